@@ -1,0 +1,59 @@
+# kafkalog: everything a developer types. `make` alone shows the list.
+# Each target first brings up what is missing (`setup`), which takes a moment when nothing changed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV    := .venv
+PYTHON  := $(VENV)/bin/python
+PYTEST  := $(PYTHON) -m pytest
+NAME    ?= decode
+MINUTES ?= 5
+SEED    ?= 1
+
+# One time zone and one interpreter for the driver and for Spark's workers.
+export TZ := UTC
+export PYSPARK_PYTHON := $(CURDIR)/$(PYTHON)
+export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(PYTHON)
+
+.PHONY: help setup demo test check test-kernels fuzz soak bench lock
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## make .venv from requirements.lock, find or install Java, fetch Kafka's jars, compile the kernels
+	@.ci/setup.sh
+
+demo: setup ## the main job on the samples: segments, SQL, plan, compaction of a copy, verification
+	@$(PYTHON) data/demo.py
+
+test: setup ## every test that fits 20 minutes on two cores, Spark and Kafka's own cleaner included
+	@$(PYTEST)
+
+check: setup ## format, lint, types, layers
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m mypy
+	@$(PYTEST) -q tests/test_layering.py
+
+test-kernels: setup ## the kernels three ways: compiled, interpreted (with coverage), bounds-checked
+	@$(PYTEST) -q tests/kernels
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) -q tests/kernels --cov=kafkalog.kernels --cov-report=term
+	@# A warm cache ignores NUMBA_BOUNDSCHECK without a word, hence a cache directory of its own.
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(PYTEST) -q tests/kernels
+
+fuzz: setup ## random logs against Kafka's own cleaner: make fuzz MINUTES=5 SEED=1
+	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED)
+
+soak: setup ## the long tests: kills at every step, live brokers
+	@$(PYTEST) -m soak
+
+bench: setup ## one benchmark, a JSON line: make bench NAME=decode
+	@$(PYTHON) -m tests.benchmarks.bench_$(NAME)
+
+lock: setup ## resolve pyproject.toml again into requirements.lock
+	@$(PYTHON) -m piptools compile --extra dev --generate-hashes --allow-unsafe --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
+	  -o requirements.lock pyproject.toml

@@ -1,0 +1,232 @@
+"""The floors of the house, as a table. A module may import downward only.
+
+Stop and think before editing this table: a new entry in a right-hand column is a decision about
+the design, not a fix for a red test. Usually the thing you want to import belongs on a lower floor,
+or your code belongs on a higher one. (The idea is Kafka's own import-control file.)
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "kafkalog"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What one package may touch: own packages, outside libraries, and what else is barred."""
+
+    own: frozenset[str]
+    outside: frozenset[str]
+    barred_stdlib: frozenset[str] = frozenset()
+    barred_calls: frozenset[str] = frozenset()
+
+
+FILES = frozenset({"open", "io.open"})
+CLOCK = frozenset({"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "date.today"})
+INPUT_OUTPUT = frozenset({"io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile"})
+
+
+def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
+    return Floor(frozenset(own.split()), frozenset(outside.split()), **barred)
+
+
+LOWER = "errors format kernels batches messages columns log planning reading"
+
+FLOORS: dict[str, Floor] = {
+    "errors": floor("", barred_stdlib=INPUT_OUTPUT),
+    "format": floor("errors", "numpy", barred_calls=FILES | CLOCK),
+    "kernels": floor(
+        "format.constants format.record_batch", "numba llvmlite numpy", barred_calls=FILES | CLOCK
+    ),
+    "batches": floor("errors format kernels", "numpy", barred_calls=FILES | CLOCK),
+    "messages": floor("errors format", barred_calls=FILES | CLOCK),
+    "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES | CLOCK),
+    "log": floor("errors format kernels batches", "numpy", barred_calls=CLOCK),
+    "planning": floor(
+        "errors format.constants log.inventory log.topic_partition",
+        barred_stdlib=INPUT_OUTPUT | {"time"},
+        barred_calls=FILES | CLOCK,
+    ),
+    "reading": floor(
+        "errors format kernels batches messages columns log planning", "numpy pyarrow"
+    ),
+    "cleaner": floor(LOWER, "numpy pyarrow", barred_calls=CLOCK),
+    "audit": floor(f"{LOWER} cleaner", "numpy pyarrow"),
+    "report": floor("errors audit", "jinja2 matplotlib"),
+    "spark": floor(f"{LOWER} cleaner audit report", "numpy pyarrow pyspark py4j delta"),
+    "cli": floor(f"{LOWER} cleaner audit report", "numpy pyarrow"),
+    # The package's front door: the ten public names, each imported when it is first asked for.
+    "__init__": floor(f"{LOWER} cleaner audit", "pyarrow"),
+    "__main__": floor("cli"),
+}
+
+# One module alone may know these libraries.
+ONLY_IN = {
+    "cramjam": "format.compression",
+    "lz4": "format.compression",
+    "zstandard": "format.compression",
+    "gzip": "format.compression",
+    "zlib": "format.compression",
+    "google_crc32c": "format.checksum",
+    "binascii": "format.checksum",
+    "mmap": "nowhere: a mapped file that a broker truncates kills the process",
+}
+SHARED_BY = {"zlib": {"format.checksum"}}  # crc32 lives there
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name and the line it is on."""
+
+    name: str
+    line: int
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def python_files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).glob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    """`kafkalog/format/varint.py` → `format.varint`."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST) -> Iterator[Import]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            # `from kafkalog.log import inventory` imports kafkalog.log.inventory.
+            base = node.module or ""
+            if base.split(".")[0] == "kafkalog":
+                yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
+            else:
+                yield Import(base, node.lineno)
+
+
+def calls(tree: ast.AST) -> Iterator[Import]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            # `datetime.datetime.now(...)` counts as `datetime.now`.
+            yield Import(".".join(ast.unparse(node.func).split(".")[-2:]), node.lineno)
+
+
+def allowed_own(target: str, allowed: frozenset[str]) -> bool:
+    """`target` is `room.module.name`; an allowed entry names a room or one module of it."""
+    return any(target == entry or target.startswith(f"{entry}.") for entry in allowed)
+
+
+def violations(module: str, source: str) -> list[str]:
+    """What `module` (dotted, without `kafkalog.`) does against the table, a sentence each."""
+    room = module.split(".")[0]
+    if room not in FLOORS:
+        return [f"the room {room!r} is not in the table"]
+    rules = FLOORS[room]
+    tree = ast.parse(source)
+    found = []
+    for item in imports(tree):
+        top, _, rest = item.name.partition(".")
+        if top == "kafkalog":
+            own_room = rest.split(".")[0]
+            is_package_fact = own_room.startswith("__")
+            if own_room != room and not is_package_fact and not allowed_own(rest, rules.own):
+                found.append(f"line {item.line}: imports {item.name}")
+        elif top in ONLY_IN:
+            if module != ONLY_IN[top] and module not in SHARED_BY.get(top, set()):
+                found.append(f"line {item.line}: imports {top} (only in {ONLY_IN[top]})")
+        elif top in sys.stdlib_module_names:
+            if top in rules.barred_stdlib:
+                found.append(f"line {item.line}: imports {top}")
+        elif top not in rules.outside and item.name not in rules.outside:
+            found.append(f"line {item.line}: imports {item.name}")
+    found += [
+        f"line {call.line}: calls {call.name}"
+        for call in calls(tree)
+        if call.name in rules.barred_calls
+    ]
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=dotted)
+def test_module_imports_downward_only(path: Path) -> None:
+    assert violations(dotted(path), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", python_files("tests/reference"), ids=lambda p: p.stem)
+def test_reference_never_imports_what_it_judges(path: Path) -> None:
+    barred = ("kafkalog.kernels", "kafkalog.batches", "kafkalog.cleaner", "kafkalog.planning")
+    names = [item.name for item in imports(ast.parse(path.read_text(encoding="utf-8")))]
+    assert [name for name in names if name.startswith(barred)] == []
+
+
+@pytest.mark.parametrize("path", python_files("jobs"), ids=lambda p: p.stem)
+def test_job_is_an_envelope(path: Path) -> None:
+    """Jobs use two faces only: `kafkalog.spark`, and arguments and output of `kafkalog.cli`."""
+    names = [item.name for item in imports(ast.parse(path.read_text(encoding="utf-8")))]
+    allowed = ("kafkalog.spark", "kafkalog.cli", "kafkalog.errors", "pyspark")
+    outside = [n for n in names if not n.startswith(allowed)]
+    assert [n for n in outside if n.split(".")[0] not in sys.stdlib_module_names] == []
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 90
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "broken"),
+    [
+        ("format.varint", "import pyarrow", "imports pyarrow"),
+        (
+            "format.varint",
+            "import zstandard",
+            "imports zstandard (only in format.compression)",
+        ),
+        (
+            "format.varint",
+            "from kafkalog.kernels import varints",
+            "imports kafkalog.kernels.varints",
+        ),
+        ("format.varint", "def f():\n    return open('x')", "calls open"),
+        ("planning.compaction", "import os", "imports os"),
+        (
+            "planning.compaction",
+            "from kafkalog.log import log_dir",
+            "imports kafkalog.log.log_dir",
+        ),
+        ("cleaner.rewrite", "import time\ntime.time()", "calls time.time"),
+        ("cleaner.rewrite", "import pyspark.sql", "imports pyspark.sql"),
+        (
+            "cli.compact",
+            "from kafkalog.spark import compact",
+            "imports kafkalog.spark.compact",
+        ),
+        ("log.storage", "import mmap", "imports mmap (only in nowhere"),
+        ("attic.old", "import os", "the room 'attic' is not in the table"),
+    ],
+)
+def test_table_catches_a_wrong_import(module: str, source: str, broken: str) -> None:
+    assert [v for v in violations(module, source) if broken in v], violations(module, source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("format.compression", "import zstandard"),
+        ("planning.compaction", "from kafkalog.log.inventory import SegmentInfo"),
+        ("spark.source", "from pyspark.sql.datasource import DataSource"),
+        ("log.log_dir", "from kafkalog.format import checkpoints\nimport os"),
+    ],
+)
+def test_table_lets_a_right_import_pass(module: str, source: str) -> None:
+    assert violations(module, source) == []
