@@ -1,0 +1,25 @@
+"""CRCs of the on-disk structures; the one place that knows the libraries.
+
+CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (IEEE) guards magic 0 and
+1 messages.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import google_crc32c
+import numpy as np
+
+from kafkalog.format.buffers import BytesLike, as_view
+
+
+def crc32c(data: BytesLike) -> int:
+    """Unsigned CRC-32C of `data`; nothing is copied."""
+    # The library takes read-only buffers and arrays, but no bytearray and no view of one.
+    return int(google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, np.uint8)))
+
+
+def crc32(data: BytesLike) -> int:
+    """Unsigned CRC-32 of `data`; nothing is copied."""
+    return zlib.crc32(as_view(data))
