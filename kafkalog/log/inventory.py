@@ -1,0 +1,233 @@
+"""What is on storage, as frozen facts: the input of every plan.
+
+A partition's facts carry a token over the identity (size, modification time, inode) of each file a
+plan depends on, and over the identity of its log dir. Whoever carries out a plan looks again and
+compares: the same path on another host may be another replica, and a file may have grown since. No
+file is opened here; `log_dir` fills these values.
+
+Everything can be pickled and travels as JSON (`to_json`, `from_json`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, PartitionKind, TopicPartition
+
+__all__ = [
+    "CLUSTER_METADATA_TOPIC",
+    "ActiveProducer",
+    "FileIdentity",
+    "JsonFacts",
+    "LogInventory",
+    "PartitionCheckpoints",
+    "PartitionFacts",
+    "PartitionInventory",
+    "PartitionKind",
+    "SegmentFacts",
+    "SegmentInfo",
+    "TopicPartition",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity(JsonFacts):
+    """Size in bytes, modification time in ns, inode: a file that changed or was replaced differs in
+    one of them.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo(JsonFacts):
+    """One `.log` file and what lies beside it; nothing in the `.log` itself has been read.
+
+    Index sizes count valid entries only: what a crash left preallocated behind them is not an
+    entry. `largest_timestamp_ms` is the last time index entry's, -1 without one, as Kafka knows it
+    after loading.
+    """
+
+    base_offset: int
+    path: str
+    state: str  # live, cleaned, swap, deleted
+    size_in_bytes: int
+    identity: FileIdentity
+    is_active: bool
+    offset_index_bytes: int
+    time_index_bytes: int
+    txn_index_bytes: int
+    has_snapshot: bool
+    largest_timestamp_ms: int
+    modification_time_ms: int
+
+    @property
+    def effective_timestamp_ms(self) -> int:
+        """What lag and retention rules go by: the largest record timestamp, else the file's
+        modification time.
+        """
+        return (
+            self.largest_timestamp_ms
+            if self.largest_timestamp_ms >= 0
+            else self.modification_time_ms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCheckpoints(JsonFacts):
+    """This partition's line in each of the log dir's four checkpoint files, raw; None without a
+    line or a file.
+    """
+
+    recovery_point: int | None = None
+    high_watermark: int | None = None
+    log_start: int | None = None
+    cleaner: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInventory(JsonFacts):
+    """One partition directory.
+
+    `segments` are the live ones in offset order, the last one active; `other_segments` those with a
+    suffix. `leftovers` names the files of an interrupted cleaning (`.cleaned`, `.swap`, our
+    `.tmp`); `problems` what forbids changing this partition. `log_start_offset` and
+    `log_end_offset` are what a broker would load.
+    """
+
+    topic_partition: TopicPartition
+    kind: PartitionKind
+    path: str
+    log_dir: str
+    directory_id: str | None
+    dir_device: int
+    dir_inode: int
+    topic_id: str | None
+    segments: tuple[SegmentInfo, ...]
+    other_segments: tuple[SegmentInfo, ...]
+    leftovers: tuple[str, ...]
+    log_start_offset: int
+    log_end_offset: int
+    checkpoints: PartitionCheckpoints
+    snapshot_offsets: tuple[int, ...]
+    has_remote_segments: bool
+    problems: tuple[str, ...] = ()
+
+    @property
+    def active_segment(self) -> SegmentInfo | None:
+        """The segment a broker appends to, never cleaned; None in a directory without segments."""
+        return self.segments[-1] if self.segments else None
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the live `.log` files."""
+        return sum(segment.size_in_bytes for segment in self.segments)
+
+    @property
+    def token(self) -> str:
+        """A digest of all a plan for this partition depends on; equal tokens mean the plan still
+        holds.
+
+        Leftovers and `.tmp` files are left out on purpose: the task that carries out the plan
+        writes such files.
+        """
+        depends_on = replace(self, other_segments=(), leftovers=(), problems=()).to_json()
+        return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class LogInventory(JsonFacts):
+    """The partition directories found below some paths, ordered by topic, partition and path; what
+    could not be read.
+    """
+
+    partitions: tuple[PartitionInventory, ...]
+    problems: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[PartitionInventory]:
+        return iter(self.partitions)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionInventory:
+        """The live directory of a partition; InvalidConfigError if there is none, or if two log
+        dirs claim it.
+        """
+        found = [
+            partition
+            for partition in self.partitions
+            if partition.topic_partition == topic_partition and partition.kind is PartitionKind.LIVE
+        ]
+        if len(found) == 1:
+            return found[0]
+        places = ", ".join(partition.path for partition in found) or "none"
+        raise InvalidConfigError(f"{topic_partition} needs one live directory, found: {places}")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts(JsonFacts):
+    """What the batch headers of one segment tell; see `segment_facts.scan_segment_facts`.
+
+    Timestamps are -1 where no batch has one, offsets None in a segment without batches. `corrupt`
+    says what is wrong at `corrupt_position`; the counts then cover the batches before it.
+    """
+
+    base_offset: int
+    batches_count: int
+    records_count: int
+    first_offset: int | None
+    last_offset: int | None
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    first_batch_max_timestamp_ms: int | None
+    has_transactional: bool
+    has_control: bool
+    has_producer_ids: bool
+    magics: tuple[int, ...]
+    codecs: tuple[int, ...]
+    largest_batch_bytes: int
+    valid_bytes: int
+    trailing_bytes: int
+    corrupt: str | None = None
+    corrupt_position: int | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """One past the last batch; the base offset of a segment without batches."""
+        return self.base_offset if self.last_offset is None else self.last_offset + 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ActiveProducer(JsonFacts):
+    """A producer a broker still remembers; its last batch outlives its records.
+
+    `last_data_offset` is None when only the epoch is known (the last thing it did was to have its
+    epoch raised by a marker).
+    """
+
+    producer_id: int
+    epoch: int
+    last_data_offset: int | None
+    last_timestamp_ms: int
+    current_txn_first_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts(JsonFacts):
+    """What had to be read from the `.log` files to plan: one SegmentFacts a live segment, and the
+    producer state at the end.
+
+    `problems` says why the producer state could not be built; no batch may then be dropped.
+    """
+
+    segments: tuple[SegmentFacts, ...]
+    active_producers: tuple[ActiveProducer, ...] = ()
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,152 @@
+"""Decide what a round of log compaction does to one partition, as Kafka's cleaner would.
+
+Strategy: refuse what must not be touched; find the dirty range [first dirty, first uncleanable);
+round its end down to a segment's base; weigh the bytes; then group every segment below that end,
+the already clean ones too, because a round rewrites the log from its first segment. Nothing is read
+here and there is no clock: `now_ms` is sampled once a round by the caller.
+
+Source: Kafka LogCleanerManager.cleanableOffsets and maxCompactionDelay, LogToClean, Cleaner.
+"""
+
+from __future__ import annotations
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.planning.cleanable_range import CleanableRange, find_cleanable_range
+from kafkalog.planning.compaction_plan import (
+    CLEAN,
+    REFUSED,
+    SKIP,
+    CompactionPlan,
+    SegmentGroup,
+    parse_kafka_version,
+)
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.refusals import (
+    refuse_by_facts,
+    refuse_by_inventory,
+)
+from kafkalog.planning.segment_groups import group_segments, segments_between
+
+__all__ = ["CLEAN", "REFUSED", "SKIP", "CompactionPlan", "SegmentGroup", "plan_compaction"]
+
+
+def plan_compaction(
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    *,
+    now_ms: int,
+    high_watermark: int | None = None,
+    kafka_version: str = "4.3",
+) -> CompactionPlan:
+    """The plan of one round for one partition.
+
+    `facts` covers every live segment below the active one. `high_watermark` is for logs whose
+    checkpoint does not tell; where both are known the lower one holds. `kafka_version` is 4.1 to
+    4.4. Bad settings raise InvalidConfigError; everything about the partition itself is a status
+    and a reason in the plan, never an error.
+    """
+    parse_kafka_version(kafka_version)
+    watermark = _effective_high_watermark(partition, high_watermark)
+    cleanable = find_cleanable_range(partition, config, now_ms=now_ms, high_watermark=watermark)
+    must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
+    sources = segments_between(partition.segments, 0, cleanable.end_offset)
+    refusal = refuse_by_inventory(partition, config, watermark)
+    status, reason = _choose(config, cleanable, must_compact=must_compact)
+    if refusal is None and status == CLEAN:
+        refusal = refuse_by_facts(facts, sources)
+    if refusal is not None:
+        status, reason = refusal
+    groups = group_segments(sources, cleanable.end_offset, config) if status == CLEAN else ()
+    return CompactionPlan(
+        topic_partition=partition.topic_partition,
+        path=partition.path,
+        log_dir=partition.log_dir,
+        status=status,
+        reason=reason,
+        first_dirty_offset=cleanable.first_dirty_offset,
+        first_uncleanable_offset=cleanable.first_uncleanable_offset,
+        uncleanable_reason=cleanable.uncleanable_reason,
+        end_offset=cleanable.end_offset,
+        log_start_offset=partition.log_start_offset,
+        log_end_offset=partition.log_end_offset,
+        high_watermark=watermark,
+        clean_bytes=cleanable.clean_bytes,
+        cleanable_bytes=cleanable.cleanable_bytes,
+        cleanable_ratio=cleanable.ratio,
+        must_compact=must_compact,
+        checkpoint_reset=cleanable.checkpoint_reset if refusal is None else None,
+        groups=groups,
+        now_ms=now_ms,
+        kafka_version=kafka_version,
+        config=config,
+        active_producers=tuple(sorted(facts.active_producers, key=lambda p: p.producer_id)),
+        token=partition.token,
+        peak_bytes=_peak_bytes(groups),
+        leftovers=partition.leftovers,
+    )
+
+
+def _effective_high_watermark(partition: PartitionInventory, given: int | None) -> int | None:
+    """The high watermark a broker would start with: within the log; None if nothing tells it."""
+    if given is not None and given < 0:
+        raise InvalidConfigError(f"high watermark {given} is negative")
+    known = [
+        offset for offset in (given, partition.checkpoints.high_watermark) if offset is not None
+    ]
+    if not known:
+        return None
+    return min(max(min(known), partition.log_start_offset), partition.log_end_offset)
+
+
+def _must_compact(
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    cleanable: CleanableRange,
+    now_ms: int,
+) -> bool:
+    """Whether a dirty segment waits for longer than `max.compaction.lag.ms`.
+
+    A segment's age is that of its first batch; one without a timestamp above 0 does not count.
+    """
+    first_timestamps = {
+        segment.base_offset: segment.first_batch_max_timestamp_ms or 0 for segment in facts.segments
+    }
+    waiting = [
+        timestamp
+        for segment in cleanable.dirty_segments
+        if (timestamp := first_timestamps.get(segment.base_offset, 0)) > 0
+    ]
+    return bool(waiting) and min(waiting) < now_ms - config.max_compaction_lag_ms
+
+
+def _choose(config: LogConfig, cleanable: CleanableRange, *, must_compact: bool) -> tuple[str, str]:
+    total_bytes = cleanable.clean_bytes + cleanable.cleanable_bytes
+    if cleanable.cleanable_bytes == 0:
+        return SKIP, (
+            f"nothing to clean: first dirty offset {cleanable.first_dirty_offset}, "
+            f"cleanable up to {cleanable.end_offset} ({cleanable.uncleanable_reason})"
+        )
+    ratio, limit = cleanable.ratio, config.min_cleanable_dirty_ratio
+    numbers = f"({cleanable.cleanable_bytes} of {total_bytes} bytes)"
+    if ratio > limit:
+        return CLEAN, f"cleanable ratio {ratio:.4g} is above {limit:.4g} {numbers}"
+    if must_compact:
+        return (
+            CLEAN,
+            f"a dirty segment is older than max.compaction.lag.ms {config.max_compaction_lag_ms}",
+        )
+    return SKIP, (
+        f"cleanable ratio {ratio:.4g} {numbers} is not above min.cleanable.dirty.ratio {limit:.4g}"
+    )
+
+
+def _peak_bytes(groups: tuple[SegmentGroup, ...]) -> int:
+    """Before the swap all new files lie beside the old; none is meant to outgrow its sources."""
+    return sum(
+        segment.size_in_bytes + segment.offset_index_bytes + segment.time_index_bytes
+        for group in groups
+        for segment in group.sources
+    )

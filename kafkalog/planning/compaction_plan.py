@@ -1,0 +1,122 @@
+"""The plan of one partition's compaction: what will be done, and why not more.
+
+A plan is a value: frozen, picklable, printable (`explain`), and JSON both ways. It is made from
+facts by `compaction.plan_compaction` and is valid as long as the partition's token is what the plan
+says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import ActiveProducer, JsonFacts, SegmentInfo, TopicPartition
+from kafkalog.planning.log_config import LogConfig
+
+OLDEST_KAFKA_VERSION = (4, 1)
+NEWEST_KAFKA_VERSION = (4, 4)
+
+# A plan's status.
+CLEAN = "clean"  # will be cleaned
+SKIP = "skip"  # nothing to do now
+REFUSED = "refused"  # a safety rule forbids it
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentGroup(JsonFacts):
+    """Consecutive segments rewritten into one, which gets the base offset of the first."""
+
+    base_offset: int
+    sources: tuple[SegmentInfo, ...]
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the source `.log` files: a bound for the output's, which only ever shrinks (but
+        for recompression).
+        """
+        return sum(segment.size_in_bytes for segment in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan(JsonFacts):
+    """Offsets, bytes and reasons of one partition's round, as the spec's chapter 1 names them.
+
+    `end_offset` is the uncleanable offset rounded down to a segment's base: the round's end
+    (excluded) and the next checkpoint. `high_watermark` is the one in force, None if unknown.
+    `checkpoint_reset` is the offset to write into the cleaner checkpoint even if nothing is
+    cleaned, because the one there is outside the log; None if it is sound. `peak_bytes` is the disk
+    space the new files may take beside the old ones. `groups` is empty unless status is `clean`.
+    """
+
+    topic_partition: TopicPartition
+    path: str
+    log_dir: str
+    status: str
+    reason: str
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    uncleanable_reason: str
+    end_offset: int
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | None
+    clean_bytes: int
+    cleanable_bytes: int
+    cleanable_ratio: float
+    must_compact: bool
+    checkpoint_reset: int | None
+    groups: tuple[SegmentGroup, ...]
+    now_ms: int
+    kafka_version: str
+    config: LogConfig
+    active_producers: tuple[ActiveProducer, ...]
+    token: str
+    peak_bytes: int
+    leftovers: tuple[str, ...]
+
+    @property
+    def sources(self) -> tuple[SegmentInfo, ...]:
+        """The source segments of all groups in offset order."""
+        return tuple(segment for group in self.groups for segment in group.sources)
+
+    @property
+    def retained_end_offset(self) -> int | None:
+        """A batch whose last offset + 1 is this one is kept, if only empty (KAFKA-17076).
+
+        Up to 4.3 the round's end; from 4.4 the high watermark (KAFKA-20452).
+        """
+        newer = parse_kafka_version(self.kafka_version) >= (4, 4)
+        return self.high_watermark if newer else self.end_offset
+
+    def explain(self) -> str:
+        """One line for people."""
+        if self.status != CLEAN:
+            return f"{self.topic_partition}: {self.status}: {self.reason}"
+        total_bytes = self.clean_bytes + self.cleanable_bytes
+        return (
+            f"{self.topic_partition}: {len(self.sources)} segments into {len(self.groups)}, "
+            f"dirty {self.cleanable_ratio:.1%} of {format_bytes(total_bytes)}, "
+            f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
+            f"then {self.uncleanable_reason}; {self.reason}"
+        )
+
+
+def parse_kafka_version(kafka_version: str) -> tuple[int, int]:
+    """`4.3` or `4.3.1` → (4, 3). InvalidConfigError outside 4.1 to 4.4, the releases whose rules
+    are known.
+    """
+    parts = kafka_version.split(".")
+    if 2 <= len(parts) <= 3 and all(part.isascii() and part.isdigit() for part in parts):
+        version = int(parts[0]), int(parts[1])
+        if OLDEST_KAFKA_VERSION <= version <= NEWEST_KAFKA_VERSION:
+            return version
+    raise InvalidConfigError(f"Kafka version {kafka_version!r}: 4.1 to 4.4 are known")
+
+
+def format_bytes(size: int) -> str:
+    """`12058624` → `11.5 MiB`."""
+    amount, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{size} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"

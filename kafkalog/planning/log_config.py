@@ -1,0 +1,166 @@
+"""Topic settings: Kafka's dotted keys, types, defaults and limits, and where each value came from.
+
+A field of LogConfig is the table: its key is the field's name with dots
+(`min_cleanable_dirty_ratio` is `min.cleanable.dirty.ratio`), its metadata the type and the limits.
+A value is parsed as Kafka's ConfigDef parses it, so what a broker refuses is refused here. Values
+are those of the 4.x line: `segment.bytes` is at least 1 MiB (KAFKA-19080), tests use
+`internal.segment.bytes`, which overrides it.
+
+`producer.id.expiration.ms` is a broker setting; it decides which producers count as active, hence
+is taken here as well.
+
+Source: Kafka TopicConfig, LogConfig, ConfigDef; KIP-1030, KIP-1161.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import JsonFacts
+from kafkalog.planning.config_values import Limits, parse_config_value
+
+MAX_LONG = 2**63 - 1
+_MIB = 1024 * 1024
+
+
+def _setting(kind: str, default: Any, **limits: Any) -> Any:
+    return field(default=default, metadata={"kind": kind, "limits": Limits(**limits)})
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig(JsonFacts):
+    """The settings of one topic. Sizes in bytes, times in ms.
+
+    `segment_bytes` is the limit in force: `internal.segment.bytes` if that is set. `sources` maps a
+    dotted key to where its value came from, `option` or whatever name the caller gave; a key not in
+    it has Kafka's default.
+    """
+
+    OPTION: ClassVar[str] = "option"
+    DEFAULT: ClassVar[str] = "default"
+
+    cleanup_policy: tuple[str, ...] = _setting("list", ("delete",), allowed=("compact", "delete"))
+    segment_bytes: int = _setting("int", 1_073_741_824, at_least=_MIB)
+    internal_segment_bytes: int | None = _setting("int", None, at_least=1)
+    segment_ms: int = _setting("long", 604_800_000, at_least=1)
+    segment_jitter_ms: int = _setting("long", 0, at_least=0)
+    segment_index_bytes: int = _setting("int", 10_485_760, at_least=4)
+    index_interval_bytes: int = _setting("int", 4096, at_least=0)
+    retention_bytes: int = _setting("long", -1)
+    retention_ms: int = _setting("long", 604_800_000, at_least=-1)
+    delete_retention_ms: int = _setting("long", 86_400_000, at_least=0)
+    min_compaction_lag_ms: int = _setting("long", 0, at_least=0)
+    max_compaction_lag_ms: int = _setting("long", MAX_LONG, at_least=1)
+    min_cleanable_dirty_ratio: float = _setting("double", 0.5, at_least=0, at_most=1)
+    file_delete_delay_ms: int = _setting("long", 60_000, at_least=0)
+    max_message_bytes: int = _setting("int", 1_048_588, at_least=0)
+    preallocate: bool = _setting("boolean", False)
+    compression_type: str = _setting(
+        "string", "producer", allowed=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+    )
+    compression_gzip_level: int = _setting("int", -1, at_least=1, at_most=9, also=-1)
+    compression_lz4_level: int = _setting("int", 9, at_least=1, at_most=17)
+    compression_zstd_level: int = _setting("int", 3, at_least=-131_072, at_most=22)
+    message_timestamp_type: str = _setting(
+        "string", "CreateTime", allowed=("CreateTime", "LogAppendTime")
+    )
+    message_timestamp_before_max_ms: int = _setting("long", MAX_LONG, at_least=0)
+    message_timestamp_after_max_ms: int = _setting("long", 3_600_000, at_least=0)
+    local_retention_ms: int = _setting("long", -2, at_least=-2)
+    local_retention_bytes: int = _setting("long", -2, at_least=-2)
+    remote_storage_enable: bool = _setting("boolean", False)
+    remote_log_copy_disable: bool = _setting("boolean", False)
+    remote_log_delete_on_disable: bool = _setting("boolean", False)
+    producer_id_expiration_ms: int = _setting("int", 86_400_000, at_least=1)
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_overrides(cls, overrides: Iterable[str], *, source: str = OPTION) -> Self:
+        """Settings from `key=value` texts, as `--config` takes them; the last of a repeated key
+        wins.
+
+        InvalidConfigError names the key: unknown (with what was probably meant), not parseable, or
+        outside Kafka's limits.
+        """
+        properties: dict[str, str] = {}
+        for override in overrides:
+            key, equals, value = override.partition("=")
+            if not equals:
+                raise InvalidConfigError(f"expected KEY=VALUE, found {override!r}")
+            properties[key.strip()] = value
+        return cls.from_properties(properties, source=source)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], *, source: str = OPTION) -> Self:
+        """Settings from dotted keys; the same errors as `from_overrides`."""
+        known = {config_key(item.name): item for item in fields(cls) if item.metadata}
+        values: dict[str, Any] = {}
+        for key, text in properties.items():
+            if key not in known:
+                raise InvalidConfigError(f"unknown setting {key}{_near_matches(key, known)}")
+            metadata = known[key].metadata
+            values[known[key].name] = parse_config_value(
+                key, text, metadata["kind"], metadata["limits"]
+            )
+        if "internal_segment_bytes" in values:
+            values["segment_bytes"] = values["internal_segment_bytes"]
+        config = cls(**values, sources=dict.fromkeys(properties, source))
+        config._check_combinations()
+        return config
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether `cleanup.policy` has `compact`."""
+        return "compact" in self.cleanup_policy
+
+    def source(self, key: str) -> str:
+        """Where the value of a dotted key came from."""
+        if key == "segment.bytes" and "internal.segment.bytes" in self.sources:
+            return f"{self.sources['internal.segment.bytes']} internal.segment.bytes"
+        return self.sources.get(key, self.DEFAULT)
+
+    def to_properties(self) -> dict[str, str]:
+        """Every setting that has a value under its dotted key, as Kafka writes it."""
+        named = {
+            config_key(item.name): getattr(self, item.name)
+            for item in fields(self)
+            if item.metadata
+        }
+        return {key: _text(value) for key, value in named.items() if value is not None}
+
+    def _check_combinations(self) -> None:
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            raise InvalidConfigError(
+                f"min.compaction.lag.ms {self.min_compaction_lag_ms} is greater than "
+                f"max.compaction.lag.ms {self.max_compaction_lag_ms}"
+            )
+        if self.remote_storage_enable and self.is_compacted:
+            raise InvalidConfigError("remote.storage.enable=true excludes cleanup.policy compact")
+        for key, local, total in (
+            ("retention.ms", self.local_retention_ms, self.retention_ms),
+            ("retention.bytes", self.local_retention_bytes, self.retention_bytes),
+        ):
+            # -2 means "as the total"; a negative total is unlimited, which a negative local may be
+            # as well
+            if local != -2 and total >= 0 and not 0 <= local <= total:
+                raise InvalidConfigError(f"local.{key} {local} is greater than {key} {total}")
+
+
+def config_key(attribute: str) -> str:
+    """`min_compaction_lag_ms` → `min.compaction.lag.ms`."""
+    return attribute.replace("_", ".")
+
+
+def _near_matches(key: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,112 @@
+"""What must not be compacted, whatever its bytes: each rule is a status and a reason.
+
+The first rule that applies speaks. Rules by inventory come first because they cost nothing; rules
+by facts look only at the segments a round would rewrite.
+
+Source: Kafka LogCleanerManager (what a broker never picks); the rest are our own safety rules: a
+log we cannot compact exactly as Kafka would is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_INT32
+from kafkalog.log.inventory import (
+    CLUSTER_METADATA_TOPIC,
+    PartitionFacts,
+    PartitionInventory,
+    PartitionKind,
+    SegmentFacts,
+    SegmentInfo,
+)
+from kafkalog.planning.compaction_plan import REFUSED, SKIP
+from kafkalog.planning.log_config import LogConfig
+
+Refusal = tuple[str, str]
+
+
+def refuse_by_inventory(
+    partition: PartitionInventory, config: LogConfig, high_watermark: int | None
+) -> Refusal | None:
+    """(status, reason) of the first rule against this partition that needs no `.log` to be read."""
+    return next(_inventory_rules(partition, config, high_watermark), None)
+
+
+def _inventory_rules(
+    partition: PartitionInventory, config: LogConfig, high_watermark: int | None
+) -> Iterator[Refusal]:
+    if partition.kind is not PartitionKind.LIVE:
+        yield REFUSED, f"a -{partition.kind} directory is never compacted"
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        yield REFUSED, f"{CLUSTER_METADATA_TOPIC} is never compacted"
+    if not config.is_compacted:
+        policy = ",".join(config.cleanup_policy) or "empty"
+        source = config.source("cleanup.policy")
+        yield SKIP, f"cleanup.policy is {policy} (from {source}), not compact"
+    if partition.has_remote_segments:
+        yield REFUSED, "the partition has remote segments"
+    if not partition.segments:
+        yield SKIP, "no segments"
+    if partition.problems:
+        yield REFUSED, "; ".join(partition.problems)
+    swap_files = [name for name in partition.leftovers if name.endswith((".cleaned", ".swap"))]
+    if swap_files:
+        names = ", ".join(swap_files[:3]) + (", …" if len(swap_files) > 3 else "")
+        yield REFUSED, f"leftovers of an interrupted cleaning ({names}): resolved first by --apply"
+    if high_watermark is None:
+        yield (
+            REFUSED,
+            "high watermark unknown: no checkpoint tells it and --high-watermark is not given",
+        )
+
+
+def refuse_by_facts(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Refusal | None:
+    """(status, reason) of the first rule against what the headers of `sources` show."""
+    return next(_facts_rules(facts, sources), None)
+
+
+def _facts_rules(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Iterator[Refusal]:
+    if facts.problems:
+        yield REFUSED, "producer state: " + "; ".join(facts.problems)
+    for producer in facts.active_producers:
+        if producer.current_txn_first_offset is not None:
+            yield (
+                REFUSED,
+                f"producer {producer.producer_id} has an open transaction since offset "
+                f"{producer.current_txn_first_offset}: transactional logs cannot be compacted yet",
+            )
+    known = {segment.base_offset: segment for segment in facts.segments}
+    for source in sources:
+        segment = known.get(source.base_offset)
+        if segment is None:
+            yield REFUSED, f"segment {source.base_offset} was not scanned"
+        else:
+            yield from _segment_rules(segment)
+
+
+def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
+    base = segment.base_offset
+    older = [magic for magic in segment.magics if magic != MAGIC_VALUE_V2]
+    if older:
+        yield (
+            REFUSED,
+            f"segment {base} holds magic {older[0]} batches: they cannot be compacted yet",
+        )
+    if segment.corrupt is not None:
+        yield REFUSED, f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}"
+    if segment.trailing_bytes:
+        yield (
+            REFUSED,
+            f"segment {base} @ {segment.valid_bytes}: {segment.trailing_bytes} bytes after the "
+            "last whole batch of a segment that is not the active one",
+        )
+    if segment.has_transactional:
+        yield REFUSED, f"segment {base} holds transactional batches: they cannot be compacted yet"
+    if segment.has_control:
+        yield REFUSED, f"segment {base} holds control batches: they cannot be compacted yet"
+    if segment.next_offset - 1 - base > MAX_INT32:
+        yield (
+            REFUSED,
+            f"segment {base} spans offsets up to {segment.next_offset - 1}, more than {MAX_INT32}",
+        )
