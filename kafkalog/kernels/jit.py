@@ -1,0 +1,110 @@
+"""How kernels are compiled: decorators for kernels and their helpers, and the names of types.
+
+A kernel has explicit signatures, so it is compiled (or taken from the cache) once, at import, and
+never again by surprise in the middle of a job. A helper is compiled into each kernel that calls it.
+
+The cache of numba notices a change of the kernel's own file only. A kernel compiled with
+yesterday's helper from another file would be a silent wrong answer after an upgrade, so the stamp
+of a cached kernel also covers the helpers and numbers it uses, and the compile switches.
+
+NUMBA_DISABLE_JIT=1 leaves all of them plain Python functions; NUMBA_BOUNDSCHECK=1 checks every
+index.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from kafkalog.format.record_batch import BATCH_ROW
+
+# numba sets the attributes of its configuration at run time.
+config: Any = numba.config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# What a kernel says to mypy.
+U8Array: TypeAlias = NDArray[np.uint8]
+I32Array: TypeAlias = NDArray[np.int32]
+I64Array: TypeAlias = NDArray[np.int64]
+U64Array: TypeAlias = NDArray[np.uint64]
+RowArray: TypeAlias = NDArray[np.void]  # of BATCH_ROW
+
+# What a kernel says to numba, and the casts it uses: scalars, arrays that are read (writable ones
+# are accepted too), arrays that are written.
+I32: Any = types.int32
+I64: Any = types.int64
+U8: Any = types.uint8
+U64: Any = types.uint64
+
+
+def readonly(dtype: Any) -> Any:
+    """A contiguous array that is only read: Arrow's buffers are, and `dtype[::1]` refuses them."""
+    return types.Array(dtype, 1, "C", readonly=True)
+
+
+ROW = numba.from_dtype(BATCH_ROW)
+U8_IN, I32_IN, I64_IN, U64_IN, ROW_IN = (readonly(dtype) for dtype in (U8, I32, I64, U64, ROW))
+U8_OUT, I32_OUT, I64_OUT, U64_OUT, ROW_OUT = (dtype[::1] for dtype in (U8, I32, I64, U64, ROW))
+
+# Are kernels plain Python, or checked index by index? Then nothing may go around numba's own array
+# access.
+INTERPRETED = bool(config.DISABLE_JIT)
+CHECKED = bool(config.BOUNDSCHECK)
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+# Of the helpers made so far, by identity: they live as long as the process.
+_stamps: dict[int, int] = {}
+
+
+def _stamp(function: Callable[..., Any]) -> int:
+    """A checksum over what a function does: its code, and the helpers and numbers it uses."""
+    code = function.__code__
+    uses = {name: function.__globals__.get(name) for name in code.co_names}
+    facts = sorted(
+        (name, used if isinstance(used, int) else _stamps.get(id(used), 0))
+        for name, used in uses.items()
+    )
+    return zlib.crc32(repr((facts, code.co_consts, CHECKED, _OPTIONS)).encode() + code.co_code)
+
+
+def kernel(*signatures: Any) -> Callable[[Function], Function]:
+    """Compile a function for these signatures, without the GIL, with a cache on disk."""
+
+    def compile_kernel(function: Function) -> Function:
+        if INTERPRETED:
+            return function
+        dispatcher = numba.njit(**_OPTIONS)(function)
+        dispatcher.enable_caching()
+        cache_file = dispatcher._cache._cache_file
+        cache_file._source_stamp = (cache_file._source_stamp, _stamp(function))
+        for signature in signatures:
+            dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return cast(Function, dispatcher)
+
+    return compile_kernel
+
+
+def _make_helper(function: Function, **options: Any) -> Function:
+    dispatcher = numba.njit(**options, **_OPTIONS)(function)
+    _stamps[id(dispatcher)] = _stamp(function)
+    return cast(Function, dispatcher)
+
+
+def inlined(function: Function) -> Function:
+    """A helper that becomes part of every kernel that calls it."""
+    return _make_helper(function, forceinline=True)
+
+
+def helper(function: Function) -> Function:
+    """A helper for the rare case: LLVM decides whether it is worth its place."""
+    return _make_helper(function)

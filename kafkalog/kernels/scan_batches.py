@@ -1,0 +1,133 @@
+"""Walk the batch headers of a range of a `.log` file, without looking at the records.
+
+The order of the checks is Kafka's (FileLogInputStream, then DefaultRecordBatch.ensureValid): a
+length below the smallest entry is corruption even at the end of the file; an entry that the file
+does not hold in full is a torn tail whatever else is wrong with it; only then do magic and the
+magic 2 length matter.
+
+Source: Kafka FileLogInputStream, DefaultRecordBatch; spec/format.md 2.1, 2.2.
+"""
+
+from __future__ import annotations
+
+from kafkalog.format import constants
+from kafkalog.format.record_batch import HEADER, field_position
+from kafkalog.kernels import status
+from kafkalog.kernels.big_endian import read_i16, read_i32, read_i64, read_u32
+from kafkalog.kernels.jit import (
+    I64,
+    ROW_OUT,
+    U8_IN,
+    RowArray,
+    U8Array,
+    inlined,
+    kernel,
+)
+
+_BASE_OFFSET = field_position("base_offset")
+_BATCH_LENGTH = field_position("batch_length")
+_LEADER_EPOCH = field_position("partition_leader_epoch")
+_MAGIC = field_position("magic")
+_CRC = field_position("crc")
+_ATTRIBUTES = field_position("attributes")
+_LAST_OFFSET_DELTA = field_position("last_offset_delta")
+_BASE_TIMESTAMP = field_position("base_timestamp")
+_MAX_TIMESTAMP = field_position("max_timestamp")
+_PRODUCER_ID = field_position("producer_id")
+_PRODUCER_EPOCH = field_position("producer_epoch")
+_BASE_SEQUENCE = field_position("base_sequence")
+_RECORDS_COUNT = field_position("records_count")
+_HEADER_BYTES = HEADER.itemsize
+
+_OVERHEAD = constants.LOG_OVERHEAD
+_UP_TO_MAGIC = constants.HEADER_SIZE_UP_TO_MAGIC
+_MIN_LENGTH = constants.LEGACY_RECORD_OVERHEAD_V0
+_MIN_LENGTH_V2 = constants.RECORD_BATCH_OVERHEAD - constants.LOG_OVERHEAD
+_MAGIC_V2 = constants.MAGIC_VALUE_V2
+
+_OK = status.OK
+_NEED_MORE = status.NEED_MORE
+_ZERO_TAIL = status.ZERO_TAIL
+_OUTPUT_FULL = status.OUTPUT_FULL
+_CORRUPT_LENGTH = status.CORRUPT_LENGTH
+_UNSUPPORTED_MAGIC = status.UNSUPPORTED_MAGIC
+_NEGATIVE_COUNT = status.NEGATIVE_COUNT
+
+
+@inlined
+def _all_zero(buf: U8Array, pos: int, end: int) -> bool:
+    for p in range(pos, end):
+        if buf[p] != 0:
+            return False
+    return True
+
+
+@inlined
+def _copy_header(buf: U8Array, pos: int, rows_out: RowArray, b: int) -> None:
+    base_offset = read_i64(buf, pos + _BASE_OFFSET)
+    rows_out[b]["base_offset"] = base_offset
+    rows_out[b]["last_offset"] = base_offset + read_i32(buf, pos + _LAST_OFFSET_DELTA)
+    rows_out[b]["base_timestamp"] = read_i64(buf, pos + _BASE_TIMESTAMP)
+    rows_out[b]["max_timestamp"] = read_i64(buf, pos + _MAX_TIMESTAMP)
+    rows_out[b]["producer_id"] = read_i64(buf, pos + _PRODUCER_ID)
+    rows_out[b]["crc"] = read_u32(buf, pos + _CRC)
+    rows_out[b]["partition_leader_epoch"] = read_i32(buf, pos + _LEADER_EPOCH)
+    rows_out[b]["base_sequence"] = read_i32(buf, pos + _BASE_SEQUENCE)
+    rows_out[b]["attributes"] = read_i16(buf, pos + _ATTRIBUTES)
+    rows_out[b]["producer_epoch"] = read_i16(buf, pos + _PRODUCER_EPOCH)
+    rows_out[b]["magic"] = _MAGIC_V2
+
+
+@kernel((U8_IN, I64, I64, I64, I64, ROW_OUT))
+def scan_batches(
+    buf: U8Array, pos: int, end: int, file_end: int, file_position: int, rows_out: RowArray
+) -> tuple[int, int, int]:
+    """Decode the headers of the batches that start in buf[pos:end].
+
+    in   buf uint8[n] read-only; 0 <= pos <= end <= n
+         file_end: where the file, or the range to read, ends, in buf's coordinates, >= end. A batch
+         must end there or before; of the batch only the header needs to be in buf file_position:
+         what to add to a position in buf to get a position in the file
+    out  rows_out BATCH_ROW[], owned by the caller; rows past `count` are undefined
+    returns (count, status, next_pos)
+         OK           all headers in hand are done; next_pos is where the next batch starts, maybe
+         past `end`; at
+                      file_end everything is done
+         NEED_MORE    torn tail: the range ends inside the batch at next_pos (17 bytes or fewer
+         count as torn) ZERO_TAIL    buf[next_pos:end] is zero, as in a preallocated file (the
+         caller looks at end to file_end) OUTPUT_FULL  rows_out is full, the next header is at
+         next_pos else         corrupt: the batch at next_pos cannot be walked over (or not
+         understood: UNSUPPORTED_MAGIC)
+    """
+    count = 0
+    capacity = rows_out.size
+    while pos < file_end:
+        if file_end - pos <= _UP_TO_MAGIC:
+            return count, _NEED_MORE, pos
+        if end - pos < _UP_TO_MAGIC:
+            break
+        length = read_i32(buf, pos + _BATCH_LENGTH)
+        if length < _MIN_LENGTH:
+            if length == 0 and _all_zero(buf, pos, end):
+                return count, _ZERO_TAIL, pos
+            return count, _CORRUPT_LENGTH, pos
+        if length > file_end - pos - _OVERHEAD:
+            return count, _NEED_MORE, pos
+        if buf[pos + _MAGIC] != _MAGIC_V2:
+            return count, _UNSUPPORTED_MAGIC, pos
+        if length < _MIN_LENGTH_V2:
+            return count, _CORRUPT_LENGTH, pos
+        if end - pos < _HEADER_BYTES:
+            break
+        records_count = read_i32(buf, pos + _RECORDS_COUNT)
+        if records_count < 0:
+            return count, _NEGATIVE_COUNT, pos
+        if count == capacity:
+            return count, _OUTPUT_FULL, pos
+        _copy_header(buf, pos, rows_out, count)
+        rows_out[count]["position"] = I64(pos + file_position)
+        rows_out[count]["size_in_bytes"] = length + _OVERHEAD
+        rows_out[count]["records_count"] = records_count
+        count += 1
+        pos += length + _OVERHEAD
+    return count, _OK, pos

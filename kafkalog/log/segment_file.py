@@ -1,0 +1,272 @@
+"""A `.log` file as batches: headers only, or chunks of whole batches.
+
+Strategy: the file is read by windows into one buffer and `scan_batches` walks it. Three ends are
+told apart. A torn tail (the file ends inside a batch: a broker was, or is, in the middle of an
+append) and a zero tail (a preallocated file) end the walk. Bytes that break the format stop it:
+`scan_headers` leaves the judgement to its caller, `read_chunks` raises after the last whole batch
+in front of them.
+
+A batch whose length is intact but whose records are damaged is walked over here; its CRC is checked
+above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.errors import (
+    CorruptRecordError,
+    KafkaLogError,
+    RecordTooLargeError,
+    UnsupportedMagicError,
+)
+from kafkalog.format.constants import LOG_OVERHEAD, MAX_BATCH_BYTES
+from kafkalog.format.record_batch import BATCH_ROW, HEADER
+from kafkalog.kernels import status as kernel_status
+from kafkalog.kernels.scan_batches import scan_batches
+from kafkalog.kernels.status import (
+    CORRUPT_LENGTH,
+    NEED_MORE,
+    NEGATIVE_COUNT,
+    OK,
+    OUTPUT_FULL,
+    STATUS_TEXT,
+    UNSUPPORTED_MAGIC,
+    ZERO_TAIL,
+)
+from kafkalog.log.storage import LocalFile
+
+WINDOW_BYTES = 256 * 1024
+CHUNK_BYTES = 8 * 1024 * 1024
+
+# Measured: past this average batch size a small read per header costs less than reading all.
+_SKIP_BODIES_BYTES = 48 * 1024
+_HEADER_WINDOW_BYTES = 4096
+_FIRST_ROWS = 1024
+
+
+class ChunkBuffers:
+    """The memory of a walk, to be used again for the next file by the same thread."""
+
+    __slots__ = ("data", "rows")
+
+    def __init__(self) -> None:
+        self.data: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.rows: NDArray[np.void] = np.empty(_FIRST_ROWS, BATCH_ROW)
+
+    def read(self, file: LocalFile, position: int, length: int) -> NDArray[np.uint8]:
+        """The bytes of a file range, in `data`; what `data` held is gone."""
+        if self.data.size < length:
+            self.data = np.empty(length, np.uint8)
+        file.read_into(self.data, position, length)
+        return self.data[:length]
+
+    def scan(
+        self, buf: NDArray[np.uint8], file_end: int, position: int, count: int
+    ) -> tuple[int, int, int]:
+        """`scan_batches` of buf into rows[count:], which grows; (new count, status, next_pos)."""
+        pos = 0
+        while True:
+            found, status, pos = scan_batches(
+                buf, pos, buf.size, file_end, position, self.rows[count:]
+            )
+            count += found
+            if status != OUTPUT_FULL:
+                return count, status, int(pos)
+            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderScan:
+    """What a walk over the headers of a file range found.
+
+    rows: BATCH_ROW[b], positions from the start of the file. valid_bytes: the position behind the
+    last whole batch. trailing_bytes: what the range holds from there on. status: of kernels.status;
+    OK, NEED_MORE (torn tail) and ZERO_TAIL are ways to end. Otherwise `error` says what is wrong
+    with the batch at valid_bytes.
+    """
+
+    rows: NDArray[np.void]
+    valid_bytes: int
+    trailing_bytes: int
+    status: int
+    file_size: int
+    error: KafkaLogError | None
+
+    def raise_if_corrupt(self) -> None:
+        """Raise CorruptRecordError or UnsupportedMagicError for the batch that stopped the walk."""
+        if self.error is not None:
+            raise self.error
+
+
+def scan_headers(
+    path: str, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES
+) -> HeaderScan:
+    """The headers of the batches in [start, end) of a file; `start` is where a batch starts.
+
+    Bodies are not looked at, and not read where batches are large. Raises OSError if the file
+    cannot be read and LogChangedError if it shrinks meanwhile; everything else is in the result.
+    """
+    buffers = ChunkBuffers()
+    window_bytes = max(window_bytes, HEADER.itemsize)
+    with LocalFile(path) as file:
+        file_end = file.size if end is None else min(end, file.size)
+        position, count, status = start, 0, OK
+        read_bytes = window_bytes
+        while position < file_end and status == OK:
+            length = min(read_bytes, file_end - position)
+            buf = buffers.read(file, position, length)
+            before = count
+            count, status, pos = buffers.scan(buf, file_end - position, position, before)
+            if status == ZERO_TAIL and not _is_zero(file, position + length, file_end, buffers):
+                status = CORRUPT_LENGTH
+            position += pos
+            skips_bodies = count > before and pos > _SKIP_BODIES_BYTES * (count - before)
+            read_bytes = min(_HEADER_WINDOW_BYTES, window_bytes) if skips_bodies else window_bytes
+        return HeaderScan(
+            rows=buffers.rows[:count].copy(),
+            valid_bytes=position,
+            trailing_bytes=max(file_end - position, 0),
+            status=status,
+            file_size=file.size,
+            error=_batch_error(file, status, position, file_end),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Whole batches, one after the other.
+
+    buf: uint8, valid until the next chunk is asked for. position: of buf[0] in the file. rows:
+    BATCH_ROW[b], positions from the start of the file.
+    """
+
+    buf: NDArray[np.uint8]
+    position: int
+    rows: NDArray[np.void]
+
+
+class ChunkReader:
+    """Iterates once over the chunks of a file range.
+
+    At any time `valid_bytes` is the position behind the last whole batch handed out; after the end
+    `trailing_bytes` is what the range holds behind it (a torn or zero tail) and `status` tells
+    which.
+    """
+
+    def __init__(
+        self, path: str, start: int, end: int | None, chunk_bytes: int, buffers: ChunkBuffers
+    ) -> None:
+        self.path = path
+        self.valid_bytes = start
+        self.trailing_bytes = 0
+        self.status = OK
+        self._end = end
+        self._chunk_bytes = max(chunk_bytes, HEADER.itemsize)
+        self._buffers = buffers
+
+    def __iter__(self) -> Iterator[Chunk]:
+        with LocalFile(self.path) as file:
+            file_end = file.size if self._end is None else min(self._end, file.size)
+            wanted_bytes = self._chunk_bytes
+            while self.valid_bytes < file_end and self.status == OK:
+                position = self.valid_bytes
+                length = min(wanted_bytes, file_end - position)
+                buf = self._buffers.read(file, position, length)
+                count, status, pos = self._buffers.scan(buf, length, position, 0)
+                chunk = Chunk(buf[:pos], position, self._buffers.rows[:count].copy())
+                self.valid_bytes = position + pos
+                wanted_bytes = self._chunk_bytes
+                if status == NEED_MORE and position + length < file_end:
+                    # Cut by the chunk, or by the file as well? The next chunk begins here and holds
+                    # it in full.
+                    batch_bytes = _batch_bytes(file, position + pos, file_end)
+                    status = OK if batch_bytes else NEED_MORE
+                    wanted_bytes = max(wanted_bytes, batch_bytes)
+                if count:
+                    yield chunk
+                if status == ZERO_TAIL and not _is_zero(
+                    file, position + length, file_end, self._buffers
+                ):
+                    status = CORRUPT_LENGTH
+                self.status = status
+            self.trailing_bytes = max(file_end - self.valid_bytes, 0)
+            error = _batch_error(file, self.status, self.valid_bytes, file_end)
+            if error is not None:
+                raise error
+
+
+def read_chunks(
+    path: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    buffers: ChunkBuffers | None = None,
+) -> ChunkReader:
+    """The batches in [start, end) of a file in chunks of about `chunk_bytes`; `start` is where a
+    batch starts.
+
+    A batch larger than the chunk gets a larger chunk, up to MAX_BATCH_BYTES. While iterating raises
+    OSError, LogChangedError (the file shrank), and, after everything in front of the place has been
+    handed out, CorruptRecordError, UnsupportedMagicError or RecordTooLargeError. A torn tail is not
+    an error.
+    """
+    return ChunkReader(path, start, end, chunk_bytes, buffers or ChunkBuffers())
+
+
+def _header_at(file: LocalFile, position: int, file_end: int) -> np.void:
+    """The header at `position`, filled up with zeros where the file ends inside it."""
+    data = np.zeros(HEADER.itemsize, np.uint8)
+    file.read_into(data, position, min(data.size, file_end - position))
+    header: np.void = data.view(HEADER)[0]
+    return header
+
+
+def _batch_bytes(file: LocalFile, position: int, file_end: int) -> int:
+    """Size of the batch at `position`, or 0 if the file ends before it does."""
+    header = _header_at(file, position, file_end)
+    size_in_bytes = int(header["batch_length"]) + LOG_OVERHEAD
+    if position + size_in_bytes > file_end or file_end - position <= HEADER.itemsize - 1:
+        return 0
+    if size_in_bytes > MAX_BATCH_BYTES:
+        raise RecordTooLargeError(
+            f"batch of {size_in_bytes} bytes, the limit is {MAX_BATCH_BYTES}",
+            path=file.path,
+            position=position,
+            offset=int(header["base_offset"]),
+        )
+    return max(size_in_bytes, HEADER.itemsize)
+
+
+def _is_zero(file: LocalFile, position: int, end: int, buffers: ChunkBuffers) -> bool:
+    """Whether all bytes in [position, end) of the file are zero."""
+    while position < end:
+        length = min(CHUNK_BYTES, end - position)
+        if buffers.read(file, position, length).any():
+            return False
+        position += length
+    return True
+
+
+def _batch_error(
+    file: LocalFile, status: int, position: int, file_end: int
+) -> KafkaLogError | None:
+    """What is wrong with the batch at `position`, or None if the status is no error."""
+    if not kernel_status.is_corrupt(status):
+        return None
+    header = _header_at(file, position, file_end)
+    kind: type[KafkaLogError] = CorruptRecordError
+    reason = STATUS_TEXT[status]
+    if status == UNSUPPORTED_MAGIC:
+        kind = UnsupportedMagicError
+        reason = f"magic {header['magic']}, this version reads magic 2"
+    elif status == CORRUPT_LENGTH:
+        reason = f"batch length {header['batch_length']}: {reason}"
+    elif status == NEGATIVE_COUNT:
+        reason = f"records count {header['records_count']}"
+    return kind(reason, path=file.path, position=position, offset=int(header["base_offset"]))

@@ -1,0 +1,69 @@
+"""Local files, read by position into buffers the caller owns.
+
+Never mmap: a broker that truncates a mapped file kills the process with SIGBUS, a short read is an
+error we can name. Everything above takes a `LocalFile` or a path; another backend needs the same
+four names.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.errors import LogChangedError
+
+
+class LocalFile:
+    """A file opened for reading; size, mtime and inode are those at the time of opening.
+
+    Raises OSError where the system does (no such file, no permission).
+    """
+
+    __slots__ = ("_descriptor", "inode", "mtime_ns", "path", "size")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        # A plain descriptor: a file object would add a buffer of its own, and pread needs the
+        # number.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        stat = os.fstat(self._descriptor)
+        self.size: int = stat.st_size
+        self.mtime_ns: int = stat.st_mtime_ns
+        self.inode: int = stat.st_ino
+
+    def __enter__(self) -> LocalFile:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read_into(self, buf: NDArray[np.uint8], position: int, length: int) -> None:
+        """Fill buf[:length] with the bytes at `position` of the file.
+
+        Raises LogChangedError if the file ends before: it shrank since somebody looked at its size.
+        """
+        view = buf[:length].data
+        done = 0
+        while done < length:
+            count = os.preadv(self._descriptor, [view[done:]], position + done)
+            if count == 0:
+                raise LogChangedError(
+                    f"the file ends {length - done} bytes early: it shrank while it was read",
+                    path=self.path,
+                    position=position + done,
+                )
+            done += count
