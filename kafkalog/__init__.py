@@ -1,0 +1,45 @@
+"""kafkalog: read, query, audit and compact Kafka's log segments without a broker.
+
+    import kafkalog
+    kafkalog.read_records("/var/lib/kafka/data", columns=["key", "offset"])   # stream of Arrow
+    batches kafkalog.read_batches("/var/lib/kafka/data/orders-0")                     # Arrow table
+    kafkalog.open_log_dir("/var/lib/kafka/data")                              # what is there
+
+Where to begin reading: `format` (what is on the disk), `kernels` (how it is walked), `batches`,
+`columns`, `reading` (the one reading path), then `log`, `planning`, `cleaner` for compaction;
+`spark` and `cli` are the faces. Each room's docstring is its guide. A name below is imported when
+it is first used, so `import kafkalog` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkalog.log.log_dir import open_log_dir as open_log_dir
+    from kafkalog.planning.compaction import plan_compaction as plan_compaction
+    from kafkalog.reading.tables import read_batches as read_batches
+    from kafkalog.reading.tables import read_records as read_records
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "open_log_dir": "kafkalog.log.log_dir",
+    "plan_compaction": "kafkalog.planning.compaction",
+    "read_batches": "kafkalog.reading.tables",
+    "read_records": "kafkalog.reading.tables",
+}
+
+__all__ = ["open_log_dir", "plan_compaction", "read_batches", "read_records"]
+
+
+def __getattr__(name: str) -> Any:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'kafkalog' has no attribute '{name}'")
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,117 @@
+"""Arrow arrays out of plain arrays and byte spans, without a Python object per row.
+
+Arrow owns all memory it references: spans and chunks are overwritten by the next read, so
+everything is copied once, into buffers of Arrow's pool. The pool keeps freed buffers, so big
+batches do not touch new pages each time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkalog.columns.schemas import HEADERS, TIMESTAMP
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+# Milliseconds of 0001-01-01 and of the last one of 9999: what a calendar, Spark's and Python's,
+# holds.
+MIN_TIMESTAMP_MS = -62_135_596_800_000
+MAX_TIMESTAMP_MS = 253_402_300_799_999
+
+
+def number_array(values: npt.NDArray[np.generic], valid: Mask | None = None) -> pa.Array:
+    """Own copy of integers of any width; rows where `valid` is false are null."""
+    buffer = pa.allocate_buffer(values.nbytes)
+    np.frombuffer(buffer, values.dtype)[:] = values
+    return _fixed_width_array(pa.from_numpy_dtype(values.dtype), len(values), buffer, valid)
+
+
+def bool_array(values: Mask) -> pa.Array:
+    """Booleans as Arrow's bitmap."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bitmap(values)])
+
+
+def timestamp_array(milliseconds: Int64s, valid: Mask | None = None) -> pa.Array:
+    """Milliseconds as `timestamp[us, UTC]`; null for -1 and for what lies outside years
+    0001-9999."""
+    n = len(milliseconds)
+    buffer = pa.allocate_buffer(n * 8)
+    micros = np.frombuffer(buffer, np.int64)
+    holds = None
+    if n and _needs_nulls(milliseconds):
+        holds = (milliseconds >= MIN_TIMESTAMP_MS) & (milliseconds <= MAX_TIMESTAMP_MS)
+        holds &= milliseconds != -1
+        np.multiply(np.where(holds, milliseconds, 0), 1000, out=micros)
+    else:
+        np.multiply(milliseconds, 1000, out=micros)
+    if valid is not None:
+        holds = valid if holds is None else holds & valid
+    return _fixed_width_array(TIMESTAMP, n, buffer, holds)
+
+
+def binary_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
+    """Gather spans of `buf` into a binary array; length -1 is null, 0 is empty.
+
+    The caller bounds the sum of lengths below 2 GiB (int32 offsets).
+    """
+    offsets, values, validity = _gather(buf, starts, lengths)
+    null_count = 0 if validity is None else -1
+    return pa.Array.from_buffers(
+        pa.binary(), len(starts), [validity, offsets, values], null_count=null_count
+    )
+
+
+def text_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
+    """Gather spans as UTF-8 text; malformed bytes become U+FFFD, as Java reads them."""
+    raw = binary_array(buf, starts, lengths)
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if b is None else b.decode("utf-8", "replace") for b in raw.to_pylist()]
+        return pa.array(texts, pa.string())
+
+
+def constant_array(value: object, type_: pa.DataType, n: int) -> pa.Array:
+    """`n` times the same value (None: null); long ones are cut from a cached array."""
+    capacity = max(1024, 1 << (n - 1).bit_length()) if n else 1024
+    return _constants(value, type_, capacity).slice(0, n)
+
+
+def headers_array(keys: pa.Array, values: pa.Array, list_offsets: Int32s, filled: Mask) -> pa.Array:
+    """Header lists of `len(filled)` records; a record without headers is null, as in Spark's Kafka
+    source."""
+    pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
+    offsets = pa.py_buffer(list_offsets.tobytes())
+    return pa.Array.from_buffers(HEADERS, len(filled), [_bitmap(filled), offsets], children=[pairs])
+
+
+@lru_cache(maxsize=64)
+def _constants(value: object, type_: pa.DataType, capacity: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(capacity, type_)
+    return pa.repeat(pa.scalar(value, type_), capacity)
+
+
+def _needs_nulls(milliseconds: Int64s) -> bool:
+    """Cheap first look; a lowest value of -1 or below needs the exact rule."""
+    low, high = int(milliseconds.min()), int(milliseconds.max())
+    return low < 0 or high > MAX_TIMESTAMP_MS
+
+
+def _fixed_width_array(
+    type_: pa.DataType, n: int, buffer: pa.Buffer, valid: Mask | None
+) -> pa.Array:
+    validity = None if valid is None else _bitmap(valid)
+    return pa.Array.from_buffers(type_, n, [validity, buffer])
+
+
+def _bitmap(flags: Mask) -> pa.Buffer:
+    """Arrow's bits: least significant first."""
+    return pa.py_buffer(np.packbits(flags, bitorder="little").tobytes())

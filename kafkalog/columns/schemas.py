@@ -1,0 +1,240 @@
+"""THE table of views: which columns a view has, their Arrow type, whether they can be null, and
+what they mean.
+
+Everything else is derived from it: Arrow schemas, Spark schemas, the check of `columns`, the lists
+in error texts, README's tables. Column names are Spark's Kafka dialect (camelCase); the change from
+the package's snake_case happens here and in `spark/options.py` only.
+
+In `records` a sentinel (-1) is null; `batches` shows the number that is on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kafkalog.errors import InvalidConfigError
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+# Named as Spark names them when it turns its own schema into Arrow: a batch must equal that
+# translation.
+HEADERS = pa.list_(
+    pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a view; `on_request` columns come only when they are named."""
+
+    name: str
+    type: pa.DataType
+    nullable: bool
+    meaning: str
+    on_request: bool = False
+
+    def field(self, *, nullable: bool | None = None) -> pa.Field:
+        return pa.field(self.name, self.type, self.nullable if nullable is None else nullable)
+
+
+def _fact(name: str, type_: pa.DataType, meaning: str) -> Column:
+    return Column(name, type_, nullable=False, meaning=meaning)
+
+
+def _maybe(name: str, type_: pa.DataType, meaning: str) -> Column:
+    return Column(name, type_, nullable=True, meaning=meaning)
+
+
+def _more(columns: Iterable[Column]) -> tuple[Column, ...]:
+    return tuple(Column(c.name, c.type, c.nullable, c.meaning, on_request=True) for c in columns)
+
+
+TOPIC = _fact("topic", pa.string(), "topic")
+PARTITION = _fact("partition", pa.int32(), "partition number")
+PATH = _fact("path", pa.string(), "path of the .log file")
+SEGMENT_BASE_OFFSET = _fact(
+    "segmentBaseOffset", pa.int64(), "base offset in the segment's file name"
+)
+
+# What mode PERMISSIVE adds to a view: the row is no record then, but a place where something is
+# wrong.
+ERROR = _maybe(
+    "error", pa.string(), "what is wrong with the batch; the other columns are null or its place"
+)
+
+RECORDS: tuple[Column, ...] = (
+    _maybe("key", pa.binary(), "record key; null and empty are different"),
+    _maybe("value", pa.binary(), "record value; null is a tombstone, empty is not"),
+    TOPIC,
+    PARTITION,
+    _fact("offset", pa.int64(), "offset of the record"),
+    _maybe("timestamp", TIMESTAMP, "record timestamp; null for -1 and outside years 0001-9999"),
+    _fact("timestampType", pa.int32(), "0 create time, 1 log append time, -1 none (magic 0)"),
+    *_more(
+        (
+            _maybe("headers", HEADERS, "record headers in order; null when there is none"),
+            _fact("timestampMs", pa.int64(), "record timestamp in milliseconds as stored"),
+            _maybe("leaderEpoch", pa.int32(), "leader epoch of the batch"),
+            _maybe("producerId", pa.int64(), "producer id of the batch"),
+            _maybe("producerEpoch", pa.int16(), "producer epoch of the batch"),
+            _maybe("sequence", pa.int32(), "sequence number of the record"),
+            _fact("isTransactional", pa.bool_(), "written in a transaction"),
+            _fact("isControl", pa.bool_(), "a control record (only with includeControl)"),
+            _maybe(
+                "controlType", pa.string(), "ABORT, COMMIT, LEADER_CHANGE … of a control record"
+            ),
+            _fact("codec", pa.string(), "none, gzip, snappy, lz4 or zstd"),
+            _fact("magic", pa.int8(), "version of the batch format"),
+            _maybe("deleteHorizon", TIMESTAMP, "when compaction may drop the batch's tombstones"),
+            _fact("batchBaseOffset", pa.int64(), "base offset of the batch"),
+            SEGMENT_BASE_OFFSET,
+            _fact("position", pa.int64(), "byte position of the batch in the file"),
+            _maybe("keySize", pa.int32(), "bytes of the key"),
+            _maybe("valueSize", pa.int32(), "bytes of the value"),
+            PATH,
+        )
+    ),
+)
+
+BATCHES: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("baseOffset", pa.int64(), "base offset, kept by compaction even when its record is gone"),
+    _fact("lastOffset", pa.int64(), "base offset + last offset delta"),
+    _fact("recordsCount", pa.int32(), "records in the batch"),
+    _fact("baseTimestampMs", pa.int64(), "what timestamp deltas count from; -1 when empty"),
+    _fact("maxTimestampMs", pa.int64(), "largest timestamp, or the append time"),
+    _fact("timestampType", pa.int32(), "0 create time, 1 log append time"),
+    _fact("codec", pa.string(), "none, gzip, snappy, lz4, zstd, or unknown(n)"),
+    _fact("magic", pa.int8(), "version of the batch format"),
+    _fact("sizeInBytes", pa.int32(), "bytes on disk, header included"),
+    _fact("position", pa.int64(), "byte position in the file"),
+    _fact("leaderEpoch", pa.int32(), "leader epoch, -1 none"),
+    _fact("producerId", pa.int64(), "producer id, -1 none"),
+    _fact("producerEpoch", pa.int16(), "producer epoch, -1 none"),
+    _fact("baseSequence", pa.int32(), "sequence of the first record, -1 none"),
+    _fact("lastSequence", pa.int32(), "sequence of the last record, -1 none"),
+    _fact("isTransactional", pa.bool_(), "written in a transaction"),
+    _fact("isControl", pa.bool_(), "holds control records"),
+    _maybe("deleteHorizonMs", pa.int64(), "delete horizon in milliseconds, null when not set"),
+    _fact("crc", pa.int64(), "stored checksum, unsigned"),
+    _maybe("isValid", pa.bool_(), "checksum agrees; null when not checked"),
+    ERROR,
+    SEGMENT_BASE_OFFSET,
+    PATH,
+)
+
+SEGMENTS: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("baseOffset", pa.int64(), "base offset in the file name"),
+    _fact("nextOffset", pa.int64(), "last offset in the segment + 1"),
+    _fact("recordsCount", pa.int64(), "records in whole batches, control records included"),
+    _fact("batchesCount", pa.int64(), "whole batches"),
+    _fact("sizeInBytes", pa.int64(), "size of the .log file"),
+    _maybe("largestTimestampMs", pa.int64(), "largest batch timestamp, null when there is none"),
+    _maybe("smallestTimestampMs", pa.int64(), "smallest base timestamp, null when there is none"),
+    _fact("isActive", pa.bool_(), "the segment that is appended to"),
+    _fact("state", pa.string(), "live, cleaned, swap or deleted"),
+    _fact("indexSize", pa.int64(), "valid bytes of the offset index"),
+    _fact("timeIndexSize", pa.int64(), "valid bytes of the time index"),
+    _fact("txnIndexSize", pa.int64(), "bytes of the transaction index"),
+    _fact("hasSnapshot", pa.bool_(), "a producer snapshot of this base offset is there"),
+    _fact("validBytes", pa.int64(), "bytes of whole, well-formed batches from the start"),
+    _fact("trailingBytes", pa.int64(), "bytes behind them: a torn tail, preallocation, or damage"),
+    _fact("modificationTime", TIMESTAMP, "modification time of the file"),
+    _maybe("error", pa.string(), "why the walk over the headers stopped early"),
+    _fact("kind", pa.string(), "of the partition directory: live, future, delete or stray"),
+    PATH,
+)
+
+PARTITIONS: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("kind", pa.string(), "live, future, delete or stray"),
+    _maybe("topicId", pa.string(), "topic id of partition.metadata"),
+    _maybe("directoryId", pa.string(), "directory id of the log dir"),
+    _fact("logStartOffset", pa.int64(), "first offset a consumer can read"),
+    _fact("logEndOffset", pa.int64(), "offset the next record will get"),
+    _maybe("highWatermark", pa.int64(), "replication-offset-checkpoint"),
+    _maybe(
+        "lastStableOffset",
+        pa.int64(),
+        "first offset of the oldest open transaction, or the high watermark",
+    ),
+    _maybe("recoveryPoint", pa.int64(), "recovery-point-offset-checkpoint"),
+    _maybe("cleanerCheckpoint", pa.int64(), "cleaner-offset-checkpoint: where compaction goes on"),
+    _fact("segmentsCount", pa.int32(), "live segments"),
+    _fact("sizeInBytes", pa.int64(), "bytes of the live segments' .log files"),
+    _fact("hasRemoteSegments", pa.bool_(), "tiered storage holds more of it"),
+    _fact("logDir", pa.string(), "log dir it is in"),
+    _fact("path", pa.string(), "partition directory"),
+)
+
+VIEWS: dict[str, tuple[Column, ...]] = {
+    "records": RECORDS,
+    "batches": BATCHES,
+    "segments": SEGMENTS,
+    "partitions": PARTITIONS,
+}
+
+# Promised for later; asking for one says so instead of "unknown".
+VIEWS_NOT_YET = (
+    "offset_index", "time_index", "transaction_index", "producer_snapshot", "leader_epochs",
+    "checkpoints", "messages", "transactions", "producers",
+)  # fmt: skip
+COLUMNS_NOT_YET = {"records": ("transactionState",)}
+
+
+def view_columns(view: str) -> tuple[Column, ...]:
+    """The columns of a view in order; InvalidConfigError names the views there are."""
+    columns = VIEWS.get(view)
+    if columns is not None:
+        return columns
+    allowed = ", ".join(VIEWS)
+    state = "not available yet" if view in VIEWS_NOT_YET else "unknown"
+    raise InvalidConfigError(f"view '{view}' is {state}; available: {allowed}")
+
+
+def default_columns(view: str) -> tuple[str, ...]:
+    """Names of the columns a view has when none are asked for."""
+    return tuple(c.name for c in view_columns(view) if not c.on_request)
+
+
+def select_columns(
+    view: str, names: Sequence[str], *, with_error: bool = False
+) -> tuple[Column, ...]:
+    """The columns `names` of a view in the asked order, spelt as in the table; names match without
+    case.
+
+    `with_error` allows the column `error` of mode PERMISSIVE too. InvalidConfigError names what is
+    unknown, not available yet or asked for twice, and lists what is there.
+    """
+    known = {c.name.lower(): c for c in view_columns(view)}
+    if with_error:
+        known.setdefault(ERROR.name, ERROR)
+    later = {name.lower() for name in COLUMNS_NOT_YET.get(view, ())}
+    chosen: dict[str, Column] = {}
+    for name in names:
+        column = known.get(name.lower())
+        if column is None:
+            state = "is not available yet" if name.lower() in later else "is unknown"
+            allowed = ", ".join(c.name for c in known.values())
+            raise InvalidConfigError(
+                f"column '{name}' {state} in view '{view}'; available: {allowed}"
+            )
+        if column.name in chosen:
+            raise InvalidConfigError(f"column '{name}' is asked for twice")
+        chosen[column.name] = column
+    if not chosen:
+        raise InvalidConfigError(f"no column of view '{view}' is asked for")
+    return tuple(chosen.values())
+
+
+def arrow_schema(columns: Iterable[Column], *, all_nullable: bool = False) -> pa.Schema:
+    """Arrow schema of columns; `all_nullable` for mode PERMISSIVE, where a bad batch's row has only
+    its place."""
+    return pa.schema([c.field(nullable=True if all_nullable else None) for c in columns])

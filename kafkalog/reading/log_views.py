@@ -1,0 +1,158 @@
+"""Rows of the views `segments` and `partitions`: what the inventory knows, and what a walk over the
+headers adds.
+
+Only `segments` columns that need the walk pay for it; without them a segment costs a `stat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kafkalog.columns.places import rows_batch
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
+from kafkalog.log.producer_state import active_producers
+from kafkalog.log.segment_facts import scan_segment_facts
+from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
+
+Row = dict[str, object]
+
+_ROWS_PER_BATCH = 256
+
+# A clock at the epoch: no producer has expired, so every open transaction is found.
+_NO_EXPIRATION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """A segment to describe and the partition directory it is in."""
+
+    topic: str
+    partition: int
+    kind: str
+    segment: SegmentInfo
+
+
+_FROM_INVENTORY: dict[str, Callable[[SegmentTask], object]] = {
+    "topic": lambda t: t.topic,
+    "partition": lambda t: t.partition,
+    "kind": lambda t: t.kind,
+    "baseOffset": lambda t: t.segment.base_offset,
+    "sizeInBytes": lambda t: t.segment.size_in_bytes,
+    "isActive": lambda t: t.segment.is_active,
+    "state": lambda t: t.segment.state,
+    "indexSize": lambda t: t.segment.offset_index_bytes,
+    "timeIndexSize": lambda t: t.segment.time_index_bytes,
+    "txnIndexSize": lambda t: t.segment.txn_index_bytes,
+    "hasSnapshot": lambda t: t.segment.has_snapshot,
+    "modificationTime": lambda t: t.segment.modification_time_ms * 1000,
+    "path": lambda t: t.segment.path,
+}
+
+_FROM_HEADERS: dict[str, Callable[[SegmentFacts], object]] = {
+    "nextOffset": lambda f: f.next_offset,
+    "recordsCount": lambda f: f.records_count,
+    "batchesCount": lambda f: f.batches_count,
+    "largestTimestampMs": lambda f: _known_ms(f.max_timestamp_ms),
+    "smallestTimestampMs": lambda f: _known_ms(f.min_timestamp_ms),
+    "validBytes": lambda f: f.valid_bytes,
+    "trailingBytes": lambda f: f.trailing_bytes,
+    "error": lambda f: f.corrupt,
+}
+
+
+def segment_tasks(partitions: Sequence[PartitionInventory]) -> list[SegmentTask]:
+    """All segments, those with a suffix too, in the order of partition, offset and path."""
+    return [
+        SegmentTask(p.topic_partition.topic, p.topic_partition.partition, str(p.kind), segment)
+        for p in partitions
+        for segment in sorted(
+            (*p.segments, *p.other_segments), key=lambda s: (s.base_offset, s.path)
+        )
+    ]
+
+
+def read_segments(
+    tasks: Sequence[SegmentTask], request: ReadRequest, counts: ReadCounts | None = None
+) -> Iterator[pa.RecordBatch]:
+    """A row a segment. Damage is told by `error` and `trailingBytes`; only a file that cannot be
+    read is raised."""
+    counts = counts or ReadCounts()
+    needs_headers = any(name in _FROM_HEADERS for name in request.names)
+    for first in range(0, len(tasks), _ROWS_PER_BATCH):
+        rows = []
+        for task in tasks[first : first + _ROWS_PER_BATCH]:
+            row = {name: value(task) for name, value in _FROM_INVENTORY.items()}
+            if needs_headers:
+                row |= _header_columns(task.segment)
+            if row.get("error") is not None and request.mode == ReadMode.DROPMALFORMED:
+                counts.dropped_batches += 1
+                continue
+            rows.append(row)
+        if rows:
+            yield rows_batch(rows, request.schema, request.names)
+
+
+def read_partitions(
+    partitions: Sequence[PartitionInventory], request: ReadRequest
+) -> Iterator[pa.RecordBatch]:
+    """A row a partition directory."""
+    needs_producers = "lastStableOffset" in request.names
+    for first in range(0, len(partitions), _ROWS_PER_BATCH):
+        rows = []
+        for partition in partitions[first : first + _ROWS_PER_BATCH]:
+            row = _partition_row(partition)
+            if needs_producers:
+                row["lastStableOffset"] = _last_stable_offset(partition)
+            rows.append(row)
+        yield rows_batch(rows, request.schema, request.names)
+
+
+def _header_columns(segment: SegmentInfo) -> Row:
+    facts = scan_segment_facts(segment)
+    return {name: value(facts) for name, value in _FROM_HEADERS.items()}
+
+
+def _partition_row(partition: PartitionInventory) -> Row:
+    checkpoints = partition.checkpoints
+    return {
+        "topic": partition.topic_partition.topic,
+        "partition": partition.topic_partition.partition,
+        "kind": str(partition.kind),
+        "topicId": partition.topic_id,
+        "directoryId": partition.directory_id,
+        "logStartOffset": partition.log_start_offset,
+        "logEndOffset": partition.log_end_offset,
+        "highWatermark": checkpoints.high_watermark,
+        "recoveryPoint": checkpoints.recovery_point,
+        "cleanerCheckpoint": checkpoints.cleaner,
+        "segmentsCount": len(partition.segments),
+        "sizeInBytes": partition.size_in_bytes,
+        "hasRemoteSegments": partition.has_remote_segments,
+        "logDir": partition.log_dir,
+        "path": partition.path,
+    }
+
+
+def _last_stable_offset(partition: PartitionInventory) -> int | None:
+    """Kafka's LSO: below the high watermark and below every open transaction. None where the log
+    cannot tell."""
+    end = partition.checkpoints.high_watermark
+    end = partition.log_end_offset if end is None else min(end, partition.log_end_offset)
+    try:
+        producers = active_producers(partition, now_ms=_NO_EXPIRATION, expiration_ms=1)
+    except KafkaLogError:
+        return None
+    open_transactions = [
+        p.current_txn_first_offset
+        for p in producers.values()
+        if p.current_txn_first_offset is not None
+    ]
+    return min([end, *open_transactions])
+
+
+def _known_ms(timestamp_ms: int) -> int | None:
+    return None if timestamp_ms < 0 else timestamp_ms

@@ -1,0 +1,54 @@
+"""What is wanted of a read, and what it left out. Light to import: no kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from kafkalog.columns.schemas import Column, arrow_schema
+
+
+class ReadMode(StrEnum):
+    """What happens to a batch that cannot be read; Spark's words."""
+
+    FAILFAST = "FAILFAST"
+    PERMISSIVE = "PERMISSIVE"
+    DROPMALFORMED = "DROPMALFORMED"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What is wanted of each split: the columns, under the names and nullability of `schema`, and
+    how to treat damage."""
+
+    columns: tuple[Column, ...]
+    schema: pa.Schema
+    mode: ReadMode = ReadMode.FAILFAST
+    verify_checksums: bool = True
+    include_control: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        columns: tuple[Column, ...],
+        *,
+        mode: ReadMode = ReadMode.FAILFAST,
+        verify_checksums: bool = True,
+        include_control: bool = False,
+    ) -> ReadRequest:
+        """A request under the table's own schema."""
+        schema = arrow_schema(columns, all_nullable=mode == ReadMode.PERMISSIVE)
+        return cls(columns, schema, mode, verify_checksums, include_control)
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """What was left out; filled while the iterator is used up."""
+
+    dropped_batches: int = 0

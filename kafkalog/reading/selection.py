@@ -1,0 +1,128 @@
+"""Which partitions and offsets of an inventory are read.
+
+Offsets follow Spark's Kafka dialect: the start is included, the end is excluded, -2 is the earliest
+and -1 the latest. `earliest` is the log start offset, as for a consumer; an explicit number reads
+what is still on the disk below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import LogInventory, PartitionInventory
+from kafkalog.log.topic_partition import PartitionKind, TopicPartition
+
+EARLIEST_OFFSET = -2
+LATEST_OFFSET = -1
+
+EARLIEST = "earliest"
+LATEST = "latest"
+HIGH_WATERMARK = "highWatermark"
+
+# None: from the first byte or to the last one on the disk.
+OffsetRange = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSelection:
+    """Topics or single partitions, and the offsets to read of each; by default everything."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[TopicPartition] | None = None
+    starting_offsets: str | Mapping[TopicPartition, int] = EARLIEST
+    ending_offsets: str | Mapping[TopicPartition, int] = LATEST
+    # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
+    # stray).
+    named_paths: frozenset[str] = field(default_factory=frozenset)
+
+    def naming(self, paths: frozenset[str]) -> PartitionSelection:
+        """The same selection with the directories the caller named."""
+        return replace(self, named_paths=paths)
+
+    def accepts(self, partition: TopicPartition) -> bool:
+        if self.partitions is not None:
+            return partition in self.partitions
+        return self.topics is None or partition.topic in self.topics
+
+    def offset_range(self, partition: PartitionInventory) -> OffsetRange:
+        """First offset and end offset to read; InvalidConfigError where a mapping leaves the
+        partition out."""
+        return self._start(partition), self._end(partition)
+
+    def _start(self, partition: PartitionInventory) -> int | None:
+        if isinstance(self.starting_offsets, str):
+            return partition.log_start_offset
+        offset = _named(self.starting_offsets, partition, "startingOffsets")
+        return partition.log_start_offset if offset == EARLIEST_OFFSET else offset
+
+    def _end(self, partition: PartitionInventory) -> int | None:
+        if self.ending_offsets == HIGH_WATERMARK:
+            # No checkpoint entry: the log's end, as for a log that was never replicated.
+            return partition.checkpoints.high_watermark
+        if isinstance(self.ending_offsets, str):
+            return None
+        offset = _named(self.ending_offsets, partition, "endingOffsets")
+        return None if offset == LATEST_OFFSET else offset
+
+
+def select_partitions(
+    inventory: LogInventory, selection: PartitionSelection, *, every_kind: bool
+) -> list[PartitionInventory]:
+    """The selected partitions in order; InvalidConfigError when a topic or partition asked for is
+    not there.
+
+    Directories of other kinds than live are left out unless `every_kind` or named by the caller:
+    they hold copies of records, or records of a topic that is gone.
+    """
+    chosen = [
+        p
+        for p in inventory.partitions
+        if selection.accepts(p.topic_partition)
+        and (every_kind or p.kind == PartitionKind.LIVE or _is_named(p, selection))
+    ]
+    present = {p.topic_partition for p in chosen}
+    _refuse_missing(inventory, selection, present)
+    for name, offsets in (
+        ("startingOffsets", selection.starting_offsets),
+        ("endingOffsets", selection.ending_offsets),
+    ):
+        if not isinstance(offsets, str) and (extra := sorted(set(offsets) - present)):
+            raise InvalidConfigError(f"{name} names {_listed(extra)}, which is not selected")
+    return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
+
+
+def _is_named(partition: PartitionInventory, selection: PartitionSelection) -> bool:
+    return str(Path(partition.path).resolve()) in selection.named_paths
+
+
+def _named(
+    offsets: Mapping[TopicPartition, int], partition: PartitionInventory, option: str
+) -> int:
+    offset = offsets.get(partition.topic_partition)
+    if offset is None:
+        raise InvalidConfigError(
+            f"{option} must name every partition that is read; "
+            f"{partition.topic_partition} is missing"
+        )
+    return offset
+
+
+def _refuse_missing(
+    inventory: LogInventory, selection: PartitionSelection, present: set[TopicPartition]
+) -> None:
+    if selection.partitions is not None:
+        missing = [str(tp) for tp in sorted(selection.partitions - present)]
+        there = sorted({str(p.topic_partition) for p in inventory.partitions})
+    else:
+        missing = sorted((selection.topics or frozenset()) - {tp.topic for tp in present})
+        there = sorted({p.topic_partition.topic for p in inventory.partitions})
+    if missing:
+        raise InvalidConfigError(f"not there: {_listed(missing)}; there are: {_listed(there)}")
+
+
+def _listed(names: list[str] | list[TopicPartition], most: int = 20) -> str:
+    shown = ", ".join(str(name) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"

@@ -1,0 +1,105 @@
+"""The Python API: records as a stream of Arrow batches, batches as an Arrow table. No Spark, no
+JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+
+import pyarrow as pa
+
+from kafkalog.columns.schemas import default_columns, select_columns
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.request import ReadMode, ReadRequest
+from kafkalog.reading.scan import open_paths, plan_scan, read_task
+from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+def read_records(
+    path: Paths,
+    *,
+    columns: Sequence[str] | None = None,
+    topics: Iterable[str] | None = None,
+    starting_offsets: str | Mapping[TopicPartition, int] = EARLIEST,
+    ending_offsets: str | Mapping[TopicPartition, int] = LATEST,
+    mode: str = ReadMode.FAILFAST,
+    verify_checksums: bool = True,
+    include_control: bool = False,
+) -> pa.RecordBatchReader:
+    """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
+    as a stream.
+
+    `columns` are those of view `records` (see `columns.schemas`); only they are decoded. Offsets
+    are from the start (included) to the end (excluded); control records come with
+    `include_control`. A log may be larger than memory: iterate, or take `.read_all()` for a table.
+
+    Raises InvalidConfigError for names that are not there, and while iterating CorruptRecordError
+    and its kin (mode FAILFAST) or LogChangedError when somebody rewrites the log meanwhile.
+    """
+    selection = PartitionSelection(
+        topics=None if topics is None else frozenset(topics),
+        starting_offsets=starting_offsets,
+        ending_offsets=ending_offsets,
+    )
+    return _stream(
+        "records",
+        path,
+        selection,
+        columns=columns,
+        mode=ReadMode(mode),
+        verify_checksums=verify_checksums,
+        include_control=include_control,
+    )
+
+
+def read_batches(
+    path: Paths,
+    *,
+    columns: Sequence[str] | None = None,
+    topics: Iterable[str] | None = None,
+    mode: str = ReadMode.FAILFAST,
+    verify_checksums: bool = False,
+) -> pa.Table:
+    """Batch headers below `path` as a table, one row a batch, control batches included; nothing is
+    decompressed.
+
+    `isValid` is null unless `verify_checksums`. Raises as `read_records`.
+    """
+    selection = PartitionSelection(topics=None if topics is None else frozenset(topics))
+    return _stream(
+        "batches",
+        path,
+        selection,
+        columns=columns,
+        mode=ReadMode(mode),
+        verify_checksums=verify_checksums,
+    ).read_all()
+
+
+def _stream(
+    view: str,
+    path: Paths,
+    selection: PartitionSelection,
+    *,
+    columns: Sequence[str] | None,
+    mode: ReadMode,
+    verify_checksums: bool,
+    include_control: bool = False,
+) -> pa.RecordBatchReader:
+    permissive = mode == ReadMode.PERMISSIVE
+    names = tuple(columns) if columns is not None else default_columns(view)
+    if permissive and "error" not in names:
+        names = (*names, "error")
+    request = ReadRequest.of(
+        select_columns(view, names, with_error=permissive),
+        mode=mode,
+        verify_checksums=verify_checksums,
+        include_control=include_control,
+    )
+    paths = [path] if isinstance(path, str | PathLike) else list(path)
+    inventory, named_paths = open_paths(paths)
+    tasks = plan_scan(view, inventory, selection.naming(named_paths))
+    batches = (batch for task in tasks for batch in read_task(task, request))
+    return pa.RecordBatchReader.from_batches(request.schema, batches)

@@ -1,0 +1,179 @@
+"""THE table of data source options: name, what it takes, for which views, and what it means.
+
+From it come the parser, the error texts and README's list. Option names are matched without case,
+as everywhere in Spark. The change from Spark's camelCase to the package's snake_case happens here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalog.columns.schemas import VIEWS, default_columns, select_columns, view_columns
+from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.request import ReadMode
+from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
+from kafkalog.spark.option_values import (
+    Option,
+    parse_assign,
+    parse_ending,
+    parse_flag,
+    parse_json_paths,
+    parse_mode,
+    parse_name_set,
+    parse_names,
+    parse_starting,
+    parse_text,
+)
+
+RECORDS_ONLY = frozenset({"records"})
+LOG_VIEWS = frozenset({"records", "batches"})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Parsed options of one load."""
+
+    paths: tuple[str, ...]
+    view: str
+    column_names: tuple[str, ...]
+    columns_are_named: bool
+    mode: ReadMode
+    verify_checksums: bool
+    include_control: bool
+    selection: PartitionSelection
+
+    @property
+    def is_permissive(self) -> bool:
+        return self.mode == ReadMode.PERMISSIVE
+
+
+def parse_options(options: Mapping[str, str]) -> SourceOptions:
+    """Options as Spark hands them over → values; InvalidConfigError for what is unknown, malformed
+    or contradictory."""
+    given = _known(options)
+    values = {name: OPTIONS[name].parse(OPTIONS[name], text) for name, text in given.items()}
+    view = values.get("view", "records")
+    view_columns(view)
+    for name in values:
+        if view not in OPTIONS[name].views:
+            views = ", ".join(sorted(OPTIONS[name].views))
+            raise InvalidConfigError(f"option {name} is for view {views}, not for view '{view}'")
+    mode = values.get("mode", ReadMode.FAILFAST)
+    if "subscribe" in values and "assign" in values:
+        raise InvalidConfigError("options subscribe and assign exclude each other")
+    return SourceOptions(
+        paths=_paths(values),
+        view=view,
+        column_names=_column_names(view, values, with_error=mode == ReadMode.PERMISSIVE),
+        columns_are_named="columns" in values,
+        mode=mode,
+        verify_checksums=values.get("verifyChecksums", view == "records"),
+        include_control=values.get("includeControl", False),
+        selection=PartitionSelection(
+            topics=values.get("subscribe"),
+            partitions=values.get("assign"),
+            starting_offsets=values.get("startingOffsets", EARLIEST),
+            ending_offsets=values.get("endingOffsets", LATEST),
+        ),
+    )
+
+
+def _known(options: Mapping[str, str]) -> dict[str, str]:
+    """The options under the table's spelling."""
+    known = {name.lower(): name for name in OPTIONS}
+    later = {name.lower(): name for name in OPTIONS_NOT_YET}
+    given: dict[str, str] = {}
+    for name, text in options.items():
+        lower = name.lower()
+        if lower in known:
+            given[known[lower]] = text
+        elif lower not in _SPARK_OWN:
+            state = "is not available yet" if lower in later else "is unknown"
+            shown = later.get(lower, name)
+            allowed = ", ".join(OPTIONS)
+            raise InvalidConfigError(f"option '{shown}' {state}; available: {allowed}")
+    return given
+
+
+def _paths(values: Mapping[str, Any]) -> tuple[str, ...]:
+    if "path" in values and "paths" in values:
+        raise InvalidConfigError("option path and several paths of load() exclude each other")
+    paths: tuple[str, ...] = values.get("paths", values.get("path", ()))
+    if not paths:
+        raise InvalidConfigError("a path is needed: a log dir, partition directory or .log file")
+    return paths
+
+
+def _column_names(view: str, values: Mapping[str, Any], *, with_error: bool) -> tuple[str, ...]:
+    """Names of `columns`, or the view's default ones; `includeHeaders` and mode PERMISSIVE add
+    theirs."""
+    named: tuple[str, ...] | None = values.get("columns")
+    names = default_columns(view) if named is None else named
+    chosen = [column.name for column in select_columns(view, names, with_error=with_error)]
+    if "includeHeaders" in values and named is not None:
+        if values["includeHeaders"] != ("headers" in chosen):
+            raise InvalidConfigError("options columns and includeHeaders contradict each other")
+    elif values.get("includeHeaders"):
+        chosen.append("headers")
+    if with_error and "error" not in chosen:
+        chosen.append("error")
+    return tuple(chosen)
+
+
+_TABLE = (
+    Option(
+        "path",
+        "paths, comma separated",
+        "log dirs, partition directories, .log files, globs",
+        parse_names,
+    ),
+    Option("paths", "a JSON list of paths", "what load() with a list sends", parse_json_paths),
+    Option(
+        "view",
+        "a view's name",
+        "which rows: " + ", ".join(VIEWS) + " (default records)",
+        parse_text,
+    ),
+    Option("columns", "column names, comma separated", "only these are decoded", parse_names),
+    Option("subscribe", "topics, comma separated", "topics to read (default all)", parse_name_set),
+    Option("assign", 'JSON {"topic": [0, 1]}', "partitions to read", parse_assign),
+    Option(
+        "startingOffsets",
+        'earliest or JSON {"topic": {"0": 23, "1": -2}}',
+        "first offset of each partition; earliest is the log start offset",
+        parse_starting,
+        LOG_VIEWS,
+    ),
+    Option(
+        "endingOffsets",
+        'latest, highWatermark or JSON {"topic": {"0": 50, "1": -1}}',
+        "end offset of each partition, excluded",
+        parse_ending,
+        LOG_VIEWS,
+    ),
+    Option("includeHeaders", "true or false", "add column headers", parse_flag, RECORDS_ONLY),
+    Option(
+        "includeControl", "true or false", "control records are rows too", parse_flag, RECORDS_ONLY
+    ),
+    Option("mode", "FAILFAST, PERMISSIVE or DROPMALFORMED", "what a bad batch does", parse_mode),
+    Option(
+        "verifyChecksums",
+        "true or false",
+        "check CRCs (default true for records, false for batches)",
+        parse_flag,
+        LOG_VIEWS,
+    ),
+)
+OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
+
+# Promised for later: named, so that nobody takes a refusal for a typo.
+OPTIONS_NOT_YET = (
+    "subscribePattern", "startingTimestamp", "endingTimestamp", "isolationLevel", "minPartitions",
+    "maxBytesPerPartition", "maxOffsetsPerTrigger", "failOnDataLoss", "kafkaVersion",
+    "pathGlobFilter",
+)  # fmt: skip
+
+# What Spark's own catalog puts beside a table's options.
+_SPARK_OWN = frozenset({"serialization.format"})

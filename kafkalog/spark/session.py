@@ -1,0 +1,38 @@
+"""Sessions: what a builder needs for kafkalog, and telling a running session about the data
+source."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from kafkalog.spark.source import KafkaLogSource
+
+# The same lines, each with its reason, are in spark_conf/spark-defaults.conf for spark-submit; a
+# test compares them.
+SESSION_CONF: dict[str, str] = {
+    # Timestamps on the disk are milliseconds since the epoch, with no zone.
+    "spark.sql.session.timeZone": "UTC",
+    # Arrow batches go to Python functions, and back to pandas, as they are.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """A builder with the settings kafkalog wants; what the caller sets afterwards wins.
+
+    Python workers start as `python3` unless told otherwise, which may be another Python without
+    kafkalog: unless PYSPARK_PYTHON is set, they become this interpreter.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for key, value in SESSION_CONF.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("kafkalog")` known to this session, also where Spark did not find
+    `pyspark_kafkalog` by itself."""
+    spark.dataSource.register(KafkaLogSource)

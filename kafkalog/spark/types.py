@@ -1,0 +1,43 @@
+"""Our Arrow schemas as Spark's, and a schema the caller asks for as ours.
+
+Spark takes a batch only if its schema equals Spark's own translation of the asked one, nullability
+included. So the table's nullability goes into the Spark schema, and the asked nullability back into
+the batches.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kafkalog.columns.schemas import Column, arrow_schema, select_columns
+from kafkalog.errors import InvalidConfigError
+
+
+def spark_schema(columns: tuple[Column, ...], *, all_nullable: bool = False) -> StructType:
+    """The Spark schema of columns of a view."""
+    return from_arrow_schema(arrow_schema(columns, all_nullable=all_nullable))
+
+
+def asked_columns(
+    view: str, schema: StructType, *, with_error: bool = False
+) -> tuple[tuple[Column, ...], pa.Schema]:
+    """The columns a Spark schema names (without case), and the Arrow schema their batches must
+    have.
+
+    InvalidConfigError for an unknown column and for a type that is not the column's; nothing is
+    cast silently.
+    """
+    columns = select_columns(view, schema.fieldNames(), with_error=with_error)
+    asked = to_arrow_schema(schema, timezone="UTC")
+    for column, field, struct_field in zip(columns, asked, schema.fields, strict=True):
+        # A container's own nullability flags do not change what is in it.
+        if str(field.type).replace(" not null", "") != str(column.type):
+            has = from_arrow_schema(arrow_schema([column])).fields[0].dataType.simpleString()
+            raise InvalidConfigError(
+                f"column '{column.name}' is {has}, not {struct_field.dataType.simpleString()}"
+            )
+        if column.nullable and not field.nullable:
+            raise InvalidConfigError(f"column '{column.name}' can be null")
+    return columns, asked

@@ -1,0 +1,68 @@
+"""DataFrames and temporary views over a log, under the names of `interfaces.md`.
+
+Spark asks a Python source for all columns of its schema, even for `count()`: the way to decode less
+is a schema with fewer columns. So beside the wide views there are narrow ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kafkalog.spark.session import register
+
+# Temporary view → (source view, options). The narrow ones leave keys, values and headers on the
+# disk.
+TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
+    "records": ("records", {"includeHeaders": "true"}),
+    "record_offsets": ("records", {"columns": "topic,partition,offset,timestamp,timestampMs"}),
+    "record_keys": ("records", {"columns": "key,topic,partition,offset,timestamp,valueSize"}),
+    "batches": ("batches", {}),
+    "segments": ("segments", {}),
+    "partitions": ("partitions", {}),
+}
+
+
+def records(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+    """The records below `path`: a row a record. `options` are those of the data source
+    (`subscribe`, `columns` …)."""
+    return _load(spark, "records", path, options)
+
+
+def batches(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+    """The record batches below `path`: a row a batch, nothing decompressed."""
+    return _load(spark, "batches", path, options)
+
+
+def segments(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+    """The segments below `path`: a row a `.log` file."""
+    return _load(spark, "segments", path, options)
+
+
+def partitions(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+    """The partition directories below `path`."""
+    return _load(spark, "partitions", path, options)
+
+
+def create_views(
+    spark: SparkSession, path: str | Sequence[str], *, prefix: str = "", **options: str
+) -> list[str]:
+    """Temporary views over `path`, replaced where they are there; returns their names.
+
+    `records`, `batches`, `segments`, `partitions`, and the narrow `record_offsets` and
+    `record_keys` that decode less. `options` go to each view they are for (`subscribe`, `mode` …).
+    """
+    created = []
+    for name, (view, own) in TEMPORARY_VIEWS.items():
+        _load(spark, view, path, {**options, **own}).createOrReplaceTempView(prefix + name)
+        created.append(prefix + name)
+    return created
+
+
+def _load(
+    spark: SparkSession, view: str, path: str | Sequence[str], options: Mapping[str, str]
+) -> DataFrame:
+    register(spark)
+    reader = spark.read.format("kafkalog").option("view", view).options(**options)
+    return reader.load(path if isinstance(path, str) else list(path))
