@@ -180,11 +180,11 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
 
 
 def _compress_snappy(data: memoryview) -> bytes:
-    parts: list[object] = [XERIAL_HEADER]
+    parts: list[bytes | memoryview] = [XERIAL_HEADER]
     for start in range(0, len(data), SNAPPY_BLOCK_BYTES):
         block = cramjam.snappy.compress_raw(data[start : start + SNAPPY_BLOCK_BYTES])
-        parts += (struct.pack(">i", len(block)), block)
-    return b"".join(parts)  # type: ignore[arg-type]  # cramjam's buffers are buffers, its stubs do not say so
+        parts += (struct.pack(">i", len(block)), memoryview(block))
+    return b"".join(parts)
 
 
 # -- lz4 -----------------------------------------------------------------------------------------

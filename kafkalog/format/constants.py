@@ -39,6 +39,7 @@ CONTROL_FLAG_MASK = 0x20
 DELETE_HORIZON_FLAG_MASK = 0x40
 
 MAX_INT32 = 2_147_483_647
+MAX_INT64 = 9_223_372_036_854_775_807
 
 # Ours, not Kafka's: the largest batch, stored or decompressed, that is taken into memory. The
 # format has no bound, and a length read from a file must not decide how much we allocate.

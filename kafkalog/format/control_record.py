@@ -1,0 +1,138 @@
+"""Control records: what a batch with the control bit holds instead of data.
+
+ key    version i16 | type i16, more bytes are ignored
+ value  of ABORT and COMMIT, the end-transaction marker: version i16 | coordinator_epoch i32, more
+ is ignored
+
+Versions above 0 are read as 0, negative ones are wrong. A marker belongs to its data by producer id
+alone: since transaction version 2 its epoch is above that of the data. Unknown types are kept
+untouched. The values of the other types are KRaft messages.
+
+Source: Kafka ControlRecordType, EndTransactionMarker.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.constants import NO_PARTITION_LEADER_EPOCH
+from kafkalog.format.record import Record
+from kafkalog.format.record_batch import pack_batch
+
+CONTROL_RECORD_VERSION = 0
+
+_KEY = struct.Struct(">hh")
+_END_TRANSACTION_MARKER = struct.Struct(">hi")
+
+
+class ControlRecordType(IntEnum):
+    """The types that have a name; UNKNOWN is not on disk."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+    UNKNOWN = -1
+
+
+def parse_control_type(
+    key: bytes | memoryview | None,
+    *,
+    path: str | None = None,
+    position: int | None = None,
+    offset: int | None = None,
+) -> ControlRecordType:
+    """The type in a control record's key, UNKNOWN for numbers without a name.
+
+    Raises CorruptRecordError for a key that is null, too short or of a negative version.
+    """
+    if key is None or len(key) < _KEY.size:
+        found = "null" if key is None else f"{len(key)} bytes long"
+        raise CorruptRecordError(
+            f"control record key is {found}", path=path, position=position, offset=offset
+        )
+    version, number = _KEY.unpack_from(key)
+    if version < 0:
+        raise CorruptRecordError(
+            f"control record key has version {version}", path=path, position=position, offset=offset
+        )
+    return (
+        ControlRecordType(number)
+        if 0 <= number <= ControlRecordType.KRAFT_VOTERS
+        else ControlRecordType.UNKNOWN
+    )
+
+
+def control_type_name(key: bytes | memoryview | None) -> str | None:
+    """The type's name for people; None, never an error, for a key that is none or has no name."""
+    if key is None or len(key) < _KEY.size:
+        return None
+    version, number = _KEY.unpack_from(key)
+    known = version >= 0 and 0 <= number <= ControlRecordType.KRAFT_VOTERS
+    return ControlRecordType(number).name if known else None
+
+
+def parse_end_transaction_marker(
+    value: bytes | memoryview | None,
+    *,
+    path: str | None = None,
+    position: int | None = None,
+    offset: int | None = None,
+) -> int:
+    """The coordinator epoch of an ABORT or COMMIT. Raises CorruptRecordError."""
+    if value is None or len(value) < _END_TRANSACTION_MARKER.size:
+        found = "null" if value is None else f"{len(value)} bytes long"
+        raise CorruptRecordError(
+            f"end-transaction marker is {found}", path=path, position=position, offset=offset
+        )
+    version, coordinator_epoch = _END_TRANSACTION_MARKER.unpack_from(value)
+    if version < 0:
+        raise CorruptRecordError(
+            f"end-transaction marker has version {version}",
+            path=path,
+            position=position,
+            offset=offset,
+        )
+    return int(coordinator_epoch)
+
+
+def pack_control_key(control_type: ControlRecordType) -> bytes:
+    """The four bytes of a control record's key."""
+    return _KEY.pack(CONTROL_RECORD_VERSION, control_type)
+
+
+def pack_end_transaction_marker(coordinator_epoch: int) -> bytes:
+    """The six bytes of a marker's value."""
+    return _END_TRANSACTION_MARKER.pack(CONTROL_RECORD_VERSION, coordinator_epoch)
+
+
+def pack_marker_batch(
+    control_type: ControlRecordType,
+    offset: int,
+    timestamp: int,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """The 78-byte batch that ends a transaction, as a transaction coordinator has it written."""
+    marker = Record(
+        offset,
+        timestamp,
+        pack_control_key(control_type),
+        pack_end_transaction_marker(coordinator_epoch),
+    )
+    return pack_batch(
+        [marker],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        partition_leader_epoch=partition_leader_epoch,
+        is_transactional=True,
+        is_control=True,
+    )

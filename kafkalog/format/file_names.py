@@ -1,0 +1,110 @@
+"""File names in a partition directory.
+
+ 00000000000000881204.log                       segment, named by its base offset
+ 00000000000000881204.index .timeindex .txnindex  its indexes
+ 00000000000000881204.snapshot                  producer state below this offset (exclusive end)
+ 00000000000000000100-0000000003.checkpoint     metadata snapshot: end offset (exclusive) and epoch
+
+Kafka appends a state to a whole name: `.cleaned` (unfinished output), `.swap` (finished, waiting),
+`.deleted` (to be removed), `.part` (metadata snapshot being written).
+
+Only names as Kafka writes them are understood: 20 digits, a known kind, a known state. Kafka itself
+takes any number before the first dot, then opens the 20-digit name of that number: a `12.log` is
+never read as a segment.
+
+Source: Kafka LogFileUtils, Snapshots.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kafkalog.format.constants import MAX_INT32, MAX_INT64
+
+
+class LogFileKind(StrEnum):
+    """What a file holds; the value is Kafka's suffix."""
+
+    LOG = ".log"
+    OFFSET_INDEX = ".index"
+    TIME_INDEX = ".timeindex"
+    TRANSACTION_INDEX = ".txnindex"
+    PRODUCER_SNAPSHOT = ".snapshot"
+    METADATA_SNAPSHOT = ".checkpoint"
+
+
+LIVE_SUFFIX = ""
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+DELETED_SUFFIX = ".deleted"
+PART_SUFFIX = ".part"
+
+LEADER_EPOCH_CHECKPOINT_FILE = "leader-epoch-checkpoint"
+PARTITION_METADATA_FILE = "partition.metadata"
+QUORUM_STATE_FILE = "quorum-state"
+
+_NAME = re.compile(
+    r"(?P<offset>[0-9]{20})"
+    r"(?:(?P<kind>\.log|\.index|\.timeindex|\.txnindex|\.snapshot)"
+    r"(?P<state>\.cleaned|\.swap|\.deleted)?"
+    r"|-(?P<epoch>[0-9]{10})(?P<snapshot>\.checkpoint)(?P<snapshot_state>\.deleted)?"
+    r"|-(?P<part_epoch>[0-9]{10})-?[0-9]*(?P<part>\.checkpoint)(?P<part_state>\.part))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """A parsed name: kind, offset in front, state behind ("" = live), epoch if it has one."""
+
+    kind: LogFileKind
+    offset: int
+    suffix: str = LIVE_SUFFIX
+    epoch: int | None = None
+
+
+def parse_file_name(name: str) -> LogFileName | None:
+    """The parts of a bare file name, or None if Kafka would not have written it."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    kind = match["kind"] or match["snapshot"] or match["part"]
+    suffix = match["state"] or match["snapshot_state"] or match["part_state"] or LIVE_SUFFIX
+    epoch_digits = match["epoch"] or match["part_epoch"]
+    offset = int(match["offset"])
+    epoch = None if epoch_digits is None else int(epoch_digits)
+    if offset > MAX_INT64 or (epoch or 0) > MAX_INT32:
+        return None
+    return LogFileName(LogFileKind(kind), offset, suffix, epoch)
+
+
+def log_file_name(base_offset: int, suffix: str = LIVE_SUFFIX) -> str:
+    """`00000000000000881204.log`, with the state `suffix` behind it."""
+    return _file_name(base_offset, LogFileKind.LOG, suffix)
+
+
+def offset_index_file_name(base_offset: int, suffix: str = LIVE_SUFFIX) -> str:
+    """`00000000000000881204.index`, with the state `suffix` behind it."""
+    return _file_name(base_offset, LogFileKind.OFFSET_INDEX, suffix)
+
+
+def time_index_file_name(base_offset: int, suffix: str = LIVE_SUFFIX) -> str:
+    """`00000000000000881204.timeindex`, with the state `suffix` behind it."""
+    return _file_name(base_offset, LogFileKind.TIME_INDEX, suffix)
+
+
+def transaction_index_file_name(base_offset: int, suffix: str = LIVE_SUFFIX) -> str:
+    """`00000000000000881204.txnindex`, with the state `suffix` behind it."""
+    return _file_name(base_offset, LogFileKind.TRANSACTION_INDEX, suffix)
+
+
+def producer_snapshot_file_name(end_offset: int, suffix: str = LIVE_SUFFIX) -> str:
+    """`00000000000000881204.snapshot`: the state after all offsets below `end_offset`."""
+    return _file_name(end_offset, LogFileKind.PRODUCER_SNAPSHOT, suffix)
+
+
+def _file_name(offset: int, kind: LogFileKind, suffix: str) -> str:
+    if not 0 <= offset <= MAX_INT64:
+        raise ValueError(f"{offset} is not an offset")
+    return f"{offset:020d}{kind}{suffix}"
