@@ -54,6 +54,6 @@ bench: setup ## one benchmark, a JSON line: make bench NAME=decode
 	@$(PYTHON) -m tests.benchmarks.bench_$(NAME)
 
 lock: setup ## resolve pyproject.toml again into requirements.lock
-	@$(PYTHON) -m piptools compile --extra dev --generate-hashes --allow-unsafe --strip-extras \
+	@$(PYTHON) -m piptools compile --extra test --extra dev --generate-hashes --allow-unsafe --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
 	  -o requirements.lock pyproject.toml
