@@ -1,0 +1,172 @@
+"""Where the uncompressed records of some batches are: in the file's bytes, or decompressed into an
+arena.
+
+Batches without compression are read where they are. As soon as one batch is compressed, all of them
+go into one arena, so that everything above sees one buffer, whatever the codecs. The arena is
+allocated once and used again.
+
+What a file says never decides what we allocate: the decompressed size of a batch is capped (the
+format has no bound), and a records count that its bytes cannot hold is refused here, before arrays
+are made for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.batch_table import codecs
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.compression import decompress
+from kafkalog.format.constants import (
+    MAX_BATCH_BYTES,
+    MIN_RECORD_SIZE,
+    RECORD_BATCH_OVERHEAD,
+    CompressionType,
+)
+
+# Past this an arena is handed out and filled anew: a chunk of 8 MiB may decompress to gigabytes.
+ARENA_BYTES = 64 * 1024 * 1024
+_FIRST_ARENA_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAreas:
+    """The uncompressed records of batch b are buf[starts[b]:ends[b]]; an empty batch has an empty
+    area.
+
+    buf: uint8, the caller's buffer or the arena's, valid as long as that is not filled again.
+    starts, ends: int64[b].
+    """
+
+    buf: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Arena:
+    """A buffer that grows and is used again."""
+
+    __slots__ = ("data", "size")
+
+    def __init__(self) -> None:
+        self.data: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.size = 0
+
+    def clear(self) -> None:
+        """Forget the content, keep the memory."""
+        self.size = 0
+
+    def append(self, payload: bytes | bytearray | memoryview | NDArray[np.uint8]) -> None:
+        """Copy bytes to the end."""
+        source = np.frombuffer(payload, np.uint8)
+        end = self.size + source.size
+        if end > self.data.size:
+            grown = np.empty(max(end, 2 * self.data.size, _FIRST_ARENA_BYTES), np.uint8)
+            grown[: self.size] = self.data[: self.size]
+            self.data = grown
+        self.data[self.size : end] = source
+        self.size = end
+
+
+def open_record_areas(
+    buf: NDArray[np.uint8],
+    buf_position: int,
+    rows: NDArray[np.void],
+    arena: Arena,
+    *,
+    path: str | None = None,
+    max_bytes: int = MAX_BATCH_BYTES,
+) -> RecordAreas:
+    """The record areas of all batches `rows`, decompressed into `arena` if any is compressed.
+
+    buf uint8[n] holds the batches in full, buf[0] is at buf_position of the file; max_bytes caps
+    each batch. All rows are decompressed at once: callers that take whole chunks of unknown origin
+    use `iterate_record_areas`.
+
+    Raises CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTypeError with the place
+    of the batch.
+    """
+    _, areas = next(
+        iterate_record_areas(
+            buf, buf_position, rows, arena, path=path, max_bytes=max_bytes, arena_bytes=None
+        )
+    )
+    return areas
+
+
+def iterate_record_areas(
+    buf: NDArray[np.uint8],
+    buf_position: int,
+    rows: NDArray[np.void],
+    arena: Arena,
+    *,
+    path: str | None = None,
+    max_bytes: int = MAX_BATCH_BYTES,
+    arena_bytes: int | None = ARENA_BYTES,
+) -> Iterator[tuple[slice, RecordAreas]]:
+    """The same as `open_record_areas`, in parts: (which rows, their areas), at least one part.
+
+    A part ends when the arena holds arena_bytes or more, so memory is bounded by arena_bytes +
+    max_bytes. The areas are valid until the next part is asked for.
+    """
+    batch_starts = rows["position"] - buf_position
+    starts = batch_starts + RECORD_BATCH_OVERHEAD
+    ends = batch_starts + rows["size_in_bytes"]
+    batch_codecs = codecs(rows)
+    is_stored = (batch_codecs == CompressionType.NONE) | (rows["records_count"] == 0)
+    if is_stored.all():
+        ends = np.where(rows["records_count"] == 0, starts, ends)
+        _check_counts(rows, ends - starts, path)
+        yield slice(0, rows.size), RecordAreas(buf, starts, ends)
+        return
+
+    first = 0
+    while first < rows.size:
+        arena.clear()
+        bounds = [0]
+        for b in range(first, rows.size):
+            if rows["records_count"][b] > 0:
+                payload = buf[starts[b] : ends[b]]
+                if not is_stored[b]:
+                    payload = _decompress(payload, rows[b], int(batch_codecs[b]), path, max_bytes)
+                arena.append(payload)
+            bounds.append(arena.size)
+            if arena_bytes is not None and arena.size >= arena_bytes:
+                break
+        edges = np.array(bounds, np.int64)
+        part = slice(first, first + edges.size - 1)
+        _check_counts(rows[part], np.diff(edges), path)
+        yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:])
+        first = part.stop
+
+
+def _decompress(
+    payload: NDArray[np.uint8], row: np.void, codec: int, path: str | None, max_bytes: int
+) -> NDArray[np.uint8]:
+    data = decompress(
+        codec,
+        payload,
+        max_bytes=max_bytes,
+        path=path,
+        position=int(row["position"]),
+        offset=int(row["base_offset"]),
+    )
+    return np.frombuffer(data, np.uint8)
+
+
+def _check_counts(rows: NDArray[np.void], area_bytes: NDArray[np.int64], path: str | None) -> None:
+    """Refuse counts that the bytes cannot hold: arrays are allocated by them."""
+    counts = rows["records_count"].astype(np.int64)
+    is_impossible = (counts < 0) | (counts * MIN_RECORD_SIZE > area_bytes)
+    if is_impossible.any():
+        b = int(np.argmax(is_impossible))
+        raise CorruptRecordError(
+            f"records count {counts[b]}, but the records are {area_bytes[b]} bytes",
+            path=path,
+            position=int(rows["position"][b]),
+            offset=int(rows["base_offset"][b]),
+        )

@@ -1,0 +1,102 @@
+"""Columns and masks over batch headers: what a `BATCH_ROW` array says, batch by batch.
+
+Every function takes rows BATCH_ROW[b] and returns an array of b elements. Kafka looks at the low
+byte of the attributes only, so unknown high bits change nothing here.
+
+Source: Kafka DefaultRecordBatch; spec/format.md 2.3, 2.4.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.format.checksum import crc32c
+from kafkalog.format.constants import (
+    COMPRESSION_CODEC_MASK,
+    CONTROL_FLAG_MASK,
+    DELETE_HORIZON_FLAG_MASK,
+    MAX_INT32,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_FLAG_MASK,
+)
+from kafkalog.format.record_batch import CRC_START
+
+Rows: TypeAlias = NDArray[np.void]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+def codecs(rows: Rows) -> NDArray[np.int16]:
+    """Codec ids (CompressionType, or 5 to 7, which nobody has assigned)."""
+    result: NDArray[np.int16] = rows["attributes"] & COMPRESSION_CODEC_MASK
+    return result
+
+
+def timestamp_types(rows: Rows) -> NDArray[np.int16]:
+    """TimestampType: 0 CREATE_TIME, 1 LOG_APPEND_TIME."""
+    return _has_flag(rows, TIMESTAMP_TYPE_MASK).astype(np.int16)
+
+
+def is_transactional(rows: Rows) -> Mask:
+    """Batches of a transaction, its markers included."""
+    return _has_flag(rows, TRANSACTIONAL_FLAG_MASK)
+
+
+def is_control(rows: Rows) -> Mask:
+    """Batches whose records are markers, not data."""
+    return _has_flag(rows, CONTROL_FLAG_MASK)
+
+
+def has_delete_horizon(rows: Rows) -> Mask:
+    """Batches whose base timestamp is the time from which their tombstones may go."""
+    return _has_flag(rows, DELETE_HORIZON_FLAG_MASK)
+
+
+def has_producer_id(rows: Rows) -> Mask:
+    """Batches of an idempotent producer; the base sequence does not tell (coordinators write 0)."""
+    result: Mask = rows["producer_id"] > NO_PRODUCER_ID
+    return result
+
+
+def last_offset_deltas(rows: Rows) -> NDArray[np.int64]:
+    """Last offset minus base offset: kept by compaction, so not records_count - 1."""
+    result: NDArray[np.int64] = rows["last_offset"] - rows["base_offset"]
+    return result
+
+
+def base_sequences(rows: Rows) -> NDArray[np.int32]:
+    """Sequence of the record at the base offset, -1 without."""
+    result: NDArray[np.int32] = rows["base_sequence"]
+    return result
+
+
+def last_sequences(rows: Rows) -> NDArray[np.int32]:
+    """Sequence of the record at the last offset, -1 without; after 2147483647 comes 0."""
+    base = rows["base_sequence"].astype(np.int64)
+    last = (base + last_offset_deltas(rows)) & MAX_INT32
+    return np.where(base >= 0, last, NO_SEQUENCE).astype(np.int32)
+
+
+def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> Mask:
+    """Whether each batch has the CRC-32C its header states.
+
+    buf uint8[n] holds the batches in full; buf_position is the position of buf[0] in the file, from
+    whose start rows.position counts.
+    """
+    starts = rows["position"] - buf_position
+    ends = (starts + rows["size_in_bytes"]).tolist()
+    found = [
+        crc32c(buf[start:end])
+        for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
+    ]
+    result: Mask = np.array(found, np.int64) == rows["crc"]
+    return result
+
+
+def _has_flag(rows: Rows, mask: int) -> Mask:
+    result: Mask = (rows["attributes"] & mask) != 0
+    return result

@@ -1,0 +1,94 @@
+"""Record areas to spans: where key, value and headers of each record are, as arrays.
+
+This is where a kernel's status becomes an error that names the file, the batch and the record.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import RecordAreas
+from kafkalog.errors import CorruptRecordError
+from kafkalog.kernels.record_spans import record_spans
+from kafkalog.kernels.status import OK, STATUS_TEXT
+
+
+class RecordSpans:
+    """The records of some batches, in order; starts are positions in the areas' buffer.
+
+    All arrays have n elements:
+    offsets, timestamps int64 (ms) · key_starts, value_starts int64 · key_lengths, value_lengths
+    int32, -1 null, 0 empty · header_starts int64, the first header behind the header count ·
+    header_counts int32 · batch_indexes int32, the record's batch in rows.
+    """
+
+    __slots__ = (
+        "_room",
+        "batch_indexes",
+        "header_counts",
+        "header_starts",
+        "key_lengths",
+        "key_starts",
+        "n",
+        "offsets",
+        "timestamps",
+        "value_lengths",
+        "value_starts",
+    )
+
+    def __init__(self, n: int, reuse: RecordSpans | None = None) -> None:
+        """Room for n records, in the arrays of `reuse` if they are large enough."""
+        self.n = n
+        room = None if reuse is None else reuse._room
+        if room is None or room[0].shape[1] < n:
+            room = np.empty((5, n), np.int64), np.empty((4, n), np.int32)
+        self._room: tuple[NDArray[np.int64], NDArray[np.int32]] = room
+        self.offsets, self.timestamps, self.key_starts, self.value_starts, self.header_starts = (
+            room[0][i, :n] for i in range(5)
+        )
+        self.key_lengths, self.value_lengths, self.header_counts, self.batch_indexes = (
+            room[1][i, :n] for i in range(4)
+        )
+
+
+def decode_spans(
+    areas: RecordAreas,
+    rows: NDArray[np.void],
+    path: str | None = None,
+    reuse: RecordSpans | None = None,
+) -> RecordSpans:
+    """Find the spans of all records of `rows`, whose areas were opened by `open_record_areas`.
+
+    `reuse` gives its arrays to the result; its own content is gone afterwards.
+
+    Raises CorruptRecordError with path, file position and base offset of the batch that breaks the
+    format; a reader may leave that batch out and decode the others.
+    """
+    counts = rows["records_count"]
+    spans = RecordSpans(int(counts.sum(dtype=np.int64)), reuse)
+    done, status, position, b = record_spans(
+        areas.buf,
+        rows,
+        areas.starts,
+        areas.ends,
+        spans.offsets,
+        spans.timestamps,
+        spans.key_starts,
+        spans.key_lengths,
+        spans.value_starts,
+        spans.value_lengths,
+        spans.header_starts,
+        spans.header_counts,
+        spans.batch_indexes,
+    )
+    if status != OK:
+        index = done - int(counts[:b].sum(dtype=np.int64))
+        at = position - int(areas.starts[b])
+        raise CorruptRecordError(
+            f"record {index} of {counts[b]}, byte {at} of the records: {STATUS_TEXT[status]}",
+            path=path,
+            position=int(rows["position"][b]),
+            offset=int(rows["base_offset"][b]),
+        )
+    return spans
