@@ -30,7 +30,7 @@ from kafkalog.columns.batches import codec_names
 from kafkalog.columns.places import SegmentPlace
 from kafkalog.columns.schemas import ERROR, HEADERS, RECORDS, TIMESTAMP
 from kafkalog.format import constants
-from kafkalog.format.control_record import control_type_name
+from kafkalog.format.control_record import parse_control_type
 
 Array = npt.NDArray[np.generic]
 
@@ -144,10 +144,14 @@ def _control_type(a: RecordArrays) -> pa.Array:
     if not is_control.any():
         return constant_array(None, pa.string(), len(a))
     starts, lengths = a.of_record("key_starts"), a.of_record("key_lengths")
+    positions, offsets = a.field("position"), a.of_record("offsets")
     names: list[str | None] = [None] * len(a)
-    for r in np.flatnonzero(is_control):
-        key = bytes(a.buf[starts[r] : starts[r] + max(0, lengths[r])])
-        names[r] = control_type_name(key)
+    for r in np.flatnonzero(is_control).tolist():
+        key = None if lengths[r] < 0 else bytes(a.buf[starts[r] : starts[r] + lengths[r]])
+        control_type = parse_control_type(
+            key, path=a.place.path, position=int(positions[r]), offset=int(offsets[r])
+        )
+        names[r] = control_type.name
     return pa.array(names, pa.string())
 
 

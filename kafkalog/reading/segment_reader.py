@@ -166,10 +166,18 @@ class _SplitReader:
         """Chunks of the split; the batch that nothing can walk over comes last, as its mode has
         it."""
         split.check_unchanged()
+        chunks = read_chunks(
+            split.path, start=split.start, end=split.end, buffers=self.buffers.chunks
+        )
         try:
-            yield from read_chunks(
-                split.path, start=split.start, end=split.end, buffers=self.buffers.chunks
-            )
+            yield from chunks
+            if chunks.trailing_bytes and split.end < split.size:
+                # Only the end of the file may be torn.
+                raise CorruptRecordError(
+                    f"no whole batch in the {chunks.trailing_bytes} bytes up to {split.end}",
+                    path=split.path,
+                    position=chunks.valid_bytes,
+                )
         except BAD_BATCH as error:
             if self.request.mode == ReadMode.FAILFAST:
                 raise

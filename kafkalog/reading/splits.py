@@ -1,9 +1,11 @@
 """Cut the segments to read into byte ranges that start and end at batch boundaries.
 
 A Kafka log has no sync markers, so a boundary has to be known. The offset index names batch starts,
-but an index can be stale (losing or keeping an old one is silent damage): an entry is believed only
-if a whole batch with the indexed last offset and a right checksum starts there. Where the index
-does not help, the batch headers are walked.
+but an index can be stale (keeping an old one is silent damage): an entry is believed only if a
+whole batch with a right checksum starts there whose base offset is in the segment and not above the
+entry's (more an entry does not promise, see `format.offset_index`). Where the index does not help,
+the batch headers are walked. Should a cut be wrong all the same, the read of the split before it
+notices that its last batch crosses it.
 """
 
 from __future__ import annotations
@@ -158,8 +160,8 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
     for position in wanted:
         first = int(index.positions.searchsorted(position))
         for entry in range(first, min(first + _TRIES, len(index.positions))):
-            found, last_offset = int(index.positions[entry]), int(index.offsets[entry])
-            if found > (cuts[-1] if cuts else 0) and _is_batch(segment, found, last_offset):
+            found, entry_offset = int(index.positions[entry]), int(index.offsets[entry])
+            if found > (cuts[-1] if cuts else 0) and _is_batch(segment, found, entry_offset):
                 cuts.append(found)
                 break
         else:
@@ -167,14 +169,16 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
     return cuts
 
 
-def _is_batch(segment: SegmentInfo, position: int, last_offset: int) -> bool:
-    """Whether a whole batch with this last offset and a right checksum starts at `position`."""
+def _is_batch(segment: SegmentInfo, position: int, entry_offset: int) -> bool:
+    """Whether a whole batch that the index entry can mean starts at `position`."""
     try:
         chunks = read_chunks(segment.path, start=position, end=segment.size_in_bytes, chunk_bytes=1)
         chunk = next(iter(chunks), None)
     except KafkaLogError:
         return False
-    if chunk is None or int(chunk.rows["last_offset"][0]) != last_offset:
+    if chunk is None:
+        return False
+    if not segment.base_offset <= int(chunk.rows["base_offset"][0]) <= entry_offset:
         return False
     return bool(verify_checksums(chunk.buf, chunk.position, chunk.rows[:1])[0])
 

@@ -1,0 +1,62 @@
+"""Fixtures of all tests: one Spark session, log dirs in memory, a fixed clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.log_builder import NOW_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one session: two cores, UTC, no UI. Started when the first test asks for it."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.fail("Spark needs Java 17: install openjdk-17-jre-headless, or set JAVA_HOME")
+    from pyspark.sql import SparkSession
+
+    from kafkalog.spark import configure_spark
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["TZ"] = "UTC"
+    with tempfile.TemporaryDirectory() as scratch:
+        builder = configure_spark(SparkSession.builder.master("local[2]").appName("kafkalog tests"))
+        session = (
+            builder.config("spark.ui.enabled", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+            .config("spark.local.dir", scratch)
+            .config("spark.ui.showConsoleProgress", "false")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def log_dir() -> Iterator[Path]:
+    """An empty log dir, in memory where there is /dev/shm."""
+    parent = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="kafkalog-", dir=parent) as path:
+        yield Path(path)
+
+
+@pytest.fixture
+def now_ms() -> int:
+    """The fixed clock."""
+    return NOW_MS
