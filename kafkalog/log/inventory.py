@@ -196,6 +196,7 @@ class SegmentFacts(JsonFacts):
     largest_batch_bytes: int
     valid_bytes: int
     trailing_bytes: int
+    unsupported_magic: bool = False
     corrupt: str | None = None
     corrupt_position: int | None = None
 
@@ -205,7 +206,7 @@ class SegmentFacts(JsonFacts):
         return self.base_offset if self.last_offset is None else self.last_offset + 1
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class ActiveProducer(JsonFacts):
     """A producer a broker still remembers; its last batch outlives its records.
 

@@ -67,6 +67,20 @@ def refuse_by_facts(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Re
 
 
 def _facts_rules(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Iterator[Refusal]:
+    known = {segment.base_offset: segment for segment in facts.segments}
+    for number, source in enumerate(sources):
+        segment = known.get(source.base_offset)
+        if segment is None:
+            yield REFUSED, f"segment {source.base_offset} was not scanned"
+            continue
+        yield from _segment_rules(segment)
+        for following in sources[number + 1 : number + 2]:
+            if segment.next_offset > following.base_offset:
+                yield (
+                    REFUSED,
+                    f"segment {segment.base_offset} reaches offset {segment.next_offset - 1}, "
+                    f"into segment {following.base_offset}",
+                )
     if facts.problems:
         yield REFUSED, "producer state: " + "; ".join(facts.problems)
     for producer in facts.active_producers:
@@ -76,17 +90,16 @@ def _facts_rules(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Itera
                 f"producer {producer.producer_id} has an open transaction since offset "
                 f"{producer.current_txn_first_offset}: transactional logs cannot be compacted yet",
             )
-    known = {segment.base_offset: segment for segment in facts.segments}
-    for source in sources:
-        segment = known.get(source.base_offset)
-        if segment is None:
-            yield REFUSED, f"segment {source.base_offset} was not scanned"
-        else:
-            yield from _segment_rules(segment)
 
 
 def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
     base = segment.base_offset
+    if segment.unsupported_magic:
+        yield (
+            REFUSED,
+            f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}; "
+            "it cannot be compacted yet",
+        )
     older = [magic for magic in segment.magics if magic != MAGIC_VALUE_V2]
     if older:
         yield (

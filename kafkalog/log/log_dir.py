@@ -1,0 +1,126 @@
+"""Find partition directories below one or many paths.
+
+A path is a log dir, a partition directory, a `.log` file, or a glob of these. Only small files are
+read (checkpoints, meta.properties, index ends, the headers behind the active segment's last index
+entry), so opening a log dir costs a few system calls a segment. Symbolic links that lead out of the
+log dir are not followed: what would be rewritten through them is not this log dir's.
+
+What cannot be read is a problem in the inventory, never an exception, so that one bad partition or
+file does not hide the others; a path that does not exist is an error.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.partition_metadata import META_PROPERTIES_FILE
+from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
+from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
+from kafkalog.log.topic_partition import parse_partition_dir_name
+
+
+def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
+    """What is stored below `paths`, in the order of topic, partition and path.
+
+    A directory named twice is there once. A `.log` file yields its partition with that segment
+    alone, which can be read but not compacted. Raises InvalidConfigError for a path that does not
+    exist, matches nothing, or is neither directory nor `.log` file.
+    """
+    found: dict[Path, PartitionInventory] = {}
+    problems: list[str] = []
+    log_dirs: dict[Path, LogDirFiles] = {}
+    for path in _expand(paths):
+        for directory, only_file in _partition_dirs(path, problems):
+            real = directory.resolve()
+            if real not in found or found[real].problems:
+                files = log_dirs.setdefault(real.parent, read_log_dir_files(real.parent))
+                found[real] = read_partition_dir(real, files, only_file)
+    for files in log_dirs.values():
+        problems.extend(files.problems)
+    partitions = _refuse_duplicates(found.values(), log_dirs)
+    ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
+    return LogInventory(tuple(ordered), tuple(problems))
+
+
+def _expand(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        if path.exists():
+            yield path
+            continue
+        matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
+        if not matches:
+            raise InvalidConfigError("no such file or directory", path=str(path))
+        yield from map(Path, matches)
+
+
+def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, Path | None]]:
+    """(partition directory, the one file to look at or None)."""
+    if path.is_file():
+        if path.suffix != ".log":
+            raise InvalidConfigError("neither a directory nor a .log file", path=str(path))
+        yield path.parent, path
+    elif _is_partition_dir(path):
+        yield path, None
+    else:
+        yield from ((directory, None) for directory in _subdirectories(path, problems))
+
+
+def _is_partition_dir(path: Path) -> bool:
+    """A log dir may well be called `kafka-logs-1`: the name alone does not tell."""
+    if parse_partition_dir_name(path.resolve().name) is None:
+        return False
+    if any((path / name).exists() for name in (META_PROPERTIES_FILE, *CHECKPOINT_FILES)):
+        return False
+    return not any(
+        parse_partition_dir_name(entry.name) and entry.is_dir() for entry in path.iterdir()
+    )
+
+
+def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
+    root = log_dir.resolve()
+    for entry in sorted(log_dir.iterdir()):
+        if not entry.is_dir() or entry.name == REMOTE_INDEX_CACHE_DIR:
+            continue
+        if parse_partition_dir_name(entry.name) is None:
+            problems.append(
+                f"{entry}: not a partition's directory: a broker refuses to start on it"
+            )
+        elif entry.resolve().parent != root:
+            problems.append(f"{entry}: a link out of the log dir, not followed")
+        else:
+            yield entry
+
+
+def _refuse_duplicates(
+    partitions: Iterable[PartitionInventory], log_dirs: dict[Path, LogDirFiles]
+) -> list[PartitionInventory]:
+    """Two live directories of a partition on one node: a broker does not start, and we do not
+    choose.
+
+    Replicas of several nodes opened together are no conflict.
+    """
+    everything = list(partitions)
+    owners: dict[tuple[object, ...], list[str]] = {}
+    for partition in everything:
+        owners.setdefault(_owner(partition, log_dirs), []).append(partition.path)
+    result = []
+    for partition in everything:
+        others = [path for path in owners[_owner(partition, log_dirs)] if path != partition.path]
+        if others and partition.kind is PartitionKind.LIVE:
+            problem = f"the same node has this partition in {', '.join(others)} as well"
+            partition = replace(partition, problems=(*partition.problems, problem))
+        result.append(partition)
+    return result
+
+
+def _owner(partition: PartitionInventory, log_dirs: dict[Path, LogDirFiles]) -> tuple[object, ...]:
+    meta = log_dirs[Path(partition.log_dir)].meta
+    if meta is None or meta.node_id is None or partition.kind is not PartitionKind.LIVE:
+        return (partition.path,)
+    return (meta.cluster_id, meta.node_id, partition.topic_partition)

@@ -1,0 +1,105 @@
+"""The files at the root of a log dir: who it is, and the four offset checkpoints.
+
+A checkpoint that cannot be parsed takes a whole log dir offline in Kafka. Here it is a problem, and
+because no offset of it can be trusted, a problem of every partition in the dir.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.checkpoints import (
+    CLEANER_OFFSET_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+    parse_offset_checkpoint,
+)
+from kafkalog.format.partition_metadata import (
+    META_PROPERTIES_FILE,
+    MetaProperties,
+    parse_meta_properties,
+)
+from kafkalog.log.inventory import PartitionCheckpoints
+from kafkalog.log.small_files import read_small_file
+from kafkalog.log.topic_partition import TopicPartition
+
+CHECKPOINT_FILES = (
+    RECOVERY_POINT_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    CLEANER_OFFSET_FILE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirFiles:
+    """What the root of a log dir tells; `checkpoints` by file name, `problems` with the path in
+    front.
+    """
+
+    path: Path
+    device: int
+    inode: int
+    meta: MetaProperties | None
+    checkpoints: dict[str, dict[tuple[str, int], int]]
+    problems: tuple[str, ...]
+
+    def partition_checkpoints(self, topic_partition: TopicPartition) -> PartitionCheckpoints:
+        """One partition's line of each file."""
+        key = topic_partition.topic, topic_partition.partition
+        return PartitionCheckpoints(
+            recovery_point=self.checkpoints[RECOVERY_POINT_FILE].get(key),
+            high_watermark=self.checkpoints[HIGH_WATERMARK_FILE].get(key),
+            log_start=self.checkpoints[LOG_START_OFFSET_FILE].get(key),
+            cleaner=self.checkpoints[CLEANER_OFFSET_FILE].get(key),
+        )
+
+
+def read_log_dir_files(path: Path) -> LogDirFiles:
+    """The root files of a log dir; a missing one is empty, a bad one a problem."""
+    problems: list[str] = []
+    checkpoints = {}
+    for name in CHECKPOINT_FILES:
+        data = _read(path / name, problems)
+        checkpoints[name] = _parsed_checkpoint(data, path / name, problems)
+    stat = path.stat()
+    return LogDirFiles(
+        path=path,
+        device=stat.st_dev,
+        inode=stat.st_ino,
+        meta=_meta_properties(path / META_PROPERTIES_FILE, problems),
+        checkpoints=checkpoints,
+        problems=tuple(problems),
+    )
+
+
+def _read(path: Path, problems: list[str]) -> bytes | None:
+    try:
+        return read_small_file(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, KafkaLogError) as error:
+        problems.append(f"{path}: {error}")
+        return None
+
+
+def _parsed_checkpoint(
+    data: bytes | None, path: Path, problems: list[str]
+) -> dict[tuple[str, int], int]:
+    try:
+        return parse_offset_checkpoint(data or b"", str(path))
+    except KafkaLogError as error:
+        problems.append(str(error))
+        return {}
+
+
+def _meta_properties(path: Path, problems: list[str]) -> MetaProperties | None:
+    data = _read(path, problems)
+    try:
+        return None if data is None else parse_meta_properties(data, str(path))
+    except KafkaLogError as error:
+        problems.append(str(error))
+        return None

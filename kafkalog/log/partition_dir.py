@@ -1,0 +1,223 @@
+"""One partition directory: its segments, what lies beside them, and the offsets a broker would
+load.
+
+The log end is one past the last whole batch of the active segment, found by scanning headers from
+the last entry of its offset index; where that entry leads nowhere sensible the whole segment is
+scanned. The log start is the checkpointed one or the first base, whichever is higher.
+
+Nothing on disk says "this partition is tiered". A broker writes a log start below the first local
+segment only for tiered partitions, and one equal to it only for them as well, so such a line is
+taken as remote segments (the latter only where the broker's remote index cache is there too).
+
+Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOffsetsInDir.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kafkalog.errors import CorruptIndexError, KafkaLogError
+from kafkalog.format.constants import NO_TIMESTAMP
+from kafkalog.format.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LIVE_SUFFIX,
+    PARTITION_METADATA_FILE,
+    SWAP_SUFFIX,
+    LogFileKind,
+    parse_file_name,
+)
+from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, parse_offset_index
+from kafkalog.format.partition_metadata import parse_partition_metadata
+from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, parse_time_index
+from kafkalog.log.index_tail import IndexTail, read_index_tail
+from kafkalog.log.inventory import FileIdentity, PartitionInventory, PartitionKind, SegmentInfo
+from kafkalog.log.log_dir_files import LogDirFiles
+from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.small_files import read_small_file
+from kafkalog.log.topic_partition import PartitionDirName, TopicPartition, parse_partition_dir_name
+
+# A directory of a log dir that Kafka's log loading knows and skips.
+REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
+
+_STATES = {
+    LIVE_SUFFIX: "live",
+    CLEANED_SUFFIX: "cleaned",
+    SWAP_SUFFIX: "swap",
+    DELETED_SUFFIX: "deleted",
+}
+# What a broker reads a number in front of, and fails on where there is none (format.md 1.6).
+_NUMBERED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", CLEANED_SUFFIX, SWAP_SUFFIX)
+
+FileKey = tuple[LogFileKind, int, str]
+Files = Mapping[FileKey, os.DirEntry[str]]
+
+
+def read_partition_dir(
+    path: Path, log_dir: LogDirFiles, only_file: Path | None = None
+) -> PartitionInventory:
+    """The facts of the partition directory `path`, whose log dir was read into `log_dir`.
+
+    With `only_file` just that segment is listed, and the partition cannot be changed. OSError if
+    the directory cannot be listed; all else that is wrong is in `problems`.
+    """
+    problems = list(log_dir.problems)
+    name = parse_partition_dir_name(path.name)
+    if name is None:
+        problems.append(f"{path.name} is not the name of a partition's directory")
+        name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
+    files, leftovers = _list_files(path, problems)
+    segments = _segments(files, LIVE_SUFFIX)
+    checkpoints = log_dir.partition_checkpoints(name.topic_partition)
+    first_base = segments[0].base_offset if segments else 0
+    has_remote_segments = _has_remote_segments(log_dir.path, checkpoints.log_start, first_base)
+    log_start = checkpoints.log_start or 0
+    if not has_remote_segments:
+        log_start = max(log_start, first_base)
+    log_end = _log_end_offset(segments[-1], files, problems) if segments else log_start
+    if log_end < log_start:
+        problems.append(f"the log ends at {log_end}, before its start {log_start}")
+    if only_file is not None:
+        segments = tuple(s for s in segments if Path(s.path).name == only_file.name)
+        problems.append("opened by a single file")
+    return PartitionInventory(
+        topic_partition=name.topic_partition,
+        kind=name.kind,
+        path=str(path),
+        log_dir=str(path.parent),
+        directory_id=log_dir.meta.directory_id if log_dir.meta else None,
+        dir_device=log_dir.device,
+        dir_inode=log_dir.inode,
+        topic_id=_topic_id(path / PARTITION_METADATA_FILE, problems),
+        segments=segments,
+        other_segments=tuple(
+            segment
+            for suffix in _STATES
+            if suffix != LIVE_SUFFIX
+            for segment in _segments(files, suffix)
+        ),
+        leftovers=leftovers,
+        log_start_offset=log_start,
+        log_end_offset=log_end,
+        checkpoints=checkpoints,
+        snapshot_offsets=tuple(sorted(_offsets(files, LogFileKind.PRODUCER_SNAPSHOT, ""))),
+        has_remote_segments=has_remote_segments,
+        problems=tuple(problems),
+    )
+
+
+def _list_files(path: Path, problems: list[str]) -> tuple[Files, tuple[str, ...]]:
+    """The directory's Kafka files by kind, offset and suffix; the names an interrupted run left."""
+    files: dict[FileKey, os.DirEntry[str]] = {}
+    leftovers = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = parse_file_name(entry.name)
+            if entry.is_symlink() or not entry.is_file():
+                if entry.name.endswith(_NUMBERED):
+                    problems.append(f"{entry.name} is not a regular file")
+            elif name is not None:
+                files[name.kind, name.offset, name.suffix] = entry
+            elif entry.name.endswith(_NUMBERED):
+                problems.append(f"{entry.name}: a broker does not load a file of this name")
+            if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) or _is_ours(entry.name):
+                leftovers.append(entry.name)
+    return files, tuple(sorted(leftovers))
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("kafkalog-") and name.endswith(".tmp")
+
+
+def _offsets(files: Files, wanted_kind: LogFileKind, wanted_suffix: str) -> list[int]:
+    return [
+        offset for kind, offset, suffix in files if kind is wanted_kind and suffix == wanted_suffix
+    ]
+
+
+def _segments(files: Files, suffix: str) -> tuple[SegmentInfo, ...]:
+    bases = sorted(_offsets(files, LogFileKind.LOG, suffix))
+    return tuple(
+        _segment(files, base, suffix, is_active=suffix == LIVE_SUFFIX and base == bases[-1])
+        for base in bases
+    )
+
+
+def _segment(files: Files, base_offset: int, suffix: str, *, is_active: bool) -> SegmentInfo:
+    entry = files[LogFileKind.LOG, base_offset, suffix]
+    stat = entry.stat(follow_symlinks=False)
+    transaction_index = files.get((LogFileKind.TRANSACTION_INDEX, base_offset, suffix))
+    time_index = _tail(files, LogFileKind.TIME_INDEX, base_offset, suffix)
+    return SegmentInfo(
+        base_offset=base_offset,
+        path=entry.path,
+        state=_STATES[suffix],
+        size_in_bytes=stat.st_size,
+        identity=FileIdentity(stat.st_size, stat.st_mtime_ns, stat.st_ino),
+        is_active=is_active,
+        offset_index_bytes=_tail(files, LogFileKind.OFFSET_INDEX, base_offset, suffix).valid_bytes,
+        time_index_bytes=time_index.valid_bytes,
+        txn_index_bytes=transaction_index.stat().st_size if transaction_index else 0,
+        has_snapshot=(LogFileKind.PRODUCER_SNAPSHOT, base_offset, suffix) in files,
+        largest_timestamp_ms=_last_timestamp(time_index, base_offset),
+        modification_time_ms=stat.st_mtime_ns // 1_000_000,
+    )
+
+
+def _tail(files: Files, kind: LogFileKind, base_offset: int, suffix: str) -> IndexTail:
+    entry = files.get((kind, base_offset, suffix))
+    if entry is None:
+        return IndexTail()
+    is_offset_index = kind is LogFileKind.OFFSET_INDEX
+    entry_bytes = OFFSET_INDEX_ENTRY_BYTES if is_offset_index else TIME_INDEX_ENTRY_BYTES
+    return read_index_tail(Path(entry.path), entry_bytes)
+
+
+def _last_timestamp(time_index: IndexTail, base_offset: int) -> int:
+    try:
+        return parse_time_index(time_index.last_entry, base_offset).last_timestamp
+    except CorruptIndexError:
+        return NO_TIMESTAMP  # a negative one: Kafka goes by the file's time then as well
+
+
+def _log_end_offset(active: SegmentInfo, files: Files, problems: list[str]) -> int:
+    scan = _scan_from_last_index_entry(active, files)
+    if scan is None:
+        scan = scan_headers(active.path)
+    if scan.error is not None:
+        problems.append(str(scan.error))
+    return int(scan.rows["last_offset"][-1]) + 1 if scan.rows.size else active.base_offset
+
+
+def _scan_from_last_index_entry(active: SegmentInfo, files: Files) -> HeaderScan | None:
+    """None if there is no entry, or if it does not lead to batches that fit it."""
+    tail = _tail(files, LogFileKind.OFFSET_INDEX, active.base_offset, LIVE_SUFFIX)
+    try:
+        index = parse_offset_index(tail.last_entry, active.base_offset)
+    except CorruptIndexError:
+        return None
+    if not len(index) or int(index.positions[-1]) >= active.size_in_bytes:
+        return None
+    scan = scan_headers(active.path, int(index.positions[-1]))
+    # An entry holds the last offset of what was appended at its position: an old index kept beside
+    # another log would point anywhere.
+    fits = scan.rows.size and int(scan.rows["base_offset"][0]) <= index.last_offset
+    return scan if fits and scan.error is None else None
+
+
+def _has_remote_segments(log_dir: Path, log_start: int | None, first_base: int) -> bool:
+    if log_start is None or log_start > first_base:
+        return False
+    return log_start < first_base or (log_dir / REMOTE_INDEX_CACHE_DIR).is_dir()
+
+
+def _topic_id(path: Path, problems: list[str]) -> str | None:
+    try:
+        return parse_partition_metadata(read_small_file(path), str(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, KafkaLogError) as error:
+        problems.append(str(error))
+        return None

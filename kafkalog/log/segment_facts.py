@@ -1,0 +1,120 @@
+"""What the batch headers of a segment tell, and of a whole partition: the facts a plan needs beside
+stat.
+
+Headers only: nothing is decompressed and no CRC is checked, so this is quick enough to run before
+every plan. What is found wrong here (a batch that breaks the framing, offsets that do not increase)
+is a fact with its position, never an error: the plan refuses the partition and goes on with others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.errors import UnsupportedMagicError
+from kafkalog.format.constants import (
+    COMPRESSION_CODEC_MASK,
+    CONTROL_FLAG_MASK,
+    DELETE_HORIZON_FLAG_MASK,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_FLAG_MASK,
+)
+from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
+from kafkalog.log.producer_state import restore_producer_state
+from kafkalog.log.segment_file import HeaderScan, scan_headers
+
+Rows = NDArray[np.void]
+
+__all__ = ["PartitionFacts", "SegmentFacts", "scan_partition_facts", "scan_segment_facts"]
+
+
+def scan_segment_facts(segment: SegmentInfo) -> SegmentFacts:
+    """The facts of one segment. OSError if it cannot be read; damage is in the facts."""
+    return segment_facts(segment.base_offset, scan_headers(segment.path))
+
+
+def scan_partition_facts(
+    partition: PartitionInventory, *, now_ms: int, expiration_ms: int
+) -> PartitionFacts:
+    """The facts of every live segment and the producer state at the log's end, in one pass.
+
+    `expiration_ms` is producer.id.expiration.ms. OSError if a file cannot be read.
+    """
+    state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
+    segments = []
+    for segment in partition.segments:
+        scan = scan_headers(segment.path)
+        facts = segment_facts(segment.base_offset, scan)
+        segments.append(facts)
+        if facts.next_offset > state.next_offset or segment.is_active:
+            state.apply(scan.rows)
+            if scan.error is not None:
+                state.problems.append(f"cannot be rebuilt: {scan.error}")
+    return PartitionFacts(tuple(segments), state.active_producers(), tuple(state.problems))
+
+
+def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
+    """The facts of a segment whose headers were scanned from its first byte."""
+    rows = scan.rows
+    disorder = _first_disorder(rows, base_offset)
+    attributes = rows["attributes"]
+    timestamps = rows["max_timestamp"][rows["max_timestamp"] != NO_TIMESTAMP]
+    smallest = _smallest_timestamps(rows)
+    corrupt, corrupt_position = None, None
+    if disorder is not None:
+        batch = rows[disorder]
+        corrupt = (
+            f"batch of offsets {batch['base_offset']} to {batch['last_offset']} is out of order"
+        )
+        corrupt_position = int(batch["position"])
+    elif scan.error is not None:
+        corrupt, corrupt_position = scan.error.reason, scan.valid_bytes
+    return SegmentFacts(
+        base_offset=base_offset,
+        batches_count=rows.size,
+        records_count=int(rows["records_count"].astype(np.int64).clip(min=0).sum()),
+        first_offset=int(rows["base_offset"][0]) if rows.size else None,
+        last_offset=int(rows["last_offset"].max()) if rows.size else None,
+        min_timestamp_ms=int(smallest.min()) if smallest.size else NO_TIMESTAMP,
+        max_timestamp_ms=int(timestamps.max()) if timestamps.size else NO_TIMESTAMP,
+        first_batch_max_timestamp_ms=int(rows["max_timestamp"][0]) if rows.size else None,
+        has_transactional=bool((attributes & TRANSACTIONAL_FLAG_MASK).any()),
+        has_control=bool((attributes & CONTROL_FLAG_MASK).any()),
+        has_producer_ids=bool((rows["producer_id"] >= 0).any()),
+        magics=_distinct(rows["magic"]),
+        codecs=_distinct(attributes & COMPRESSION_CODEC_MASK),
+        largest_batch_bytes=int(rows["size_in_bytes"].max()) if rows.size else 0,
+        valid_bytes=scan.valid_bytes,
+        trailing_bytes=scan.trailing_bytes,
+        unsupported_magic=isinstance(scan.error, UnsupportedMagicError),
+        corrupt=corrupt,
+        corrupt_position=corrupt_position,
+    )
+
+
+def _first_disorder(rows: Rows, base_offset: int) -> int | None:
+    """Index of the first batch that does not lie after the one before it, or below the base."""
+    if not rows.size:
+        return None
+    previous = np.concatenate([[base_offset - 1], rows["last_offset"][:-1]])
+    wrong = (rows["base_offset"] <= previous) | (rows["last_offset"] < rows["base_offset"])
+    return int(wrong.argmax()) if wrong.any() else None
+
+
+def _smallest_timestamps(rows: Rows) -> NDArray[np.int64]:
+    """Per batch the smallest timestamp its header tells, without those that have none.
+
+    Of a batch that is stamped with a delete horizon, or has log-append time, only the largest is
+    known; of the others the first record's, which need not be the smallest of out-of-order ones.
+    """
+    base, largest = rows["base_timestamp"], rows["max_timestamp"]
+    only_largest = (rows["attributes"] & (DELETE_HORIZON_FLAG_MASK | TIMESTAMP_TYPE_MASK)) != 0
+    only_largest |= base == NO_TIMESTAMP
+    smallest = np.where(only_largest, largest, np.minimum(base, largest)).astype(np.int64)
+    known: NDArray[np.int64] = smallest[smallest != NO_TIMESTAMP]
+    return known
+
+
+def _distinct(values: NDArray[np.integer]) -> tuple[int, ...]:
+    return tuple(int(value) for value in np.unique(values))

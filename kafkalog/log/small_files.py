@@ -1,0 +1,19 @@
+"""Small files read whole, with a cap: a size on disk must not decide how much we allocate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafkalog.errors import RecordTooLargeError
+
+# A checkpoint line is about 40 bytes: a million partitions.
+MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
+
+
+def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
+    """The file's bytes. OSError as the system raises it, RecordTooLargeError above `max_bytes`."""
+    with path.open("rb") as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise RecordTooLargeError(f"more than {max_bytes} bytes", path=str(path))
+    return data
