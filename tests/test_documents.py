@@ -1,0 +1,87 @@
+"""README tells the truth: its tables are those of the code, its examples run on the samples."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.documents import README, ROOT, Example, examples, with_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DOCUMENTS = ("README.md", "DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+
+
+def by_line(example: Example) -> str:
+    return f"line-{example.line}"
+
+
+def test_tables_match_the_code() -> None:
+    """When this fails: `python -m tests.support.documents` writes them anew."""
+    text = README.read_text(encoding="utf-8")
+    assert text == with_tables(text)
+
+
+@pytest.mark.spark
+def test_python_examples_run_in_order(spark: SparkSession, monkeypatch: Any) -> None:
+    """One after another in one namespace, as a reader would type them."""
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {}
+    found = examples("python")
+    assert len(found) >= 3
+    for example in found:
+        # blank lines in front, so that a traceback shows README's own line numbers
+        source = "\n" * (example.line - 1) + example.text
+        exec(compile(source, str(README), "exec"), names)
+
+
+@pytest.mark.spark
+def test_sql_examples_run_and_give_rows(spark: SparkSession, monkeypatch: Any) -> None:
+    monkeypatch.chdir(ROOT)
+    found = examples("sql")
+    assert found
+    for example in found:
+        for statement in filter(None, map(str.strip, example.text.split(";"))):
+            rows = spark.sql(statement).collect()
+            assert rows or not statement.startswith("SELECT"), f"no rows: {statement}"
+
+
+@pytest.mark.parametrize("example", examples("sh"), ids=by_line)
+def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
+    """With the temporary directory of the text replaced by one of our own."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", example.text.replace("/tmp/", f"{tmp_path}/")],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name: str) -> None:
+    document = ROOT / name
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8"))
+    assert [t for t in targets if not (document.parent / t).exists()] == []
+
+
+def test_make_targets_in_the_documents_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for name in DOCUMENTS
+        for target in re.findall(r"`make ([a-z-]+)", (ROOT / name).read_text(encoding="utf-8"))
+    }
+    assert named
+    assert named <= targets
