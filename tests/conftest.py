@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.log_builder import NOW_MS
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NOW_MS = 1_750_000_000_000
 _MEMORY = Path("/dev/shm")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafkalog.batches.gathering import gather_spans, measure_spans
 from kafkalog.columns.schemas import HEADERS, TIMESTAMP
 
 Int32s = npt.NDArray[np.int32]
@@ -59,13 +60,25 @@ def timestamp_array(milliseconds: Int64s, valid: Mask | None = None) -> pa.Array
 def binary_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
     """Gather spans of `buf` into a binary array; length -1 is null, 0 is empty.
 
-    The caller bounds the sum of lengths below 2 GiB (int32 offsets).
+    RecordTooLargeError past 2 GiB.
     """
-    offsets, values, validity = _gather(buf, starts, lengths)
-    null_count = 0 if validity is None else -1
-    return pa.Array.from_buffers(
-        pa.binary(), len(starts), [validity, offsets, values], null_count=null_count
+    n = len(lengths)
+    size, nulls = measure_spans(lengths)
+    values, offsets, validity = (
+        pa.allocate_buffer(size),
+        pa.allocate_buffer(4 * (n + 1)),
+        pa.allocate_buffer((n + 7) // 8),
     )
+    gather_spans(
+        buf,
+        starts,
+        lengths,
+        np.frombuffer(values, np.uint8),
+        np.frombuffer(offsets, np.int32),
+        np.frombuffer(validity, np.uint8),
+    )
+    buffers = [validity if nulls else None, offsets, values]
+    return pa.Array.from_buffers(pa.binary(), n, buffers, null_count=nulls)
 
 
 def text_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:

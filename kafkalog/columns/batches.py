@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from kafkalog.columns.places import SegmentPlace
 from kafkalog.columns.schemas import BATCHES
 from kafkalog.format.constants import CompressionType
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 
 # An unassigned codec id is shown, not guessed.
 CODEC_NAMES = tuple(
@@ -60,7 +61,7 @@ def _place(attribute: str, type_: pa.DataType) -> Callable[[BatchArrays], pa.Arr
     return lambda a: constant_array(getattr(a.place, attribute), type_, len(a))
 
 
-def _flag(flags: Callable[[Array], Array]) -> Callable[[BatchArrays], pa.Array]:
+def _flag(flags: Callable[[npt.NDArray[np.void]], Array]) -> Callable[[BatchArrays], pa.Array]:
     return lambda a: bool_array(flags(a.rows))
 
 

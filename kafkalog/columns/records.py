@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches import batch_table
-from kafkalog.batches.spans import RecordSpans, decode_header_spans
+from kafkalog.batches.gathering import decode_header_spans
+from kafkalog.batches.spans import RecordSpans
 from kafkalog.columns.arrow_arrays import (
     binary_array,
     bool_array,
@@ -32,7 +34,8 @@ from kafkalog.columns.schemas import ERROR, HEADERS, RECORDS, TIMESTAMP
 from kafkalog.format import constants
 from kafkalog.format.control_record import parse_control_type
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class RecordArrays:
 
     place: SegmentPlace
     buf: npt.NDArray[np.uint8]
-    rows: npt.NDArray[np.void]
+    rows: Rows
     spans: RecordSpans
     wanted: npt.NDArray[np.int64] | None = None
 
@@ -67,7 +70,7 @@ class RecordArrays:
 
     @cached_property
     def batch_indexes(self) -> npt.NDArray[np.int32]:
-        return self.of_record("batch_indexes")  # type: ignore[return-value]
+        return self.of_record("batch_indexes")
 
 
 def build_records(arrays: RecordArrays, schema: pa.Schema, names: Sequence[str]) -> pa.RecordBatch:
@@ -110,7 +113,9 @@ def _batch_number(field: str, null_value: int | None = None) -> Callable[[Record
     return build
 
 
-def _batch_flag(flags: Callable[[Array], Array]) -> Callable[[RecordArrays], pa.Array]:
+def _batch_flag(
+    flags: Callable[[npt.NDArray[np.void]], Array],
+) -> Callable[[RecordArrays], pa.Array]:
     return lambda a: bool_array(a.of_batch(flags(a.rows)))
 
 

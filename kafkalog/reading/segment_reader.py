@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches import batch_table
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.columns.batches import WRONG_CHECKSUM, BatchArrays, build_batches
 from kafkalog.columns.places import SegmentPlace, error_row
@@ -39,9 +39,9 @@ from kafkalog.reading.splits import ScanSplit
 Rows = npt.NDArray[np.void]
 Mask = npt.NDArray[np.bool_]
 
-# Compressed batches are decoded in slices of this many bytes on disk, so that a chunk of them stays
-# small unpacked.
-_COMPRESSED_SLICE_BYTES = 1024 * 1024
+# Decompressed bytes that make one Arrow batch, give or take a batch.
+_ARENA_BYTES = 8 * 1024 * 1024
+_WINDOW_AFTER_DAMAGE = 64
 
 # What one bad batch can raise; anything else (a file that changed, a fault of ours) ends the read
 # in every mode.
@@ -91,55 +91,56 @@ class _SplitReader:
     # -- records ----------------------------------------------------------------------------------
 
     def records(self, split: ScanSplit) -> Iterator[pa.RecordBatch]:
-        place = _place(split)
         for chunk in self._chunks(split):
             if isinstance(chunk, pa.RecordBatch):
                 yield chunk
                 continue
             rows = chunk.rows[_wanted_batches(chunk.rows, split, self.request.include_control)]
-            for run in _slices(rows):
-                yield from self._decode(chunk, run, split, place)
+            yield from self._decode(chunk, rows, split)
 
-    def _decode(
-        self, chunk: Chunk, rows: Rows, split: ScanSplit, place: SegmentPlace
-    ) -> Iterator[pa.RecordBatch]:
-        """All records of `rows`; where one batch is bad, batch by batch."""
-        try:
-            batch = self._decode_all(chunk, rows, split, place)
-        except BAD_BATCH as error:
-            if self.request.mode == ReadMode.FAILFAST:
-                raise
-            if len(rows) == 1:
-                yield from self._bad_batch(place, error)
-                return
-            # Halving finds the bad ones and keeps their neighbours together, in order.
-            middle = len(rows) // 2
-            yield from self._decode(chunk, rows[:middle], split, place)
-            yield from self._decode(chunk, rows[middle:], split, place)
-        else:
-            if batch is not None and batch.num_rows:
-                yield batch
+    def _decode(self, chunk: Chunk, rows: Rows, split: ScanSplit) -> Iterator[pa.RecordBatch]:
+        """All records of `rows`, in order; what is wrong with a batch is treated as the mode
+        says."""
+        window = len(rows)
+        while len(rows):
+            done = 0
+            try:
+                for part_rows, records in self._decode_parts(chunk, rows[:window], split):
+                    done += part_rows
+                    if records.num_rows:
+                        yield records
+                rows = rows[window:]
+            except BAD_BATCH as error:
+                bad = np.flatnonzero(rows["position"] == error.position)
+                if self.request.mode == ReadMode.FAILFAST or not len(bad):
+                    raise
+                yield from self._decode(chunk, rows[done : bad[0]], split)
+                yield from self._bad_batch(_place(split), error)
+                rows = rows[bad[0] + 1 :]
+                # Where one batch is bad many may be: each costs the window once more.
+                window = _WINDOW_AFTER_DAMAGE
 
-    def _decode_all(
-        self, chunk: Chunk, rows: Rows, split: ScanSplit, place: SegmentPlace
-    ) -> pa.RecordBatch | None:
+    def _decode_parts(
+        self, chunk: Chunk, rows: Rows, split: ScanSplit
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(how many of `rows`, their records), in parts that fit the arena."""
         if self.request.verify_checksums:
-            valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
-            if not valid.all():
-                bad = rows[np.flatnonzero(~valid)[0]]
-                raise CorruptRecordError(
-                    WRONG_CHECKSUM,
-                    path=split.path,
-                    position=int(bad["position"]),
-                    offset=int(bad["base_offset"]),
-                )
-        areas = open_record_areas(
-            chunk.buf, chunk.position, rows, self.buffers.arena, path=split.path
+            _check_checksums(chunk, rows, split.path)
+        parts = iterate_record_areas(
+            chunk.buf,
+            chunk.position,
+            rows,
+            self.buffers.arena,
+            path=split.path,
+            arena_bytes=_ARENA_BYTES,
         )
-        spans = decode_spans(areas, rows, split.path, reuse=self.buffers.spans)
-        self.buffers.spans = spans
-        arrays = RecordArrays(place, areas.buf, rows, spans, _wanted_records(spans, split))
-        return build_records(arrays, self.request.schema, self.request.names)
+        for part, areas in parts:
+            spans = decode_spans(areas, rows[part], split.path, reuse=self.buffers.spans)
+            self.buffers.spans = spans
+            arrays = RecordArrays(
+                _place(split), areas.buf, rows[part], spans, _wanted_records(spans, split)
+            )
+            yield len(rows[part]), build_records(arrays, self.request.schema, self.request.names)
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -201,6 +202,18 @@ def _place(split: ScanSplit) -> SegmentPlace:
     return SegmentPlace(split.topic, split.partition, split.segment_base_offset, split.path)
 
 
+def _check_checksums(chunk: Chunk, rows: Rows, path: str) -> None:
+    valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
+    if not valid.all():
+        bad = rows[np.flatnonzero(~valid)[0]]
+        raise CorruptRecordError(
+            WRONG_CHECKSUM,
+            path=path,
+            position=int(bad["position"]),
+            offset=int(bad["base_offset"]),
+        )
+
+
 def _wanted_batches(rows: Rows, split: ScanSplit, include_control: bool) -> Mask:
     """Batches that may hold a wanted offset; control batches only on request."""
     wanted = np.ones(len(rows), np.bool_)
@@ -223,17 +236,3 @@ def _wanted_records(spans: RecordSpans, split: ScanSplit) -> npt.NDArray[np.int6
     if int(offsets.min()) >= low and int(offsets.max()) < high:
         return None
     return np.flatnonzero((offsets >= low) & (offsets < high))
-
-
-def _slices(rows: Rows) -> Iterator[Rows]:
-    """Rows in order, in pieces to decode at once: uncompressed ones together, compressed ones by
-    size on disk."""
-    if not len(rows):
-        return
-    compressed = batch_table.codecs(rows) != 0
-    if not compressed.any():
-        yield rows
-        return
-    weight = np.cumsum(rows["size_in_bytes"].astype(np.int64)) // _COMPRESSED_SLICE_BYTES
-    starts = np.flatnonzero((np.diff(weight) != 0) | (np.diff(compressed.astype(np.int8)) != 0)) + 1
-    yield from np.split(rows, starts)
