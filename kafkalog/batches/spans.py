@@ -5,14 +5,11 @@ This is where a kernel's status becomes an error that names the file, the batch 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import RecordAreas
 from kafkalog.errors import CorruptRecordError
-from kafkalog.kernels.header_spans import header_spans
 from kafkalog.kernels.record_spans import record_spans
 from kafkalog.kernels.status import OK, STATUS_TEXT
 
@@ -58,21 +55,6 @@ class RecordSpans:
         self.batch_indexes: NDArray[np.int32] = narrow[3]
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderSpans:
-    """The headers of r records, h in total: those of record i are from list_offsets[i] to [i + 1].
-
-    list_offsets int32[r + 1] · key_starts, value_starts int64[h] · key_lengths, value_lengths
-    int32[h], a value's -1 is null.
-    """
-
-    list_offsets: NDArray[np.int32]
-    key_starts: NDArray[np.int64]
-    key_lengths: NDArray[np.int32]
-    value_starts: NDArray[np.int64]
-    value_lengths: NDArray[np.int32]
-
-
 def decode_spans(
     areas: RecordAreas,
     rows: NDArray[np.void],
@@ -111,44 +93,5 @@ def decode_spans(
             path=path,
             position=int(rows["position"][b]),
             offset=int(rows["base_offset"][b]),
-        )
-    return spans
-
-
-def decode_header_spans(
-    buf: NDArray[np.uint8],
-    header_starts: NDArray[np.int64],
-    header_counts: NDArray[np.int32],
-    path: str | None = None,
-) -> HeaderSpans:
-    """Find the spans of the headers of records, all or some of those that `decode_spans` found.
-
-    buf is the areas' buffer. Raises CorruptRecordError only if the arrays are not from there.
-    """
-    n = int(header_counts.sum(dtype=np.int64))
-    # A header is two bytes or more. Twice as many are accepted, should a caller repeat records.
-    if n > buf.size:
-        raise CorruptRecordError(f"{n} headers in {buf.size} bytes", path=path)
-    spans = HeaderSpans(
-        np.empty(header_counts.size + 1, np.int32),
-        np.empty(n, np.int64),
-        np.empty(n, np.int32),
-        np.empty(n, np.int64),
-        np.empty(n, np.int32),
-    )
-    _, status, position, index = header_spans(
-        buf,
-        header_starts,
-        header_counts,
-        spans.list_offsets,
-        spans.key_starts,
-        spans.key_lengths,
-        spans.value_starts,
-        spans.value_lengths,
-    )
-    if status != OK:
-        raise CorruptRecordError(
-            f"headers of record {index}, byte {position} of the records: {STATUS_TEXT[status]}",
-            path=path,
         )
     return spans

@@ -67,3 +67,11 @@ class LocalFile:
                     position=position + done,
                 )
             done += count
+
+    def read_bytes(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes at `position`: fewer where the file ends."""
+        return os.pread(self._descriptor, length, position)
+
+    def will_need(self, position: int, length: int) -> None:
+        """Have the system read this range ahead, in the background."""
+        os.posix_fadvise(self._descriptor, position, length, os.POSIX_FADV_WILLNEED)
