@@ -6,12 +6,22 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.documents import README, ROOT, Example, examples, with_tables
+from tests.support.documents import (
+    DESIGN,
+    README,
+    ROOT,
+    Example,
+    design_tables,
+    examples,
+    readme_tables,
+    with_tables,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,10 +33,15 @@ def by_line(example: Example) -> str:
     return f"line-{example.line}"
 
 
-def test_tables_match_the_code() -> None:
+@pytest.mark.parametrize(
+    ("document", "tables"),
+    [(README, readme_tables), (DESIGN, design_tables)],
+    ids=["README", "DESIGN"],
+)
+def test_tables_match_the_code(document: Path, tables: Callable[[], dict[str, list[str]]]) -> None:
     """When this fails: `python -m tests.support.documents` writes them anew."""
-    text = README.read_text(encoding="utf-8")
-    assert text == with_tables(text)
+    text = document.read_text(encoding="utf-8")
+    assert text == with_tables(text, tables())
 
 
 @pytest.mark.spark

@@ -1,8 +1,11 @@
-"""README's generated tables and its examples: `python -m tests.support.documents` writes the tables
-anew from the code they describe."""
+"""What the documents take from the code, and README's examples.
+
+`python -m tests.support.documents` writes README's tables and DESIGN's file map anew.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ from kafkalog.spark.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+DESIGN = ROOT / "DESIGN.md"
 SPARK_NAMES = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
@@ -66,22 +70,42 @@ def column_table(columns: tuple[Column, ...]) -> list[str]:
     return rows
 
 
-def with_tables(text: str) -> str:
-    """The README with every table between its marks as the code says it today."""
+def file_map() -> list[str]:
+    """Each module of the package and the first sentence of its docstring, room by room."""
+    rows: list[str] = []
+    rooms = sorted(path.parent for path in (ROOT / "kafkalog").rglob("__init__.py"))
+    for room in rooms:
+        files = [f for f in sorted(room.glob("*.py")) if f.name != "__init__.py"]
+        title = f"**{room.relative_to(ROOT).as_posix()}/** {first_sentence(room / '__init__.py')}"
+        rows += [title.rstrip(), "", *(f"- `{f.name}` {first_sentence(f)}" for f in files), ""]
+    return rows
+
+
+def first_sentence(path: Path) -> str:
+    """The docstring up to its first full stop or blank line, without line breaks."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    return re.split(r"(?<=[^.])\.(?:\s+(?=[A-Z`])|$)", paragraph)[0].rstrip(":.")
+
+
+def readme_tables() -> dict[str, list[str]]:
     tables = {"options": option_table()}
-    tables |= {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
+    return tables | {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
+
+
+def design_tables() -> dict[str, list[str]]:
+    return {"file map": file_map()}
+
+
+def with_tables(text: str, tables: dict[str, list[str]]) -> str:
+    """The text with everything between its marks as the code says it today."""
     for name, rows in tables.items():
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        body = "\n".join(rows) + "\n"
-        text, count = re.subn(pattern, rf"\g<1>{_literal(body)}\g<2>", text, flags=re.DOTALL)
-        if count != 1:
-            raise ValueError(f"README has {count} places for the table '{name}'")
+        start = text.index(mark := f"<!-- {name} -->\n") + len(mark)
+        end = text.index("<!-- end -->", start)
+        text = text[:start] + "\n".join(rows).rstrip() + "\n" + text[end:]
     return text
 
 
-def _literal(text: str) -> str:
-    return text.replace("\\", "\\\\")
-
-
 if __name__ == "__main__":
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for document, made in ((README, readme_tables()), (DESIGN, design_tables())):
+        document.write_text(with_tables(document.read_text(encoding="utf-8"), made), "utf-8")
