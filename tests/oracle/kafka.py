@@ -1,0 +1,257 @@
+"""Kafka's own log code from Python: one JVM (`serve`) for thousands of calls, milliseconds each.
+
+    with Kafka() as kafka:
+        kafka.write(log_dir / "orders-0", script, now_ms=..., config={"segment.bytes": "900"})
+        kafka.clean(log_dir, "orders-0", now_ms=..., config={"cleanup.policy": "compact"})
+
+Answers are the harness's JSON objects as they are. A call that fails inside Kafka raises
+KafkaFailedError with Kafka's own words; the JVM goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.oracle.setup import ensure_oracle
+
+Answer = dict[str, Any]
+Config = Mapping[str, str]
+
+# Kafka's default of 128 MiB costs 40 ms of zeroing a call; this still holds 157,000 keys
+MAP_BYTES = 4 << 20
+CALL_TIMEOUT_S = 120.0
+
+
+class KafkaFailedError(Exception):
+    """Kafka's code threw; `answer` has error, cause and the top of the stack."""
+
+    def __init__(self, arguments: list[str], answer: Answer) -> None:
+        super().__init__(f"{arguments[0]}: {answer['cause']} at {answer['at'][:3]}")
+        self.answer = answer
+
+
+class Kafka:
+    """The JVM. One call at a time; not to be shared between threads."""
+
+    def __init__(self, heap: str = "512m") -> None:
+        runtime = ensure_oracle()
+        # not closed here: the JVM writes to it as long as it lives
+        self._stderr = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [
+                *(str(runtime.java), f"-Xmx{heap}", "-XX:+UseSerialGC"),
+                *("-cp", runtime.class_path, "oracle.Main", "serve"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
+        self._pending = b""
+
+    def __enter__(self) -> Kafka:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the JVM; safe to call twice."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._stderr.close()
+
+    def call(self, *arguments: str) -> Answer:
+        """One command of the harness with its raw arguments."""
+        stdin = self._process.stdin
+        if stdin is None or stdin.closed:
+            raise RuntimeError("the oracle's JVM is closed")
+        stdin.write(json.dumps(arguments).encode() + b"\n")
+        stdin.flush()
+        answer: Answer = json.loads(self._read_line(arguments[0]))
+        if "error" in answer:
+            raise KafkaFailedError(list(arguments), answer)
+        return answer
+
+    def _read_line(self, command: str) -> bytes:
+        stdout = self._process.stdout
+        if stdout is None:
+            raise RuntimeError("the oracle's JVM has no stdout")
+        while b"\n" not in self._pending:
+            ready, _, _ = select.select([stdout], [], [], CALL_TIMEOUT_S)
+            piece = stdout.read1(1 << 20) if ready else b""  # type: ignore[attr-defined]
+            if not piece:
+                self._process.kill()
+                self._stderr.seek(0)
+                words = self._stderr.read().decode(errors="replace")[-4000:]
+                raise RuntimeError(f"the oracle's JVM died or hung in {command}\n{words}")
+            self._pending += piece
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def write(
+        self,
+        partition_dir: Path,
+        script: Iterable[Mapping[str, Any]],
+        *,
+        now_ms: int,
+        config: Config,
+        high_watermark: str | int = "leo",
+        producer_expiry_ms: int | None = None,
+    ) -> Answer:
+        """Appends a script (scripts.py has its language); also keeps the checkpoint files.
+
+        The answer's `now` is the clock at the end; source files get their mtimes from it.
+        """
+        text = "\n".join(json.dumps(line, separators=(",", ":")) for line in script)
+        return self.call(
+            *("write", "--dir", str(partition_dir), "--script-text", text),
+            *("--now", str(now_ms), "--hw", str(high_watermark)),
+            *_config(config),
+            *_expiry(producer_expiry_ms),
+        )
+
+    def clean(
+        self,
+        log_dir: Path,
+        partition: str,
+        *,
+        now_ms: int,
+        config: Config,
+        high_watermark: str | int = "checkpoint",
+        obey_ratio: bool = False,
+        producer_expiry_ms: int | None = None,
+    ) -> Answer:
+        """One round of the cleaner; the answer's only element of `rounds`, with `skipped`.
+
+        Without `obey_ratio` a round runs whenever there is a cleanable byte.
+        """
+        answer = self.call(
+            *("clean", "--log-dir", str(log_dir), "--topic-partition", partition),
+            *("--now", str(now_ms), "--hw", str(high_watermark), "--map-bytes", str(MAP_BYTES)),
+            *(["--obey-ratio"] if obey_ratio else []),
+            *_config(config),
+            *_expiry(producer_expiry_ms),
+        )
+        result: Answer = answer["rounds"][0]
+        return result
+
+    def open_once(
+        self,
+        log_dir: Path,
+        partition: str,
+        *,
+        now_ms: int,
+        config: Config,
+        producer_expiry_ms: int | None = None,
+    ) -> Answer:
+        """Opens and closes a log as after a clean stop: removes stray snapshots, trims indexes.
+
+        Do it before copying a directory that is then to be compared; it cleans nothing.
+        """
+        return self._load(
+            log_dir, partition, now_ms, config, producer_expiry_ms, clean_shutdown=True
+        )
+
+    def recover(
+        self,
+        log_dir: Path,
+        partition: str,
+        *,
+        now_ms: int,
+        config: Config,
+        producer_expiry_ms: int | None = None,
+    ) -> Answer:
+        """Loads a log as after a crash, from offset 0. Rewrites indexes: give it a copy."""
+        return self._load(
+            log_dir, partition, now_ms, config, producer_expiry_ms, clean_shutdown=False
+        )
+
+    def _load(
+        self,
+        log_dir: Path,
+        partition: str,
+        now_ms: int,
+        config: Config,
+        producer_expiry_ms: int | None,
+        *,
+        clean_shutdown: bool,
+    ) -> Answer:
+        return self.call(
+            *("recover", "--log-dir", str(log_dir), "--topic-partition", partition),
+            *("--now", str(now_ms)),
+            *(["--clean-shutdown"] if clean_shutdown else []),
+            *_config(config),
+            *_expiry(producer_expiry_ms),
+        )
+
+    def retain(
+        self,
+        log_dir: Path,
+        partition: str,
+        *,
+        now_ms: int,
+        config: Config,
+        high_watermark: str | int = "leo",
+        delete_records_before: int | None = None,
+    ) -> Answer:
+        """One pass of retention: `deleted` and `remaining` base offsets."""
+        before = [] if delete_records_before is None else [str(delete_records_before)]
+        return self.call(
+            *("retain", "--log-dir", str(log_dir), "--topic-partition", partition),
+            *("--now", str(now_ms), "--hw", str(high_watermark)),
+            *(["--delete-records-before", *before] if before else []),
+            *_config(config),
+        )
+
+    def dump(self, partition_dir: Path, *, records: bool = True) -> Answer:
+        """Every `.log` file: `segments` of `batches` (all header fields) of `records`."""
+        return self.call(
+            "dump", "--dir", str(partition_dir), "--records", "true" if records else "false"
+        )
+
+    def dump_file(self, log_file: Path) -> list[Answer]:
+        """The batches of one `.log` file, as in dump()."""
+        segments = self.call("dump", "--file", str(log_file))["segments"]
+        batches: list[Answer] = segments[0]["batches"]
+        return batches
+
+    def snapshot(self, snapshot_file: Path) -> list[Answer]:
+        """The entries of a producer snapshot."""
+        entries: list[Answer] = self.call("snapshot", "--file", str(snapshot_file))["producers"]
+        return entries
+
+    def dump_log_segments(self, partition_dir: Path) -> Answer:
+        """Kafka's DumpLogSegments over every file: `suspicious` lines, `stderr`, `lines`."""
+        return self.call(
+            *("dumplog", "--dir", str(partition_dir)),
+            *("--print-data-log", "--deep-iteration", "--quiet"),
+        )
+
+
+def _config(config: Config) -> list[str]:
+    return [word for name, value in config.items() for word in ("--config", f"{name}={value}")]
+
+
+def _expiry(milliseconds: int | None) -> list[str]:
+    return [] if milliseconds is None else ["--producer-expiry-ms", str(milliseconds)]

@@ -1,0 +1,237 @@
+"""Plays a scenario round by round: Kafka appends, Kafka cleans copy A, we clean copy B, compare.
+
+Each round starts from Kafka's result of the one before, so that a mistake of ours shows in the
+round that made it. `Compact` is the thing under test; `compact_with_kafkalog` is the real one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.compare import compare_log_dirs
+from tests.oracle.kafka import Answer, Kafka, KafkaFailedError
+from tests.oracle.scripts import START_MS, Scenario
+from tests.oracle.setup import CACHE
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactCall:
+    """What both cleaners are told. `high_watermark` None = as checkpointed."""
+
+    log_dir: Path
+    topic: str
+    partition: int
+    now_ms: int
+    config: Mapping[str, str]
+    high_watermark: int | None
+    producer_expiry_ms: int
+    keyless: bool
+
+    @property
+    def partition_name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+# Answers with the facts of the round to be compared with Kafka's; raises where it did not run.
+Compact = Callable[[CompactCall], Mapping[str, Any]]
+
+
+@dataclass
+class Outcome:
+    """What came of a scenario. `complaints` is empty where everything was equal."""
+
+    seed: int
+    rounds: int = 0
+    cleaned: int = 0
+    kafka_failures: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        head = f"seed {self.seed}, round {self.rounds}: {len(self.complaints)} differences"
+        return "\n  ".join([head, *self.complaints[:40]])
+
+
+class CompactFailedError(Exception):
+    """The verb did not end with exit code 0."""
+
+
+def compact_with_kafkalog(call: CompactCall) -> Mapping[str, Any]:
+    """`kafkalog compact --apply` in this process; the one element of its JSON's `partitions`."""
+    from kafkalog.cli.main import main  # late: the harness is tested without the package
+
+    config = {**call.config, "producer.id.expiration.ms": str(call.producer_expiry_ms)}
+    arguments = ["compact", "--log-dir", str(call.log_dir), "--topic", call.topic, "--apply"]
+    arguments += ["--now", str(call.now_ms), "--no-undo", "--json", "--kafka-version", "4.3"]
+    for name, value in config.items():
+        arguments += ["--config", f"{name}={value}"]
+    if call.high_watermark is not None:
+        arguments += ["--high-watermark", str(call.high_watermark)]
+    if call.keyless:
+        arguments += ["--force", "null-keys"]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    if code != 0:
+        raise CompactFailedError(f"exit code {code}: {err.getvalue()} {out.getvalue()}")
+    (result,) = json.loads(out.getvalue())["partitions"]
+    facts: Mapping[str, Any] = result
+    return facts
+
+
+def compact_with_kafka(kafka: Kafka) -> Compact:
+    """Kafka in the place of the thing under test: the harness then has to find no difference."""
+
+    def compact(call: CompactCall) -> Mapping[str, Any]:
+        return _clean_with_kafka(kafka, call)
+
+    return compact
+
+
+def play(
+    scenario: Scenario,
+    kafka: Kafka,
+    work: Path,
+    compact: Compact,
+    *,
+    after_round: Callable[[Path], None] | None = None,
+) -> Outcome:
+    """All rounds of a scenario in the empty directory `work`; stops at the first difference."""
+    outcome = Outcome(scenario.seed)
+    base = work / "base"
+    base.mkdir(parents=True)
+    log_start, log_end, clock = 0, 0, START_MS
+    for number in range(scenario.rounds):
+        appended = scenario.next_round(log_start, log_end, clock)
+        expiry = scenario.producer_expiry_ms
+        written = kafka.write(
+            base / scenario.partition_name,
+            appended.lines,
+            now_ms=clock,
+            config=appended.config,
+            producer_expiry_ms=expiry,
+        )
+        log_start, log_end = int(written["logStartOffset"]), int(written["logEndOffset"])
+        clock = int(written["now"]) + appended.clean_after_ms
+        # opening alone changes a directory (stray snapshots, expired producers)
+        kafka.open_once(
+            base,
+            scenario.partition_name,
+            now_ms=clock,
+            config=appended.config,
+            producer_expiry_ms=expiry,
+        )
+        kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
+        shutil.copytree(base, kafkas)
+        shutil.copytree(base, ours)
+        outcome.rounds += 1
+        call = CompactCall(
+            log_dir=kafkas,
+            topic=scenario.topic,
+            partition=scenario.partition,
+            now_ms=clock,
+            config=appended.config,
+            high_watermark=appended.high_watermark,
+            producer_expiry_ms=expiry,
+            keyless=scenario.keyless,
+        )
+        try:
+            expected = _clean_with_kafka(kafka, call)
+        except KafkaFailedError:
+            # a partition that Kafka calls uncleanable has no result to compare with
+            outcome.kafka_failures += 1
+            break
+        outcome.cleaned += not expected["skipped"]
+        outcome.complaints += _run_and_compare(
+            compact, replace(call, log_dir=ours), expected, kafkas=kafkas, source=base, kafka=kafka
+        )
+        if outcome.complaints:
+            break
+        if after_round is not None:
+            after_round(ours / scenario.partition_name)
+        shutil.rmtree(ours)
+        shutil.rmtree(base)
+        base = kafkas
+    return outcome
+
+
+def play_and_keep_failed(scenario: Scenario, kafka: Kafka, compact: Compact) -> Outcome:
+    """play() in a scratch directory; what a failing scenario left goes to `.cache/oracle/failed`."""
+    with work_directory() as work:
+        try:
+            outcome = play(scenario, kafka, work / "case", compact)
+        except Exception:
+            _keep(work / "case", scenario.seed)
+            raise
+        if outcome.complaints:
+            _keep(work / "case", scenario.seed)
+    return outcome
+
+
+@contextlib.contextmanager
+def work_directory() -> Iterator[Path]:
+    """A scratch directory, in memory where there is room for one there."""
+    where = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="kafkalog-oracle-", dir=where) as path:
+        yield Path(path)
+
+
+# -- the parts -----------------------------------------------------------------------------------
+
+
+def _keep(case: Path, seed: int) -> None:
+    kept = CACHE / "failed" / f"scenario-{seed}"
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(case, kept)
+
+
+def _run_and_compare(
+    compact: Compact,
+    call: CompactCall,
+    expected: Answer,
+    *,
+    kafkas: Path,
+    source: Path,
+    kafka: Kafka,
+) -> list[str]:
+    try:
+        facts = compact(call)
+    except CompactFailedError as error:
+        return [str(error)]
+    names = ["firstDirtyOffset", "firstUncleanableOffset"]
+    names += [] if expected["skipped"] else ["endOffset"]
+    complaints = [
+        f"{name}: ours {facts.get(name)}, Kafka's {expected[name]}"
+        for name in names
+        if facts.get(name) != expected[name]
+    ]
+    differences = compare_log_dirs(
+        call.log_dir,
+        kafkas,
+        call.partition_name,
+        source=source,
+        kafka=kafka,
+        index_interval_bytes=int(call.config["index.interval.bytes"]),
+    )
+    return complaints + [str(difference) for difference in differences]
+
+
+def _clean_with_kafka(kafka: Kafka, call: CompactCall) -> Answer:
+    return kafka.clean(
+        call.log_dir,
+        call.partition_name,
+        now_ms=call.now_ms,
+        config=call.config,
+        high_watermark="checkpoint" if call.high_watermark is None else call.high_watermark,
+        obey_ratio=True,
+        producer_expiry_ms=call.producer_expiry_ms,
+    )

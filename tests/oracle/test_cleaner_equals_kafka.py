@@ -1,0 +1,52 @@
+"""Our compaction and Kafka's cleaner on the same logs: the same bytes, round after round.
+
+`KAFKALOG_ORACLE_SEEDS=a-b` plays other scenarios than the default ones. What a failing scenario
+left is kept in `.cache/oracle/failed/`; `python -m tests.fuzz.run_fuzz --scenario N` plays it alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.oracle.kafka import Kafka
+from tests.oracle.rounds import Outcome, compact_with_kafkalog, play_and_keep_failed
+from tests.oracle.scripts import CODECS, Scenario, random_scenario, seed_scenario
+
+pytestmark = pytest.mark.oracle
+
+FIRST, LAST = map(int, os.environ.get("KAFKALOG_ORACLE_SEEDS", "0-99").split("-"))
+CHUNK = 10
+
+
+@pytest.mark.parametrize("first", range(FIRST, LAST + 1, CHUNK))
+def test_random_rounds_equal_kafkas(kafka: Kafka, first: int) -> None:
+    scenarios = [seed_scenario(seed) for seed in range(first, min(first + CHUNK, LAST + 1))]
+    outcomes = [_played(scenario, kafka) for scenario in scenarios]
+    wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
+    assert not wrong, "\n".join(wrong)
+    rounds = sum(outcome.rounds for outcome in outcomes)
+    # rounds in which nothing is due are worth having, but not many
+    assert sum(outcome.cleaned for outcome in outcomes) > rounds / 3
+    assert sum(outcome.kafka_failures for outcome in outcomes) < rounds / 20
+
+
+@pytest.mark.parametrize("keyless", [False, True], ids=["keyed", "keyless"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_each_codec_equals_kafkas(kafka: Kafka, codec: str, keyless: bool) -> None:
+    outcomes = [
+        _played(random_scenario(seed, codec=codec, keyless=keyless), kafka)
+        for seed in (1_000_003, 1_000_004)
+    ]
+    wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
+    assert not wrong, "\n".join(wrong)
+    assert any(outcome.cleaned for outcome in outcomes)
+
+
+def test_the_default_run_is_300_partition_rounds() -> None:
+    assert sum(seed_scenario(seed).rounds for seed in range(100)) >= 300
+
+
+def _played(scenario: Scenario, kafka: Kafka) -> Outcome:
+    return play_and_keep_failed(scenario, kafka, compact_with_kafkalog)
