@@ -19,8 +19,8 @@ from kafkalog.planning.compaction_plan import (
     SKIP,
     CompactionPlan,
     SegmentGroup,
-    parse_kafka_version,
 )
+from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.refusals import (
     refuse_by_facts,

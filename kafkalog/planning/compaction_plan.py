@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import ActiveProducer, JsonFacts, SegmentInfo, TopicPartition
+from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
-
-OLDEST_KAFKA_VERSION = (4, 1)
-NEWEST_KAFKA_VERSION = (4, 4)
 
 # A plan's status.
 CLEAN = "clean"  # will be cleaned
@@ -99,18 +96,6 @@ class CompactionPlan(JsonFacts):
             f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
             f"then {self.uncleanable_reason}; {self.reason}"
         )
-
-
-def parse_kafka_version(kafka_version: str) -> tuple[int, int]:
-    """`4.3` or `4.3.1` → (4, 3). InvalidConfigError outside 4.1 to 4.4, the releases whose rules
-    are known.
-    """
-    parts = kafka_version.split(".")
-    if 2 <= len(parts) <= 3 and all(part.isascii() and part.isdigit() for part in parts):
-        version = int(parts[0]), int(parts[1])
-        if OLDEST_KAFKA_VERSION <= version <= NEWEST_KAFKA_VERSION:
-            return version
-    raise InvalidConfigError(f"Kafka version {kafka_version!r}: 4.1 to 4.4 are known")
 
 
 def format_bytes(size: int) -> str:

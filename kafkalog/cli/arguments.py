@@ -1,0 +1,161 @@
+"""Parse arguments by the table in `options`, for verbs and for jobs.
+
+    args = parse_arguments(["compact", "--log-dir", "/data", "--topic", "orders"])
+    args = parse_verb_arguments("compact", sys.argv[1:], prog="compact_topics.py")   # a job
+
+A parsed argument is an attribute named as the option (`args.topic_partition`); repeatable ones are
+lists, switches are bools, what was not given is the table's default. Bad usage raises UsageError.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NoReturn
+
+from kafkalog import __version__
+from kafkalog.cli.options import OPTIONS, VERBS, Option, Verb
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import PartitionInventory
+
+_GLOB_CHARACTERS = frozenset("*?[")
+
+
+class UsageError(Exception):
+    """The command was not understood; `usage` is the line that helps."""
+
+    def __init__(self, reason: str, usage: str = "") -> None:
+        super().__init__(reason)
+        self.usage = usage
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises instead of leaving the process, and that takes no abbreviations."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type] # argparse's own
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, self.format_usage().strip())
+
+
+class _NotAvailable(argparse.Action):
+    """An option that is promised for later: refused by name."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        raise argparse.ArgumentError(self, "not available yet")
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of `kafkalog VERB …`; `args.verb` is the verb.
+
+    UsageError for anything that is unknown, contradictory or not available yet. `--help` and
+    `--version` print and raise SystemExit(0), as argparse does.
+    """
+    parser = _Parser(prog="kafkalog", description="Read, query and compact Kafka's log segments.")
+    parser.add_argument("--version", action="version", version=f"kafkalog {__version__}")
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    for verb in VERBS:
+        if verb.module is not None:
+            _add_options(subparsers.add_parser(verb.name, help=verb.does), verb)
+    _refuse_verb_of_later(argv)
+    args = parser.parse_args(argv)
+    if args.verb is None:
+        parser.error("a VERB is needed: " + ", ".join(v.name for v in VERBS if v.module))
+    return _checked(args, parser)
+
+
+def parse_verb_arguments(
+    verb_name: str, argv: Sequence[str], *, prog: str | None = None
+) -> argparse.Namespace:
+    """The same options without the verb in front, for the job that does the verb's work."""
+    verb = next(verb for verb in VERBS if verb.name == verb_name)
+    parser = _Parser(prog=prog or f"kafkalog {verb.name}", description=verb.does)
+    _add_options(parser, verb)
+    args = parser.parse_args(argv)
+    args.verb = verb.name
+    return _checked(args, parser)
+
+
+def select_partitions(
+    partitions: Iterable[PartitionInventory], args: argparse.Namespace
+) -> list[PartitionInventory]:
+    """The partitions that `--topic` and `--topic-partition` name; all if neither is given.
+
+    InvalidConfigError for a name (not a glob) that matches nothing: a typing error must not pass as
+    "nothing to do".
+    """
+    everything = list(partitions)
+    if not args.topic and not args.topic_partition:
+        return everything
+    topics = {partition.topic_partition.topic for partition in everything}
+    names = {partition.topic_partition for partition in everything}
+    missing = [t for t in args.topic if not _GLOB_CHARACTERS & set(t) and t not in topics]
+    missing += [str(tp) for tp in args.topic_partition if tp not in names]
+    if missing:
+        raise InvalidConfigError(f"not in the log dirs: {', '.join(missing)}")
+    return [
+        partition
+        for partition in everything
+        if partition.topic_partition in args.topic_partition
+        or any(fnmatchcase(partition.topic_partition.topic, pattern) for pattern in args.topic)
+    ]
+
+
+def _refuse_verb_of_later(argv: Sequence[str]) -> None:
+    first = next((word for word in argv if not word.startswith("-")), None)
+    if any(verb.name == first and verb.module is None for verb in VERBS):
+        raise UsageError(f"the verb {first} is not available yet")
+
+
+def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
+    for option in OPTIONS:
+        if verb.name in option.done:
+            _add_option(parser, option)
+        elif verb.name in option.verbs:
+            parser.add_argument(
+                option.flag,
+                action=_NotAvailable,
+                nargs=0 if option.metavar is None else 1,
+                help=argparse.SUPPRESS,
+                default=argparse.SUPPRESS,
+            )
+
+
+def _add_option(parser: argparse.ArgumentParser, option: Option) -> None:
+    if option.metavar is None:
+        parser.add_argument(option.flag, action="store_true", help=option.does)
+        return
+    parser.add_argument(
+        option.flag,
+        metavar=option.metavar,
+        help=option.does,
+        action="append" if option.repeatable else "store",
+        type=_typed(option),
+        default=[] if option.repeatable else option.default,
+        required=option.is_required,
+    )
+
+
+def _typed(option: Option) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return option.parse(text)
+        except ValueError as error:
+            # argparse shows only this exception's own words.
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def _checked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
+    if getattr(args, "apply", False) and not args.topic and not args.topic_partition:
+        parser.error("--apply needs --topic (--topic '*' for all)")
+    return args

@@ -1,0 +1,60 @@
+"""`kafkalog VERB …`: parse, call the verb's module, turn errors into exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+from kafkalog.cli.arguments import UsageError, parse_arguments
+from kafkalog.cli.options import VERBS
+from kafkalog.cli.output import ExitCode, say
+from kafkalog.errors import (
+    InvalidConfigError,
+    KafkaLogError,
+    LogChangedError,
+    LogCleaningRefusedError,
+    LogDirLockedError,
+)
+
+_UNSAFE = (LogDirLockedError, LogChangedError, LogCleaningRefusedError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code (see ExitCode); never raises but SystemExit(0)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        args = parse_arguments(words)
+        module = next(verb.module for verb in VERBS if verb.name == args.verb)
+        code = int(import_module(str(module)).run(args))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read us has enough (`| head`). Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    except Exception as error:
+        return report_error(error)
+    return code
+
+
+def report_error(error: Exception) -> ExitCode:
+    """Say what went wrong on stderr, and return the exit code for it; jobs use it as well."""
+    if isinstance(error, UsageError):
+        say(f"kafkalog: {error}")
+        if error.usage:
+            say(error.usage)
+        return ExitCode.USAGE
+    if isinstance(error, InvalidConfigError):
+        say(f"kafkalog: {error}")
+        return ExitCode.USAGE
+    if isinstance(error, _UNSAFE):
+        say(f"kafkalog: nothing was done: {error}")
+        return ExitCode.UNSAFE
+    if isinstance(error, KafkaLogError | OSError):
+        say(f"kafkalog: {error}")
+        return ExitCode.FINDINGS
+    say("kafkalog: this is a fault of kafkalog, please report it:")
+    say("".join(traceback.format_exception(error)).rstrip())
+    return ExitCode.FAULT

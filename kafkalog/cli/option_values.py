@@ -1,0 +1,71 @@
+"""Text of an option → value. ValueError says what was expected; the parser puts the option in
+front.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
+from kafkalog.planning.kafka_version import parse_kafka_version
+
+# Safety rules that --force can lift; one that has nothing to lift is accepted.
+FORCE_RULES = ("null-keys", "config-differs")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_now(text: str) -> int:
+    """Milliseconds since 1970, or ISO 8601 (UTC if it names no zone), as milliseconds."""
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) <= 19:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither milliseconds nor ISO 8601") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def parse_count(text: str) -> int:
+    """A whole number of at least 1."""
+    return _parse_number(text, 1, 1_000_000)
+
+
+def parse_offset(text: str) -> int:
+    """An offset: a whole number of at least 0."""
+    return _parse_number(text, 0, MAX_INT64)
+
+
+def parse_partition_name(text: str) -> TopicPartition:
+    """`orders-3`."""
+    parsed = parse_topic_partition(text)
+    if parsed is None:
+        raise ValueError(f"{text!r} is not TOPIC-PARTITION, as orders-3")
+    return parsed
+
+
+def parse_version(text: str) -> str:
+    """`4.1` to `4.4`."""
+    try:
+        parse_kafka_version(text)
+    except InvalidConfigError as error:
+        raise ValueError(error.reason) from None
+    return text
+
+
+def parse_force_rule(text: str) -> str:
+    """The name of a safety rule."""
+    if text not in FORCE_RULES:
+        raise ValueError(f"no safety rule is called {text!r}; there are {', '.join(FORCE_RULES)}")
+    return text
+
+
+def _parse_number(text: str, smallest: int, largest: int) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 19 and smallest <= int(text) <= largest:
+        return int(text)
+    raise ValueError(f"{text!r} is not a whole number from {smallest} to {largest}")

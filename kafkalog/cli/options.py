@@ -1,0 +1,147 @@
+"""THE table of verbs and options, shared by the command line and the jobs.
+
+The parser, the refusals and the lists in README are derived from it. An option or verb that is
+promised but not done yet is in the table too: it is known by name and refused by name, so that a
+script never believes it was honoured.
+
+Only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalog.cli.option_values import (
+    parse_count,
+    parse_force_rule,
+    parse_now,
+    parse_offset,
+    parse_partition_name,
+    parse_version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb; `module` has its `run(args)`, None while it is not available."""
+
+    name: str
+    does: str
+    module: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of some verbs. Without `metavar` it is a switch; `repeatable` ones become lists.
+
+    `verbs` are those that take it, `done` those where it works already.
+    """
+
+    flag: str
+    metavar: str | None
+    does: str
+    verbs: tuple[str, ...]
+    done: tuple[str, ...] = ()
+    parse: Callable[[str], Any] = str
+    repeatable: bool = False
+    default: Any = None
+    is_required: bool = False
+
+    @property
+    def dest(self) -> str:
+        """`--topic-partition` → `topic_partition`, the attribute of the parsed arguments."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+VERBS = (
+    Verb("compact", "plan log compaction; with --apply carry it out", "kafkalog.cli.compact"),
+    Verb("segments", "list the segments below the log dirs", "kafkalog.cli.segments"),
+    Verb("retain", "plan retention; with --apply delete what it allows"),
+    Verb("audit", "findings per partition"),
+    Verb("cluster", "members, leaders, placement, drift"),
+    Verb("verify", "check CRC, order and indexes; nothing is changed"),
+    Verb("recover", "rebuild indexes and snapshots, finish or undo an interrupted swap"),
+    Verb("sql", "SQL over all views"),
+    Verb("dump", "batches and records of a file"),
+    Verb("why", "which rule keeps a partition, record or segment"),
+    Verb("salvage", "a valid copy of a damaged segment without the bad ranges"),
+    Verb("runs", "runs and what each still holds"),
+    Verb("undo", "put the files a run replaced back"),
+    Verb("purge", "give the space of a run's replaced files back"),
+)
+
+_ALL = tuple(verb.name for verb in VERBS)
+_BOTH = ("compact", "segments")
+_COMPACT = ("compact",)
+_AUDIT = ("audit",)
+_DUMP = ("dump",)
+
+OPTIONS = (
+    Option(
+        "--log-dir", "DIR", "a log dir, a partition directory or a glob; repeatable",
+        _ALL, _BOTH, repeatable=True, is_required=True,
+    ),
+    Option(
+        "--topic", "NAME|GLOB", "only these topics; needed with --apply ('*' is all); repeatable",
+        _ALL, _BOTH, repeatable=True,
+    ),
+    Option(
+        "--topic-partition", "T-P", "only these partitions, as orders-3; repeatable",
+        _ALL, _BOTH, parse=parse_partition_name, repeatable=True,
+    ),
+    Option(
+        "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
+        _ALL, _COMPACT, repeatable=True,
+    ),
+    Option("--config-file", "F", "settings per topic", _ALL),
+    Option("--server-properties", "F", "the broker's settings", _ALL),
+    Option(
+        "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _COMPACT, parse_now
+    ),
+    Option(
+        "--kafka-version", "X.Y", "4.1 to 4.4: whose rules (default 4.3)",
+        _ALL, _COMPACT, parse_version, default="4.3",
+    ),
+    Option(
+        "--high-watermark", "N", "where no checkpoint tells it", _ALL, _COMPACT, parse_offset
+    ),
+    Option("--json", None, "one JSON document on stdout", _ALL, _BOTH),
+    Option("--report", "F.html", "write a page", _ALL),
+    Option("--apply", None, "change the log; without it nothing is changed", _ALL, _COMPACT),
+    Option(
+        "--force", "RULE", "lift one safety rule by name (null-keys); repeatable",
+        _ALL, _COMPACT, parse_force_rule, repeatable=True,
+    ),
+    Option(
+        "--workers", "N", "processes (default: one per core)", _ALL, _COMPACT, parse_count
+    ),
+    Option("--run-dir", "DIR", "journal and history of runs", _ALL),
+    Option("--redact", None, "hash keys and drop values in every output", _ALL),
+    Option("--no-undo", None, "keep no replaced files", _COMPACT, _COMPACT),
+    Option("--strategy", "within-task|across-tasks", "how the key map is built", _COMPACT),
+    Option("--dedupe-buffer-size", "N", "Kafka's bounded key map", _COMPACT),
+    Option("--output", "DIR", "write beside instead of in place", _COMPACT),
+    Option("--swap-per-group", None, "swap group by group: less disk space", _COMPACT),
+    Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),
+    Option("--max-bytes", "N", "stop after so many bytes", _COMPACT),
+    Option("--max-minutes", "N", "stop after so many minutes", _COMPACT),
+    Option("--max-bytes-per-second", "N", "read and write no faster", _COMPACT),
+    Option("--memory", "SIZE", "per worker", _COMPACT),
+    Option("--verify", "deep", "compare every record", _COMPACT),
+    Option("--estimate", None, "expected gain without a plan", _COMPACT),
+    Option("--since", "RUN", "only what a run wrote", ("verify",)),
+    Option("--what-if", "KEY=VALUE", "with this setting", _AUDIT),
+    Option("--at", "+7d", "at this time", _AUDIT),
+    Option("--capacity", "SIZE", "disk space", _AUDIT),
+    Option("--policy", "F", "rules", _AUDIT),
+    Option("--print-data-log", None, "records, too", _DUMP),
+    Option("--hex", None, "bytes as hex", _DUMP),
+    Option("--format", "NAME", "output format", ("dump", "sql")),
+    Option("--sql", "QUERY", "the query", ("sql",)),
+    Option("--key", "K", "a record's key", ("why",)),
+    Option("--offset", "N", "a record's offset", ("why",)),
+    Option("--zookeeper-dir", "DIR", "a ZooKeeper data directory", _ALL),
+    Option("--zk-root", "PATH", "the cluster's root node", _ALL),
+)  # fmt: skip

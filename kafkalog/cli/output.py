@@ -1,0 +1,71 @@
+"""What verbs say: data on stdout (a table or one JSON document), talk on stderr; exit codes.
+
+Numbers that no JSON reader is sure to keep do not occur: offsets and times are below 2^63 and
+written as integers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import IntEnum
+from typing import Any
+
+
+class ExitCode(IntEnum):
+    """How a verb or job ended."""
+
+    DONE = 0  # every selected partition planned or done, nothing to report
+    FINDINGS = 1  # findings, or some partitions not done
+    USAGE = 2  # the command was not understood
+    UNSAFE = 3  # nothing was done, for safety
+    FAULT = 4  # a fault of ours
+
+
+def write_json(document: Any) -> None:
+    """One JSON document and a line end on stdout."""
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, default=_plain) + "\n")
+
+
+def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows under their column names on stdout; numbers to the right, None as `-`."""
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [
+        max(len(column), *(len(line[number]) for line in cells), 0)
+        for number, column in enumerate(columns)
+    ]
+    to_the_right = [
+        all(_is_number(row[column]) for row in rows) and bool(rows) for column in columns
+    ]
+    for line in [list(columns), *cells]:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, to_the_right, strict=True)
+        ]
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+def say(text: str) -> None:
+    """One line of talk on stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(_plain(value)) if isinstance(value, datetime) else str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return str(value)
