@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
@@ -26,7 +25,7 @@ class ExitCode(IntEnum):
 
 def write_json(document: Any) -> None:
     """One JSON document and a line end on stdout."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -58,14 +57,8 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(_plain(value)) if isinstance(value, datetime) else str(value)
+    return str(value)
 
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return str(value)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from kafkalog.cli.arguments import select_partitions
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
-from kafkalog.columns.schemas import view_columns
+from kafkalog.columns.schemas import Column, view_columns
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.reading.log_views import read_segments, segment_tasks
-from kafkalog.reading.request import ReadRequest
+from kafkalog.planning.texts import format_timestamp
+from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
 
 # Columns that say the same in nearly every row: left out of the table where they do.
 _USUAL = {"kind": "live", "error": None}
@@ -20,10 +21,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     """Print the segments; FINDINGS if something could not be read as a broker would."""
     inventory = open_log_dir(*args.log_dir)
     partitions = select_partitions(inventory, args)
-    request = ReadRequest.of(view_columns("segments"))
-    rows: list[dict[str, Any]] = []
-    for batch in read_segments(segment_tasks(partitions), request):
-        rows.extend(batch.to_pylist())
+    columns = view_columns("segments")
+    rows = [_plain_row(task, columns) for task in segment_tasks(partitions)]
     problems = list(inventory.problems)
     for partition in partitions:
         said = (problem for problem in partition.problems if problem not in problems)
@@ -31,11 +30,18 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.json:
         write_json({"segments": rows, "problems": problems})
     else:
-        write_table(_table_columns(request.names, rows), rows)
+        write_table(_table_columns([column.name for column in columns], rows), rows)
         for problem in problems:
             say(problem)
     has_findings = bool(problems) or any(row["error"] is not None for row in rows)
     return ExitCode.FINDINGS if has_findings else ExitCode.DONE
+
+
+def _plain_row(task: SegmentTask, columns: Sequence[Column]) -> dict[str, Any]:
+    """The view's row with its timestamp as text. Not by way of Arrow, which would import pandas."""
+    row: dict[str, Any] = segment_row(task)
+    row["modificationTime"] = format_timestamp(task.segment.modification_time_ms)
+    return {column.name: row[column.name] for column in columns}
 
 
 def _table_columns(names: list[str], rows: list[dict[str, Any]]) -> list[str]:

@@ -14,13 +14,11 @@ Source: Kafka LogCleanerManager.cleanableOffsets, LogCleanerManager.calculateCle
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.segment_groups import inactive_segments_from, segments_between
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from kafkalog.planning.texts import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +99,3 @@ def _lag_reason(segment: SegmentInfo) -> str:
     )
     when = format_timestamp(segment.effective_timestamp_ms)
     return f"min.compaction.lag.ms: segment {segment.base_offset} {what} of {when}"
-
-
-def format_timestamp(timestamp_ms: int) -> str:
-    """`2026-01-31T12:00:00.000Z`; the number itself where no calendar holds it."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms} ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kafkalog.log.inventory import ActiveProducer, JsonFacts, SegmentInfo, TopicPartition
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.texts import format_bytes
 
 # A plan's status.
 CLEAN = "clean"  # will be cleaned
@@ -96,12 +97,3 @@ class CompactionPlan(JsonFacts):
             f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
             f"then {self.uncleanable_reason}; {self.reason}"
         )
-
-
-def format_bytes(size: int) -> str:
-    """`12058624` → `11.5 MiB`."""
-    amount, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount /= 1024
-        units.pop(0)
-    return f"{size} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"

@@ -75,6 +75,12 @@ def segment_tasks(partitions: Sequence[PartitionInventory]) -> list[SegmentTask]
     ]
 
 
+def segment_row(task: SegmentTask, *, with_headers: bool = True) -> Row:
+    """The row of view `segments` by column name, in Arrow's units; OSError if the file is gone."""
+    row = {name: value(task) for name, value in _FROM_INVENTORY.items()}
+    return row | _header_columns(task.segment) if with_headers else row
+
+
 def read_segments(
     tasks: Sequence[SegmentTask], request: ReadRequest, counts: ReadCounts | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -85,9 +91,7 @@ def read_segments(
     for first in range(0, len(tasks), _ROWS_PER_BATCH):
         rows = []
         for task in tasks[first : first + _ROWS_PER_BATCH]:
-            row = {name: value(task) for name, value in _FROM_INVENTORY.items()}
-            if needs_headers:
-                row |= _header_columns(task.segment)
+            row = segment_row(task, with_headers=needs_headers)
             if row.get("error") is not None and request.mode == ReadMode.DROPMALFORMED:
                 counts.dropped_batches += 1
                 continue

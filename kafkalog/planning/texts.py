@@ -1,0 +1,25 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """`2026-01-31T12:00:00.000Z`; the number itself where no calendar holds it."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_bytes(size_in_bytes: int) -> str:
+    """`12058624` → `11.5 MiB`."""
+    amount, units = float(size_in_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{size_in_bytes} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
