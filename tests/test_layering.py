@@ -76,10 +76,10 @@ ONLY_IN = {
     "gzip": "format.compression",
     "zlib": "format.compression",
     "google_crc32c": "format.checksum",
-    "binascii": "format.checksum",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",
 }
-SHARED_BY = {"zlib": {"format.checksum"}}  # crc32 lives there
+# crc32: of batches; of the kernels' own sources, for the stamp of their cache
+SHARED_BY = {"zlib": {"format.checksum", "kernels.jit"}}
 
 
 @dataclass(frozen=True)
