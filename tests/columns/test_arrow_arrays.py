@@ -1,0 +1,102 @@
+"""Arrays → Arrow, compared with what pyarrow makes of plain Python lists."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkalog.columns.arrow_arrays import (
+    MAX_TIMESTAMP_MS,
+    MIN_TIMESTAMP_MS,
+    binary_array,
+    bool_array,
+    constant_array,
+    number_array,
+    text_array,
+    timestamp_array,
+)
+
+texts = st.lists(st.none() | st.binary(max_size=40), max_size=70)
+
+
+def spans(parts: list[bytes | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Parts written one behind the other with a byte between them."""
+    buf, starts, lengths = bytearray(b"!"), [], []
+    for part in parts:
+        starts.append(len(buf))
+        lengths.append(-1 if part is None else len(part))
+        buf += (part or b"") + b"|"
+    return (
+        np.frombuffer(bytes(buf), np.uint8),
+        np.array(starts, np.int64),
+        np.array(lengths, np.int32),
+    )
+
+
+@given(texts)
+def test_binary_array_keeps_null_and_empty_apart(parts: list[bytes | None]) -> None:
+    array = binary_array(*spans(parts))
+    array.validate(full=True)
+    assert array.to_pylist() == parts
+    assert array.null_count == parts.count(None)
+
+
+def test_text_array_replaces_malformed_bytes_as_java_does() -> None:
+    array = text_array(*spans(["hé".encode(), b"\xff\x41", b"", None]))
+    array.validate(full=True)
+    assert array.to_pylist() == ["hé", "�A", "", None]
+
+
+@pytest.mark.parametrize(
+    ("ms", "expected"),
+    [
+        (0, dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
+        (-1, None),
+        (-2, dt.datetime(1969, 12, 31, 23, 59, 59, 998_000, tzinfo=dt.UTC)),
+        (MAX_TIMESTAMP_MS, dt.datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=dt.UTC)),
+        (MAX_TIMESTAMP_MS + 1, None),
+        (MIN_TIMESTAMP_MS, dt.datetime(1, 1, 1, tzinfo=dt.UTC)),
+        (MIN_TIMESTAMP_MS - 1, None),
+        # microseconds in a field of milliseconds
+        (1_750_000_000_000_000, None),
+        (2**63 - 1, None),
+        (-(2**63), None),
+    ],
+)
+def test_timestamp_is_null_where_no_calendar_holds_it(
+    ms: int, expected: dt.datetime | None
+) -> None:
+    array = timestamp_array(np.array([ms, 5, ms], np.int64))
+    array.validate(full=True)
+    assert array.to_pylist() == [expected, dt.datetime(1970, 1, 1, 0, 0, 0, 5000, dt.UTC), expected]
+
+
+def test_arrays_own_their_memory() -> None:
+    numbers = np.arange(3, dtype=np.int64)
+    buf, starts, lengths = spans([b"abc"])
+    buf = buf.copy()
+    made = number_array(numbers), timestamp_array(numbers), binary_array(buf, starts, lengths)
+    before = [array.to_pylist() for array in made]
+    numbers[:] = 99
+    buf[:] = 0
+    assert [array.to_pylist() for array in made] == before
+
+
+@given(st.lists(st.booleans(), max_size=40))
+def test_bool_and_number_arrays_equal_plain_ones(flags: list[bool]) -> None:
+    mask = np.array(flags, np.bool_)
+    assert bool_array(mask).to_pylist() == flags
+    numbers = np.arange(len(flags), dtype=np.int16)
+    expected = pa.array([i if valid else None for i, valid in enumerate(flags)], pa.int16())
+    assert number_array(numbers, mask).equals(expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 1024, 1025])
+@pytest.mark.parametrize("value", ["orders", None])
+def test_constant_array_repeats(n: int, value: str | None) -> None:
+    assert constant_array(value, pa.string(), n).to_pylist() == [value] * n
