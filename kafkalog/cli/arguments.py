@@ -10,16 +10,11 @@ lists, switches are bools, what was not given is the table's default. Bad usage 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from kafkalog import __version__
 from kafkalog.cli.options import OPTIONS, VERBS, Option, Verb
-from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionInventory
-
-_GLOB_CHARACTERS = frozenset("*?[")
 
 
 class UsageError(Exception):
@@ -84,31 +79,6 @@ def parse_verb_arguments(
     return _checked(args, parser)
 
 
-def select_partitions(
-    partitions: Iterable[PartitionInventory], args: argparse.Namespace
-) -> list[PartitionInventory]:
-    """The partitions that `--topic` and `--topic-partition` name; all if neither is given.
-
-    InvalidConfigError for a name (not a glob) that matches nothing: a typing error must not pass as
-    "nothing to do".
-    """
-    everything = list(partitions)
-    if not args.topic and not args.topic_partition:
-        return everything
-    topics = {partition.topic_partition.topic for partition in everything}
-    names = {partition.topic_partition for partition in everything}
-    missing = [t for t in args.topic if not _GLOB_CHARACTERS & set(t) and t not in topics]
-    missing += [str(tp) for tp in args.topic_partition if tp not in names]
-    if missing:
-        raise InvalidConfigError(f"not in the log dirs: {', '.join(missing)}")
-    return [
-        partition
-        for partition in everything
-        if partition.topic_partition in args.topic_partition
-        or any(fnmatchcase(partition.topic_partition.topic, pattern) for pattern in args.topic)
-    ]
-
-
 def _refuse_verb_of_later(argv: Sequence[str]) -> None:
     first = next((word for word in argv if not word.startswith("-")), None)
     if any(verb.name == first and verb.module is None for verb in VERBS):
@@ -156,6 +126,6 @@ def _typed(option: Option) -> Callable[[str], Any]:
 
 
 def _checked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
-    if getattr(args, "apply", False) and not args.topic and not args.topic_partition:
+    if getattr(args, "apply", False) and not args.topic:
         parser.error("--apply needs --topic (--topic '*' for all)")
     return args

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from kafkalog.cli.arguments import select_partitions
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.columns.schemas import Column, view_columns
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.selection import select_partitions
 from kafkalog.planning.texts import format_timestamp
 from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
 
@@ -20,7 +20,7 @@ _USUAL = {"kind": "live", "error": None}
 def run(args: argparse.Namespace) -> ExitCode:
     """Print the segments; FINDINGS if something could not be read as a broker would."""
     inventory = open_log_dir(*args.log_dir)
-    partitions = select_partitions(inventory, args)
+    partitions = select_partitions(inventory, args.topic, args.topic_partition)
     columns = view_columns("segments")
     rows = [_plain_row(task, columns) for task in segment_tasks(partitions)]
     problems = list(inventory.problems)

@@ -1,0 +1,190 @@
+"""A rebuilt batch that kernels alone cannot write: compressed, or with records that must be encoded
+again.
+
+What stays is encoded by the same kernel as uncompressed batches, then compressed with the batch's
+own codec at the codec's default level, whatever the topic's setting or the producer's level, as
+Kafka's cleaner does.
+
+Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder; spec/compaction.md 3.8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.checksum import crc32c
+from kafkalog.format.compression import compress
+from kafkalog.format.constants import (
+    COMPRESSION_CODEC_MASK,
+    DELETE_HORIZON_FLAG_MASK,
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_MASK,
+)
+from kafkalog.format.record import Record, pack_records, parse_records
+from kafkalog.format.record_batch import (
+    CRC_START,
+    RecordBatchHeader,
+    pack_header,
+    with_crc,
+)
+from kafkalog.kernels.decide_batches import NO_HORIZON
+from kafkalog.kernels.encode_records import (
+    RECORD_GROWTH_BYTES,
+    encode_records,
+    fold_records,
+)
+from kafkalog.kernels.hash_keys import SUPERSEDED
+from kafkalog.kernels.status import STATUS_TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """A whole batch, its BATCH_ROW (position not set) and the fold of its records
+    (kernels.encode_records).
+    """
+
+    data: bytes
+    row: np.void
+    fold: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """One batch to rebuild: row b of `rows`, its uncompressed records in `records`, its slice of
+    the flags.
+    """
+
+    rows: NDArray[np.void]
+    b: int
+    records: NDArray[np.uint8]
+    flags: NDArray[np.uint8]
+    horizon: int
+    retained: int
+
+    @property
+    def row(self) -> np.void:
+        row: np.void = self.rows[self.b]
+        return row
+
+
+class BatchEncoder:
+    """Rebuilds batches one at a time, in memory of its own that is used again."""
+
+    def __init__(self) -> None:
+        self._out: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+    def rebuild(self, source: BatchSource, *, path: str) -> EncodedBatch:
+        """The batch without the records that go, whose encoding is otherwise kept."""
+        row = source.row
+        room = source.records.size + int(row["records_count"]) * RECORD_GROWTH_BYTES
+        if self._out.size < room:
+            self._out = np.empty(room, np.uint8)
+        facts = np.empty(3, np.int64)
+        status, size = encode_records(
+            source.records,
+            0,
+            source.records.size,
+            source.rows,
+            source.b,
+            source.flags,
+            0,
+            source.horizon,
+            self._out,
+            facts,
+        )
+        if status:
+            raise CorruptRecordError(
+                f"{STATUS_TEXT[status]}: the file changed while it was read",
+                path=path,
+                position=int(row["position"]),
+                offset=int(row["base_offset"]),
+            )
+        base_timestamp, max_timestamp, fold = facts.tolist()
+        return _assemble(source, self._out[:size], base_timestamp, max_timestamp, fold)
+
+
+def reencode(source: BatchSource, *, path: str) -> EncodedBatch:
+    """The batch without the records that go, each kept record encoded as Kafka encodes it.
+
+    For records that another producer wrote differently: longer varints, other negative lengths for
+    null, bits in the attributes byte, header keys that are not UTF-8 (each malformed sequence
+    becomes U+FFFD). Slow, and rare.
+    """
+    row = source.row
+    append_time = bool(row["attributes"] & TIMESTAMP_TYPE_MASK)
+    records = parse_records(
+        source.records,
+        int(row["records_count"]),
+        base_offset=int(row["base_offset"]),
+        base_timestamp=int(row["base_timestamp"]),
+        log_append_timestamp=int(row["max_timestamp"]) if append_time else None,
+        path=path,
+        position=int(row["position"]),
+    )
+    kept = [
+        _with_valid_header_keys(record)
+        for record, flag in zip(records, source.flags.tolist(), strict=True)
+        if not flag & SUPERSEDED
+    ]
+    base_timestamp = source.horizon if source.horizon != NO_HORIZON else kept[0].timestamp
+    timestamps = np.array([record.timestamp for record in kept], np.int64)
+    max_timestamp = int(row["max_timestamp"]) if append_time else int(timestamps.max())
+    payload = pack_records(kept, int(row["base_offset"]), base_timestamp)
+    offsets = np.array([record.offset for record in kept], np.int64)
+    fold = np.empty(1, np.int64)
+    fold_records(offsets, timestamps, np.array([len(kept)]), fold)
+    return _assemble(
+        source, np.frombuffer(payload, np.uint8), base_timestamp, max_timestamp, int(fold[0])
+    )
+
+
+def _with_valid_header_keys(record: Record) -> Record:
+    headers = tuple(
+        (key.decode("utf-8", "replace").encode(), value) for key, value in record.headers
+    )
+    return Record(record.offset, record.timestamp, record.key, record.value, headers)
+
+
+def _assemble(
+    source: BatchSource,
+    payload: NDArray[np.uint8],
+    base_timestamp: int,
+    max_timestamp: int,
+    fold: int,
+) -> EncodedBatch:
+    """Compress the records and put the header in front."""
+    row = source.row
+    codec = int(row["attributes"]) & COMPRESSION_CODEC_MASK
+    body = bytes(compress(codec, payload))
+    attributes = int(row["attributes"]) & 0xFF & ~DELETE_HORIZON_FLAG_MASK
+    if source.horizon != NO_HORIZON:
+        attributes |= DELETE_HORIZON_FLAG_MASK
+    header = RecordBatchHeader(
+        base_offset=int(row["base_offset"]),
+        batch_length=RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(body),
+        partition_leader_epoch=int(row["partition_leader_epoch"]),
+        magic=int(row["magic"]),
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=int(row["last_offset"] - row["base_offset"]),
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=int(row["producer_id"]),
+        producer_epoch=int(row["producer_epoch"]),
+        base_sequence=int(row["base_sequence"]),
+        records_count=source.retained,
+    )
+    data = with_crc(pack_header(header) + body)
+    new_row = source.rows[source.b : source.b + 1].copy()
+    new_row["crc"] = crc32c(data[CRC_START:])
+    new_row["attributes"] = attributes
+    new_row["base_timestamp"] = base_timestamp
+    new_row["max_timestamp"] = max_timestamp
+    new_row["records_count"] = source.retained
+    new_row["size_in_bytes"] = len(data)
+    return EncodedBatch(data, new_row[0], fold)

@@ -1,0 +1,186 @@
+"""Which records of the cleanable range a later record of the same key supersedes.
+
+Strategy: one pass over the sources hashes every key (kernels.hash_keys) into buckets held in
+memory, then each bucket is looked at by itself (kernels.buckets). The answer is one flag byte per
+record in record order, so the rewrite never hashes a key: it asks a byte. Every batch's CRC is
+checked on the way, and every record's structure.
+
+Memory: 24 bytes per keyed record and one per record.
+
+Source: Kafka Cleaner.buildOffsetMap; spec/compaction.md 2.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.errors import CorruptRecordError
+from kafkalog.kernels.buckets import mark_superseded
+from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, map_records
+from kafkalog.kernels.status import STATUS_TEXT
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+
+# Enough buckets that each one's table (4 bytes a slot) and entries stay in a processor's cache.
+BUCKET_BITS = 8
+_BUCKETS = 1 << BUCKET_BITS
+_FIRST_BLOCKS = 2 * _BUCKETS
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFlags:
+    """flags: uint8[r] of kernels.hash_keys, one per record of the sources in order; distinct_keys:
+    of the dirty records.
+    """
+
+    flags: NDArray[np.uint8]
+    distinct_keys: int
+
+
+class KeyMap:
+    """Keys of the records added so far, hashed with a secret of this map's own."""
+
+    def __init__(self, first_dirty_offset: int) -> None:
+        self._first_dirty_offset = first_dirty_offset
+        seed = np.frombuffer(secrets.token_bytes(16), np.uint64)
+        self._k0, self._k1 = seed[0], seed[1]
+        self._pool: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._block_next: NDArray[np.int32] = np.empty(0, np.int32)
+        self._heads = np.full(_BUCKETS, -1, np.int32)
+        self._tails = np.zeros(_BUCKETS, np.int64)
+        self._free_block = 0
+        self._grow(_FIRST_BLOCKS)
+        self._flags: list[NDArray[np.uint8]] = []
+        self._records = 0
+        self._clean_records = 0
+        self._previous_offset = -1
+
+    def add(self, rows: NDArray[np.void], areas: RecordAreas, path: str) -> None:
+        """Add the data batches of one chunk, in offset order after all that were added before."""
+        count = int(rows["records_count"].sum(dtype=np.int64))
+        self._grow(self._free_block + count // BLOCK_ENTRIES + _BUCKETS + 1)
+        flags = np.empty(count, np.uint8)
+        done, status, position, b, self._free_block, clean = map_records(
+            areas.buf,
+            rows,
+            areas.starts,
+            areas.ends,
+            self._k0,
+            self._k1,
+            64 - BUCKET_BITS,
+            self._records,
+            self._first_dirty_offset,
+            self._previous_offset,
+            self._pool,
+            self._block_next,
+            self._heads,
+            self._tails,
+            self._free_block,
+            flags,
+        )
+        if status:
+            first = int(rows["records_count"][:b].sum(dtype=np.int64))
+            raise CorruptRecordError(
+                f"{STATUS_TEXT[status]}, in record {done - first} of the batch, "
+                f"{position - int(areas.starts[b])} bytes into its records",
+                path=path,
+                position=int(rows["position"][b]),
+                offset=int(rows["base_offset"][b]),
+            )
+        self._flags.append(flags)
+        self._records += count
+        self._clean_records += clean
+        if rows.size:
+            self._previous_offset = int(rows["last_offset"][-1])
+
+    def superseded(self) -> RecordFlags:
+        """Mark what is superseded; the map is used up by this."""
+        flags = np.concatenate(self._flags) if self._flags else np.empty(0, np.uint8)
+        self._flags = []
+        table = np.empty(self._table_slots(), np.int32)
+        status, distinct = mark_superseded(
+            self._pool,
+            self._block_next,
+            self._heads,
+            self._tails,
+            self._clean_records,
+            table,
+            flags,
+        )
+        assert status == 0, "the table is made for the largest bucket"  # noqa: S101
+        self._pool = np.empty(0, np.uint64)
+        return RecordFlags(flags, int(distinct))
+
+    def _grow(self, blocks: int) -> None:
+        """Make room for this many blocks in all. Fresh memory costs nothing until it is written
+        to.
+        """
+        have = self._block_next.size
+        if blocks <= have:
+            return
+        blocks = max(blocks, 2 * have)
+        block_words = BLOCK_ENTRIES * ENTRY_WORDS
+        pool = np.empty(blocks * block_words, np.uint64)
+        used = self._free_block * block_words
+        pool[:used] = self._pool[:used]
+        block_next = np.empty(blocks, np.int32)
+        block_next[: self._free_block] = self._block_next[: self._free_block]
+        self._pool, self._block_next = pool, block_next
+
+    def _table_slots(self) -> int:
+        """Twice the entries of the largest bucket, counted in whole blocks, rounded up to a power
+        of two.
+        """
+        largest = 0
+        for head in self._heads.tolist():
+            blocks, block = 0, head
+            while block >= 0:
+                blocks, block = blocks + 1, int(self._block_next[block])
+            largest = max(largest, blocks)
+        return 1 << max(2 * largest * BLOCK_ENTRIES - 1, 0).bit_length()
+
+
+def map_sources(
+    sources: Iterable[SegmentInfo], first_dirty_offset: int, buffers: ChunkBuffers
+) -> RecordFlags:
+    """Read the sources once; CorruptRecordError for a batch that is not sound, so that nothing is
+    built on it.
+    """
+    key_map = KeyMap(first_dirty_offset)
+    arena = Arena()
+    for segment in sources:
+        reader = read_chunks(segment.path, buffers=buffers)
+        for chunk in reader:
+            check_checksums(chunk, segment.path)
+            for part, areas in iterate_record_areas(
+                chunk.buf, chunk.position, chunk.rows, arena, path=segment.path
+            ):
+                key_map.add(chunk.rows[part], areas, segment.path)
+        if reader.trailing_bytes:
+            raise CorruptRecordError(
+                f"{reader.trailing_bytes} bytes after the last whole batch of a "
+                "segment that is not the active one",
+                path=segment.path,
+                position=reader.valid_bytes,
+            )
+    return key_map.superseded()
+
+
+def check_checksums(chunk: Chunk, path: str) -> None:
+    """CorruptRecordError for the first batch of a chunk whose CRC is wrong."""
+    valid = verify_checksums(chunk.buf, chunk.position, chunk.rows)
+    if not valid.all():
+        row = chunk.rows[int(np.argmin(valid))]
+        raise CorruptRecordError(
+            f"CRC of the batch is not the stored {int(row['crc']):#010x}",
+            path=path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )

@@ -1,0 +1,99 @@
+"""The few operations that change a log dir, in one place, so that tests can make each of them fail
+or be the last.
+
+Names are paths as strings; errors are OSError, with the path in them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class LocalFiles:
+    """Local files through the operating system; every method is one step that can be observed from
+    outside.
+    """
+
+    def create(self, path: str) -> int:
+        """Open a new file for writing and return its descriptor; a file that exists is an error."""
+        return os.open(path, NEW_FILE_FLAGS, 0o600)
+
+    def write(self, fd: int, data: memoryview) -> None:
+        """Write all of `data` at the descriptor's place."""
+        while len(data) > 0:
+            written = os.write(fd, data)
+            data = data[written:]
+
+    def sync_file(self, fd: int) -> None:
+        """Force a file's bytes and size to disk."""
+        os.fsync(fd)
+
+    def sync_directory(self, path: str) -> None:
+        """Force a directory's names to disk: without it a rename may be undone by a power cut."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def set_owner(self, fd: int, source: os.stat_result) -> None:
+        """Give a new file the owner, group and mode of the one it replaces."""
+        made = os.fstat(fd)
+        if (made.st_uid, made.st_gid) != (source.st_uid, source.st_gid):
+            os.fchown(fd, source.st_uid, source.st_gid)
+        os.fchmod(fd, source.st_mode & 0o7777)
+
+    def set_modification_time(self, path: str, modification_time_ms: int) -> None:
+        """Set access and modification time; Kafka knows file times to the millisecond."""
+        ns = modification_time_ms * 1_000_000
+        os.utime(path, ns=(ns, ns))
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename within a directory, replacing what has the target's name."""
+        Path(source).replace(target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is gone already is fine, since removals are repeated after a
+        crash.
+        """
+        Path(path).unlink(missing_ok=True)
+
+    def replace_contents(self, path: str, data: bytes, temporary: str) -> None:
+        """Put a small file in place of another as Kafka does: write beside, sync, rename, sync the
+        directory.
+        """
+        self.remove(temporary)
+        fd = self.create(temporary)
+        try:
+            self.write(fd, memoryview(data))
+            if Path(path).exists():
+                self.set_owner(fd, Path(path).stat())
+            else:
+                os.fchmod(fd, 0o644)
+            self.sync_file(fd)
+        finally:
+            os.close(fd)
+        self.rename(temporary, path)
+        self.sync_directory(str(Path(path).parent))
+
+
+def can_give_ownership(source: os.stat_result) -> bool:
+    """Whether this process may give a new file the owner and group of `source`."""
+    if os.geteuid() == 0:
+        return True
+    groups = {os.getegid(), *os.getgroups()}
+    return source.st_uid == os.geteuid() and source.st_gid in groups
+
+
+def path_in(directory: str, name: str) -> str:
+    """The path of a file in a directory."""
+    return str(Path(directory, name))
+
+
+def list_names(directory: str) -> list[str]:
+    """The names in a directory, sorted."""
+    return sorted(entry.name for entry in Path(directory).iterdir())

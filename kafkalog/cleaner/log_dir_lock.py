@@ -1,0 +1,96 @@
+"""The `.lock` of a log dir, taken as a broker takes it, so that both can never write at once.
+
+A broker holds a Java FileLock, which on Linux is a POSIX record lock over the whole file:
+`fcntl.lockf` sees it, `fcntl.flock` does not. POSIX gives the lock up as soon as the process closes
+*any* descriptor of that file, so the file is opened once and left alone. The existence of `.lock`
+means nothing.
+
+Tasks in other processes cannot take the lock as well; they ask who holds it (`check_lock_holder`)
+right before they swap, so that a task that outlives its driver changes nothing.
+
+Source: Kafka LogManager.lockLogDirs, FileLock.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from pathlib import Path
+from types import TracebackType
+
+from kafkalog.errors import LogDirLockedError
+
+LOCK_FILE_NAME = ".lock"
+# struct flock on 64-bit Linux: l_type i16, l_whence i16, (4 bytes of padding), l_start i64, l_len
+# i64, l_pid i32
+_FLOCK = struct.Struct("@hhqqi4x")
+
+
+class LogDirLock:
+    """Holds the `.lock` of one log dir from `__enter__` to `__exit__`; LogDirLockedError if
+    somebody else does.
+    """
+
+    def __init__(self, log_dir: str) -> None:
+        self.path = str(Path(log_dir) / LOCK_FILE_NAME)
+        self._fd: int | None = None
+
+    def __enter__(self) -> LogDirLock:
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            raise LogDirLockedError(
+                "another process holds the lock of this log dir, most likely a running broker: "
+                "stop it first",
+                path=self.path,
+            ) from error
+        self._fd = fd
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def lock_holder(log_dir: str) -> int | None:
+    """The process that holds a log dir's lock, None if nobody else does.
+
+    Not for the process that holds the lock itself: closing the descriptor used here would drop its
+    lock.
+    """
+    try:
+        fd = os.open(Path(log_dir) / LOCK_FILE_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    finally:
+        os.close(fd)
+    return None if kind == fcntl.F_UNLCK else pid
+
+
+def check_lock_holder(log_dir: str, holder_pid: int) -> None:
+    """LogDirLockedError unless the driver `holder_pid` still holds the lock of this log dir."""
+    if holder_pid == os.getpid():
+        return
+    found = lock_holder(log_dir)
+    if found != holder_pid:
+        raise LogDirLockedError(
+            f"the lock of this log dir should be held by process {holder_pid}, found "
+            f"{'nobody' if found is None else f'process {found}'}: "
+            "the run that planned this is over",
+            path=str(Path(log_dir) / LOCK_FILE_NAME),
+        )

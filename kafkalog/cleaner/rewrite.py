@@ -1,0 +1,241 @@
+"""One group of source segments into one new segment.
+
+Strategy: the sources are read in chunks of whole batches. Per chunk a kernel decides what becomes
+of each batch from the flag bytes of the key map; another one writes copied batches, bare headers
+and rebuilt uncompressed batches straight into an output buffer, several thousand a call. A batch
+that needs more (compressed, or oddly encoded) comes back to Python, one by one. Nothing is
+decompressed that is not rebuilt.
+
+Source: Kafka Cleaner.cleanInto; spec/compaction.md 3.5-3.9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, reencode
+from kafkalog.cleaner.output_segment import OutputSegment
+from kafkalog.cleaner.producers import BatchRetention
+from kafkalog.cleaner.stats import CleanerStats
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.checksum import crc32c
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
+from kafkalog.kernels.decide_batches import (
+    COPY,
+    REENCODE,
+    REMOVED_NO_KEY,
+    REMOVED_SUPERSEDED,
+    REMOVED_TOMBSTONE,
+    decide_batches,
+)
+from kafkalog.kernels.encode_records import (
+    ALL_DONE,
+    BAD_RECORD,
+    NEEDS_ENCODER,
+    RECORD_GROWTH_BYTES,
+    assemble_batches,
+)
+from kafkalog.kernels.status import STATUS_TEXT
+from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
+
+OUTPUT_BUFFER_BYTES = CHUNK_BYTES + CHUNK_BYTES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What becomes of the batches of a chunk: arrays [b], see kernels.decide_batches."""
+
+    actions: NDArray[np.uint8]
+    horizons: NDArray[np.int64]
+    retained: NDArray[np.int64]
+    first_records: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltBatches:
+    """Where rebuilt batches went in a new segment, and the fold of their records, for `verify`."""
+
+    positions: NDArray[np.int64]
+    folds: NDArray[np.int64]
+
+
+class GroupRewriter:
+    """Rewrites the groups of one partition in offset order; keeps its place in the flags and its
+    buffers.
+    """
+
+    def __init__(
+        self,
+        flags: NDArray[np.uint8],
+        retention: BatchRetention,
+        *,
+        now_ms: int,
+        new_horizon_ms: int,
+        buffers: ChunkBuffers,
+    ) -> None:
+        self._flags = flags
+        self._retention = retention
+        self._now_ms = now_ms
+        self._new_horizon_ms = new_horizon_ms
+        self._buffers = buffers
+        self._next_record = 0
+        self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
+        self._arena = Arena()
+        self._encoder = BatchEncoder()
+
+    def rewrite(
+        self, sources: list[str], output: OutputSegment
+    ) -> tuple[CleanerStats, RebuiltBatches]:
+        """Write what stays of these `.log` files, in order, to `output`."""
+        stats = CleanerStats()
+        rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        for path in sources:
+            for chunk in read_chunks(path, buffers=self._buffers):
+                decisions = self._decide(chunk.rows, stats)
+                stats.bytes_before += chunk.buf.size
+                self._write(chunk, decisions, path, output, rebuilt)
+        stats.batches_retained = sum(rows.size for rows in output.written_rows)
+        stats.bytes_after = output.position
+        empty = np.empty(0, np.int64)
+        return stats, RebuiltBatches(
+            np.concatenate([empty, *(positions for positions, _ in rebuilt)]),
+            np.concatenate([empty, *(folds for _, folds in rebuilt)]),
+        )
+
+    def _decide(self, rows: NDArray[np.void], stats: CleanerStats) -> Decisions:
+        counts = rows["records_count"].astype(np.int64)
+        first_records = self._next_record + np.cumsum(counts) - counts
+        actions = np.empty(rows.size, np.uint8)
+        horizons = np.empty(rows.size, np.int64)
+        retained = np.empty(rows.size, np.int32)
+        removed = np.zeros(3, np.int64)
+        if self._next_record + int(counts.sum()) > self._flags.size:
+            raise CorruptRecordError("a source segment has more records than when it was mapped")
+        self._next_record = decide_batches(
+            rows,
+            self._flags,
+            self._next_record,
+            self._retention.retain_empty(rows),
+            self._now_ms,
+            self._new_horizon_ms,
+            actions,
+            horizons,
+            retained,
+            removed,
+        )
+        stats.batches_read += rows.size
+        stats.batches_copied += int((actions == COPY).sum())
+        stats.records_read += int(counts.sum())
+        stats.records_retained += int(retained.sum())
+        stats.no_key += int(removed[REMOVED_NO_KEY])
+        stats.superseded += int(removed[REMOVED_SUPERSEDED])
+        stats.tombstone += int(removed[REMOVED_TOMBSTONE])
+        return Decisions(actions, horizons, retained.astype(np.int64), first_records)
+
+    def _write(
+        self,
+        chunk: Chunk,
+        decisions: Decisions,
+        path: str,
+        output: OutputSegment,
+        rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    ) -> None:
+        batches = chunk.rows.size
+        rows_out = np.empty(batches, BATCH_ROW)
+        folds = np.empty(batches, np.int64)
+        b = 0
+        while b < batches:
+            stopped, b, size, done, status = assemble_batches(
+                chunk.buf,
+                chunk.position,
+                chunk.rows,
+                b,
+                decisions.actions,
+                decisions.horizons,
+                self._flags,
+                decisions.first_records,
+                decisions.retained,
+                self._out,
+                0,
+                output.position,
+                rows_out,
+                0,
+                folds,
+            )
+            if stopped == BAD_RECORD:
+                raise _changed(path, chunk.rows[b], STATUS_TEXT[status])
+            if done:
+                new_rows = rows_out[:done].copy()
+                is_rebuilt = set_checksums(self._out, output.position, new_rows)
+                if is_rebuilt.any():
+                    rebuilt.append((new_rows["position"][is_rebuilt], folds[:done][is_rebuilt]))
+                output.append(self._out[:size].data, new_rows)
+            if stopped == NEEDS_ENCODER:
+                encoded = self._encode(chunk, decisions, b, path)
+                row = np.array([encoded.row], BATCH_ROW)
+                row["position"] = output.position
+                rebuilt.append((row["position"], np.array([encoded.fold], np.int64)))
+                output.append(memoryview(encoded.data), row)
+                b += 1
+            elif stopped != ALL_DONE and not done:
+                self._grow_output(chunk.rows[b])
+
+    def _encode(self, chunk: Chunk, decisions: Decisions, b: int, path: str) -> EncodedBatch:
+        rows = chunk.rows[b : b + 1]
+        areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
+        first = int(decisions.first_records[b])
+        source = BatchSource(
+            rows=rows,
+            b=0,
+            records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
+            flags=self._flags[first : first + int(rows["records_count"][0])],
+            horizon=int(decisions.horizons[b]),
+            retained=int(decisions.retained[b]),
+        )
+        if decisions.actions[b] == REENCODE:
+            return reencode(source, path=path)
+        return self._encoder.rebuild(source, path=path)
+
+    def _grow_output(self, row: np.void) -> None:
+        """Make the output buffer large enough for one batch that does not fit into an empty one."""
+        room = int(row["size_in_bytes"]) + int(row["records_count"]) * RECORD_GROWTH_BYTES
+        # Counts were checked against the bytes that hold the records when they were mapped.
+        assert room <= MAX_BATCH_BYTES * 4, "a batch is capped when it is read"  # noqa: S101
+        self._out = np.empty(room, np.uint8)
+
+
+def set_checksums(
+    out: NDArray[np.uint8], out_position: int, rows: NDArray[np.void]
+) -> NDArray[np.bool_]:
+    """Compute the CRC of the batches whose row has crc -1, in `out` and in the rows; which ones had
+    records.
+    """
+    missing = rows["crc"] == -1
+    which = np.flatnonzero(missing)
+    starts = (rows["position"][which] - out_position).tolist()
+    sizes = rows["size_in_bytes"][which].tolist()
+    checksums = [
+        crc32c(out[start + CRC_START : start + size])
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+    if checksums:
+        rows["crc"][which] = checksums
+        stored = np.array(checksums, ">u4").view(np.uint8).reshape(-1, 4)
+        at = np.array(starts, np.int64)[:, None] + CRC_POSITION + np.arange(4)
+        out[at] = stored
+    is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)
+    return is_rebuilt
+
+
+def _changed(path: str, row: np.void, what: str) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"{what}: the file changed while it was read",
+        path=path,
+        position=int(row["position"]),
+        offset=int(row["base_offset"]),
+    )

@@ -1,0 +1,130 @@
+"""A run as the JSON document of `compact --json`, one entry per selected partition; and how it
+counts as a whole.
+
+Names and shape are those of the public interface; counts of what was removed are null in a dry run,
+which decodes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafkalog.cleaner.run import CompactionRun
+from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanResult
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+
+
+def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
+    """The whole document, ready for `json.dumps`."""
+    return {
+        "runId": run.run_id,
+        "applied": run.applied,
+        "seconds": round(seconds, 3),
+        "recovered": list(run.recovered),
+        "partitions": [_partition(plan, result) for plan, result in _pairs(run)],
+    }
+
+
+def partition_statuses(run: CompactionRun, named_topics: Sequence[str]) -> list[str]:
+    """One status per partition; what can never be compacted counts only if a topic was named, not
+    matched by a glob.
+    """
+    return [
+        plan.status if result is None else result.status
+        for plan, result in _pairs(run)
+        if plan.topic_partition.topic in named_topics or not _is_never_compacted(plan)
+    ]
+
+
+def is_done(status: str) -> bool:
+    """Whether nothing about this partition needs to be looked at."""
+    return status not in (FAILED, REFUSED)
+
+
+def status_table(run: CompactionRun) -> list[dict[str, Any]]:
+    """One row per partition for people."""
+    rows = []
+    for plan, result in _pairs(run):
+        done = result is not None and result.status == DONE
+        rows.append(
+            {
+                "partition": str(plan.topic_partition),
+                "status": plan.status if result is None else result.status,
+                "dirty": f"{plan.cleanable_ratio:.1%}",
+                "offsets": f"{plan.first_dirty_offset}-{plan.end_offset}",
+                "segments": len(plan.sources),
+                "into": len(plan.groups),
+                "bytesBefore": plan.clean_bytes + plan.cleanable_bytes,
+                "bytesAfter": result.stats.bytes_after if done and result else None,
+                "records": result.stats.records_read if done and result else None,
+                "retained": result.stats.records_retained if done and result else None,
+                "reason": plan.reason if result is None or done else result.reason,
+            }
+        )
+    return rows
+
+
+def _pairs(run: CompactionRun) -> list[tuple[CompactionPlan, CleanResult | None]]:
+    results = {(result.log_dir, result.topic, result.partition): result for result in run.results}
+    return [
+        (
+            plan,
+            results.get((plan.log_dir, plan.topic_partition.topic, plan.topic_partition.partition))
+            if plan.status == CLEAN
+            else None,
+        )
+        for plan in run.plans
+    ]
+
+
+def _is_never_compacted(plan: CompactionPlan) -> bool:
+    is_live = plan.path.endswith(f"/{plan.topic_partition}")
+    return not is_live or plan.topic_partition.topic == CLUSTER_METADATA_TOPIC
+
+
+def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, Any]:
+    stats = result.stats if result is not None and result.status == DONE else None
+    return {
+        "topic": plan.topic_partition.topic,
+        "partition": plan.topic_partition.partition,
+        "path": plan.path,
+        "status": plan.status if result is None else result.status,
+        "reason": plan.reason if result is None or not result.reason else result.reason,
+        "firstDirtyOffset": plan.first_dirty_offset,
+        "firstUncleanableOffset": plan.first_uncleanable_offset,
+        "uncleanableReason": plan.uncleanable_reason,
+        "endOffset": plan.end_offset,
+        "logStartOffset": plan.log_start_offset,
+        "logEndOffset": plan.log_end_offset,
+        "highWatermark": plan.high_watermark,
+        "cleanableRatio": plan.cleanable_ratio,
+        "checkpointReset": plan.checkpoint_reset,
+        "peakBytes": plan.peak_bytes,
+        "recordsRead": stats and stats.records_read,
+        "recordsRetained": stats and stats.records_retained,
+        "bytesBefore": stats.bytes_before if stats else plan.clean_bytes + plan.cleanable_bytes,
+        "bytesAfter": stats and stats.bytes_after,
+        "removed": stats
+        and {
+            "superseded": stats.superseded,
+            "tombstone": stats.tombstone,
+            "aborted": 0,
+            "marker": 0,
+            "noKey": stats.no_key,
+        },
+        "groups": [
+            {
+                "baseOffset": group.base_offset,
+                "sources": [segment.base_offset for segment in group.sources],
+                "sizeInBytes": group.size_in_bytes,
+            }
+            for group in plan.groups
+        ],
+        "leftovers": list(plan.leftovers),
+        "configSources": {
+            key: {"value": value, "source": plan.config.source(key)}
+            for key, value in plan.config.to_properties().items()
+        },
+    }

@@ -1,0 +1,53 @@
+"""What a round did to one partition, as numbers and as the JSON of `compact --json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kafkalog.log.inventory import JsonFacts
+
+DONE = "compacted"
+FAILED = "failed"
+REFUSED = "refused"
+
+
+@dataclass(slots=True)
+class CleanerStats(JsonFacts):
+    """Counts over the source segments of a round (Kafka: CleanerStats).
+
+    `superseded`, `tombstone`, `no_key`: records removed, by the rule that removed them. Bytes are
+    those of `.log` files.
+    """
+
+    records_read: int = 0
+    records_retained: int = 0
+    batches_read: int = 0
+    batches_retained: int = 0
+    batches_copied: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    superseded: int = 0
+    tombstone: int = 0
+    no_key: int = 0
+    distinct_keys: int = 0
+
+    def add(self, other: CleanerStats) -> None:
+        """Add another's counts, of another group of the same round."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult(JsonFacts):
+    """How cleaning one partition ended; `next_dirty_offset` goes into the cleaner checkpoint, None
+    if nothing was done.
+    """
+
+    topic: str
+    partition: int
+    log_dir: str
+    status: str
+    reason: str
+    next_dirty_offset: int | None
+    seconds: float
+    stats: CleanerStats = field(default_factory=CleanerStats)

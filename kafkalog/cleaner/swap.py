@@ -1,0 +1,170 @@
+"""Putting verified segments in place of their sources, in the order Kafka's own cleaner does.
+
+Per partition, once every group is written, synced and verified:
+
+  1  the swap record is written and synced (which outputs replace which sources)
+  2  the outputs of other attempts are removed
+  then group by group, in offset order:
+  3  scratch names → `.cleaned`            a loader that finds one undoes the group
+  4  `.cleaned` → `.swap`, log first       a loader that finds no `.cleaned` and a `.swap` completes
+  the group
+     directory synced                      from here on the group is new
+  5  sources → `.deleted`, ascending       log, index, timeindex; the transaction index if there is
+  one 6  `.swap` → final name, log first
+     directory synced
+  7  `.deleted` removed, and snapshots at base offsets that are no segments any more
+  last:
+  8  the done record is written, the swap record removed
+
+Dying between two groups leaves some groups new and the others old, which is a valid log. Dying
+inside a group leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
+the same as the loader and better: the loader drops only the sources that start below the swapped
+segment's last offset, so when trailing sources lost all their batches it leaves them; the swap
+record names them.
+
+Source: Kafka LocalLog.replaceSegments, LogLoader.removeTempFilesAndCollectSwapFiles and
+minSwapFileOffset; spec/format.md 9.2, 9.7, spec/compaction.md 4.4, 4.5.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
+from kafkalog.cleaner.output_segment import OutputFile
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.format.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    LogFileKind,
+    producer_snapshot_file_name,
+)
+from kafkalog.log.inventory import JsonFacts
+
+# The files of a segment that a swap moves, in Kafka's order: the `.log` first.
+SEGMENT_KINDS = (
+    LogFileKind.LOG,
+    LogFileKind.OFFSET_INDEX,
+    LogFileKind.TIME_INDEX,
+    LogFileKind.TRANSACTION_INDEX,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SwapGroup(JsonFacts):
+    """The new segment's base offset and the base offsets of the segments it replaces, its own among
+    them.
+    """
+
+    base_offset: int
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SwapRecord(JsonFacts):
+    """What is written beside the log before a swap begins."""
+
+    run_id: str
+    groups: tuple[SwapGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedGroup:
+    """A verified group, ready to be swapped in."""
+
+    group: SwapGroup
+    outputs: tuple[OutputFile, ...]
+
+
+def swap_groups(
+    scratch: Scratch, attempt_id: str, finished: Sequence[FinishedGroup], files: LocalFiles
+) -> None:
+    """Steps 1 to 7 for all groups. The caller holds the partition's turn and has checked that
+    nothing changed.
+    """
+    record = SwapRecord(scratch.run_id, tuple(group.group for group in finished))
+    write_record(scratch.swap_record, record, files)
+    remove_other_attempts(scratch, attempt_id, files)
+    for group in finished:
+        _swap_group(scratch.directory, group, files)
+
+
+def _swap_group(directory: str, finished: FinishedGroup, files: LocalFiles) -> None:
+    def path(name: str, suffix: str = "") -> str:
+        return path_in(directory, name + suffix)
+
+    names = [output.name for output in finished.outputs]
+    for output in finished.outputs:
+        files.rename(output.path, path(output.name, CLEANED_SUFFIX))
+    for name in names:
+        files.rename(path(name, CLEANED_SUFFIX), path(name, SWAP_SUFFIX))
+    files.sync_directory(directory)
+    replaced = list(_existing(directory, finished.group.sources, SEGMENT_KINDS))
+    for name in replaced:
+        files.rename(path(name), path(name, DELETED_SUFFIX))
+    for name in names:
+        files.rename(path(name, SWAP_SUFFIX), path(name))
+    files.sync_directory(directory)
+    for name in replaced:
+        files.remove(path(name, DELETED_SUFFIX))
+    remove_snapshots(directory, finished.group, files)
+
+
+def remove_snapshots(directory: str, group: SwapGroup, files: LocalFiles) -> None:
+    """Remove the producer snapshots at base offsets that are no segments any more."""
+    for base_offset in group.sources:
+        if base_offset != group.base_offset:
+            files.remove(path_in(directory, producer_snapshot_file_name(base_offset)))
+
+
+def remove_other_attempts(scratch: Scratch, attempt_id: str, files: LocalFiles) -> None:
+    """Remove outputs that other executions of the same task left or are still writing."""
+    kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.turn)}
+    own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")
+    for name in list_names(scratch.directory):
+        if scratch.owns(name) and name not in kept and not name.startswith(own):
+            files.remove(path_in(scratch.directory, name))
+
+
+def _existing(
+    directory: str, base_offsets: Sequence[int], kinds: Sequence[LogFileKind]
+) -> Iterator[str]:
+    for base_offset in sorted(base_offsets):
+        for kind in kinds:
+            name = f"{base_offset:020d}{kind}"
+            if os.path.lexists(path_in(directory, name)):
+                yield name
+
+
+def write_record(path: str, record: JsonFacts, files: LocalFiles) -> None:
+    """Write a small JSON file and force it, and its name, to disk."""
+    files.replace_contents(path, json.dumps(record.to_json()).encode(), path + ".new.tmp")
+
+
+def read_swap_record(path: str) -> SwapRecord | None:
+    """The swap record at `path`; None if it is not whole (then nothing was swapped under it)."""
+    try:
+        return SwapRecord.from_json(json.loads(Path(path).read_bytes()))
+    except (ValueError, TypeError, KeyError, FileNotFoundError):
+        return None
+
+
+@contextmanager
+def partition_turn(scratch: Scratch) -> Iterator[None]:
+    """Only one attempt of a run at a time changes a partition; a lock that a dying process gives
+    up.
+    """
+    import fcntl
+
+    fd = os.open(scratch.turn, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,96 @@
+"""`kafkalog compact`: plan log compaction; with `--apply` carry it out. Also what
+`jobs/compact_topics.py` parses and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterable, Sequence
+
+from kafkalog.cleaner.clean import CleanRun
+from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run, plan_run
+from kafkalog.cleaner.run_document import (
+    is_done,
+    partition_statuses,
+    run_document,
+    status_table,
+)
+from kafkalog.cleaner.stats import DONE, CleanResult
+from kafkalog.cleaner.worker_processes import clean_in_processes
+from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.planning.log_config import LogConfig
+
+CANNOT_BE_UNDONE = "replaced files are removed as a broker does: this run cannot be undone"
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """The verb: worker processes of this machine do the work."""
+    workers = args.workers or os.cpu_count() or 1
+
+    def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
+        return clean_in_processes(plans, run, workers)
+
+    return run_with(args, execute)
+
+
+def run_with(args: argparse.Namespace, execute: Executor) -> ExitCode:
+    """Plan, or plan and carry out with `execute`, then print the run and choose the exit code."""
+    started = time.monotonic()
+    request = request_of(args)
+    if args.apply:
+        say(CANNOT_BE_UNDONE)
+        done = apply_run(request, execute, say)
+    else:
+        done = plan_run(request)
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(run_document(done, seconds))
+    else:
+        rows = status_table(done)
+        if rows:
+            write_table(list(rows[0]), rows)
+        say(_summary(done, seconds))
+    return exit_code(done, request)
+
+
+def request_of(args: argparse.Namespace) -> CompactionRequest:
+    """The request the arguments make; InvalidConfigError for settings Kafka would refuse."""
+    return CompactionRequest(
+        log_dirs=tuple(args.log_dir),
+        now_ms=args.now if args.now is not None else time.time_ns() // 1_000_000,
+        config=LogConfig.from_overrides(args.config),
+        topics=tuple(args.topic),
+        topic_partitions=tuple(args.topic_partition),
+        kafka_version=args.kafka_version,
+        high_watermark=args.high_watermark,
+        force=frozenset(args.force),
+    )
+
+
+def exit_code(run: CompactionRun, request: CompactionRequest) -> ExitCode:
+    """DONE if every partition is planned or done, UNSAFE if rules forbade all that was asked for,
+    else FINDINGS.
+    """
+    statuses = partition_statuses(run, request.topics)
+    if all(is_done(status) for status in statuses):
+        return ExitCode.DONE
+    nothing_done = run.applied and not any(status == DONE for status in statuses)
+    if nothing_done and all(status == "refused" for status in statuses):
+        return ExitCode.UNSAFE
+    return ExitCode.FINDINGS
+
+
+def _summary(run: CompactionRun, seconds: float) -> str:
+    if not run.applied:
+        planned = f"{len(run.plans)} partitions planned in {seconds:.1f} s"
+        return f"{planned}; nothing was changed (--apply does)"
+    done = [result for result in run.results if result.status == DONE]
+    before = sum(result.stats.bytes_before for result in done)
+    after = sum(result.stats.bytes_after for result in done)
+    return (
+        f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s: "
+        f"{before} bytes to {after} (run {run.run_id})"
+    )

@@ -1,0 +1,124 @@
+"""Every error kafkalog raises on purpose, under one root.
+
+An error says where (path, byte position, offset), what was found and what was expected:
+
+    orders-3/00000000000000881204.log @ 1048577 (offset 881204): record length 31, but 29 bytes were
+    used
+
+The names are Kafka's exceptions ending in Error. Errors cross process borders (Spark tasks, worker
+processes), so all of them can be pickled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class KafkaLogError(Exception):
+    """The root: `reason` plus the place it was found, as far as it is known."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | None = None,
+        position: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.position = position
+        self.offset = offset
+
+    def __str__(self) -> str:
+        place = self.path or ""
+        if self.position is not None:
+            place += f" @ {self.position}"
+        if self.offset is not None:
+            place += f" (offset {self.offset})"
+        return f"{place.strip()}: {self.reason}" if place else self.reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.reason, self.path, self.position, self.offset))
+
+
+def _rebuild(
+    kind: type[KafkaLogError],
+    reason: str,
+    path: str | None,
+    position: int | None,
+    offset: int | None,
+) -> KafkaLogError:
+    return kind(reason, path=path, position=position, offset=offset)
+
+
+# -- what is on the disk is not what it should be ------------------------------------------------
+
+
+class CorruptRecordError(KafkaLogError):
+    """A batch or record breaks the format (Kafka: CorruptRecordException,
+    InvalidRecordException).
+    """
+
+
+class CorruptIndexError(KafkaLogError):
+    """An index file contradicts itself or its log (Kafka: CorruptIndexException)."""
+
+
+class CorruptSnapshotError(KafkaLogError):
+    """A producer snapshot cannot be read (Kafka: CorruptSnapshotException)."""
+
+
+class CorruptCheckpointError(KafkaLogError):
+    """A checkpoint or metadata text file cannot be read (Kafka: IOException of CheckpointFile)."""
+
+
+# -- readable, but not by this version or within this limit --------------------------------------
+
+
+class UnsupportedMagicError(KafkaLogError):
+    """A batch of a magic this version does not handle (Kafka:
+    UnsupportedForMessageFormatException).
+    """
+
+
+class UnsupportedCompressionTypeError(KafkaLogError):
+    """A batch with a codec this version does not handle."""
+
+
+class RecordTooLargeError(KafkaLogError):
+    """A batch larger, stored or decompressed, than the cap in force (Kafka:
+    RecordTooLargeException).
+    """
+
+
+class OffsetOutOfRangeError(KafkaLogError):
+    """An offset that the log does not have."""
+
+
+# -- what was asked cannot be done ---------------------------------------------------------------
+
+
+class InvalidConfigError(KafkaLogError):
+    """A topic setting, option or argument that is unknown or out of range (Kafka:
+    InvalidConfigurationException).
+    """
+
+
+class LogDirLockedError(KafkaLogError):
+    """Another process, most likely a broker, holds the `.lock` of the log dir."""
+
+
+class LogChangedError(KafkaLogError):
+    """Files or log dir are not those the plan was made from: another disk, or somebody wrote
+    meanwhile.
+    """
+
+
+class LogCleaningRefusedError(KafkaLogError):
+    """A safety rule forbids cleaning this partition; nothing was changed."""
+
+
+class LogCleaningAbortedError(KafkaLogError):
+    """Cleaning stopped midway; the partition is as it was, or is completed by the next run."""

@@ -1,0 +1,41 @@
+"""Which partition directories a command means: topics by name or glob, narrowed by partition names.
+
+Both given, both must hold: `--topic 'orders*' --topic-partition orders-eu-3` is one partition,
+never more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.topic_partition import TopicPartition
+
+_GLOB_CHARACTERS = frozenset("*?[")
+
+
+def select_partitions(
+    partitions: Iterable[PartitionInventory],
+    topics: Sequence[str] = (),
+    topic_partitions: Sequence[TopicPartition] = (),
+) -> list[PartitionInventory]:
+    """The partitions asked for; all of them where nothing is named.
+
+    InvalidConfigError for a name (not a glob) that matches nothing: a typing error must not pass as
+    "nothing to do".
+    """
+    everything = list(partitions)
+    known_topics = {partition.topic_partition.topic for partition in everything}
+    known = {partition.topic_partition for partition in everything}
+    missing = [t for t in topics if not _GLOB_CHARACTERS & set(t) and t not in known_topics]
+    missing += [str(name) for name in topic_partitions if name not in known]
+    if missing:
+        raise InvalidConfigError(f"not in the log dirs: {', '.join(missing)}")
+    return [
+        partition
+        for partition in everything
+        if (not topics or any(fnmatchcase(partition.topic_partition.topic, t) for t in topics))
+        and (not topic_partitions or partition.topic_partition in topic_partitions)
+    ]
