@@ -43,7 +43,7 @@ def group_segments(
     so that a relative offset of the output always fits its 31 bits.
     """
     groups: list[_OpenGroup] = []
-    next_bases = [segment.base_offset for segment in segments[1:]] + [end_offset]
+    next_bases = [*(segment.base_offset for segment in segments), end_offset][1:]
     for segment, next_base in zip(segments, next_bases, strict=True):
         if not groups or not groups[-1].takes(segment, next_base - 1, config):
             groups.append(_OpenGroup())
