@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kafkalog.cli import options as cli_options
 from kafkalog.columns.schemas import VIEWS, Column
 from kafkalog.spark.option_values import ALL_VIEWS
 from kafkalog.spark.options import OPTIONS
@@ -56,7 +57,7 @@ def option_table() -> list[str]:
     for option in OPTIONS.values():
         if option.name != "paths":
             views = "all" if option.views == ALL_VIEWS else ", ".join(sorted(option.views))
-            rows.append(f"| `{option.name}` | {option.takes} | {views} | {option.meaning} |")
+            rows.append(f"| `{option.name}` | {_cell(option.takes)} | {views} | {option.meaning} |")
     return rows
 
 
@@ -68,6 +69,20 @@ def column_table(columns: tuple[Column, ...]) -> list[str]:
         null = "yes" if column.nullable else ""
         rows.append(f"| `{column.name}`{mark} | {kind} | {null} | {column.meaning} |")
     return rows
+
+
+def verb_options(verb: str) -> list[str]:
+    """The options of a verb that work, from the table of the command line."""
+    rows = ["| option | means |", "|---|---|"]
+    for option in cli_options.OPTIONS:
+        if verb in option.done:
+            name = option.flag if option.metavar is None else f"{option.flag} {option.metavar}"
+            rows.append(f"| `{_cell(name)}` | {_cell(option.does)} |")
+    return rows
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def file_map() -> list[str]:
@@ -89,7 +104,7 @@ def first_sentence(path: Path) -> str:
 
 
 def readme_tables() -> dict[str, list[str]]:
-    tables = {"options": option_table()}
+    tables = {"options": option_table(), "compact options": verb_options("compact")}
     return tables | {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
 
 
