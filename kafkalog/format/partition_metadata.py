@@ -16,7 +16,6 @@ Source: Kafka PartitionMetadataFile, MetaProperties, Uuid.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from dataclasses import dataclass
 
@@ -28,6 +27,8 @@ PARTITION_METADATA_VERSION = 0
 META_PROPERTIES_FILE = "meta.properties"
 
 _SEPARATOR = re.compile(r":[ \t\x0b\f]+")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_UUID = re.compile(r"(?P<digits>[A-Za-z0-9_-]{22})(?:==)?")
 _ZERO_UUID = bytes(16)
 
 
@@ -43,20 +44,16 @@ class MetaProperties:
 
 def parse_uuid(text: str) -> bytes | None:
     """The 16 bytes of a base64 UUID, or None if `text` is none."""
-    if len(text) > 24:
-        return None
-    try:
-        uuid = base64.b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return uuid if len(uuid) == 16 else None
+    # Matched first: the decoder itself would take the characters + and / as well.
+    match = _UUID.fullmatch(text)
+    return base64.urlsafe_b64decode(match["digits"] + "==") if match else None
 
 
 def parse_partition_metadata(data: bytes, path: str | None = None) -> str:
     """The topic id as it is written. Raises CorruptCheckpointError."""
-    lines = data.decode("utf-8", errors="replace").splitlines()
+    lines = _LINE_END.split(data.decode("utf-8", errors="replace"))
     if len(lines) < 2:
-        raise CorruptCheckpointError(f"{len(lines)} lines, not version and topic id", path=path)
+        raise CorruptCheckpointError("one line, not version and topic id", path=path)
     version, topic_id = (_SEPARATOR.split(line) for line in lines[:2])
     if len(version) != 2 or not re.fullmatch(r"\+?[0-9]{1,10}", version[1]):
         raise CorruptCheckpointError(f"line 1: {lines[0][:60]!r} is no version", path=path)
