@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from pathlib import Path
 
 import pytest
@@ -170,7 +171,7 @@ def rolled_sample_segments() -> list[Path]:
 
 
 def test_indexes_equal_those_of_a_broker() -> None:
-    # The interval is a topic's setting and not on disk: one of the three that the samples' maker uses.
+    # The interval is a topic's setting, not on disk: one of the three that the samples' maker uses.
     with_entries = 0
     for log in rolled_sample_segments():
         segment = BuiltSegment(int(log.stem))
@@ -184,19 +185,23 @@ def test_indexes_equal_those_of_a_broker() -> None:
 @pytest.mark.parametrize("topic_partition", ["idempotent-0", "transactions-0"])
 def test_producer_state_equals_that_of_a_broker(topic_partition: str) -> None:
     path = SAMPLES / "broker" / topic_partition
-    expected = {
-        int(p.stem): parse_producer_snapshot(p.read_bytes()) for p in path.glob("*.snapshot")
-    }
+    snapshots = path.glob("*.snapshot")
+    expected = {int(p.stem): parse_producer_snapshot(p.read_bytes()) for p in snapshots}
     assert len(expected) > 1
     states = ProducerStates()
+    next_offset = 0
     for log in sorted(path.glob("*.log")):
-        found = by_producer(states.entries())
-        assert int(log.stem) == 0 or found == by_producer(expected.pop(int(log.stem))), log
+        if next_offset > 0:
+            assert by_producer(states.entries()) == by_producer(expected.pop(int(log.stem))), log
         data = log.read_bytes()
+        aborted = b""
         for at, header, _ in parse_batches(data):
-            states.update(header, data[at : at + header.size_in_bytes])
-            last = header.next_offset
-    assert by_producer(states.entries()) == by_producer(expected.pop(last))
+            entry = states.update(header, data[at : at + header.size_in_bytes])
+            aborted += b"" if entry is None else struct.pack(">hqqqq", 0, *entry)
+            next_offset = header.next_offset
+        index = log.with_suffix(".txnindex")
+        assert aborted == (index.read_bytes() if index.exists() else b"")
+    assert by_producer(states.entries()) == by_producer(expected.pop(next_offset))
     assert expected == {}
 
 
