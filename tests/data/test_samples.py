@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from data.copy_samples import SAMPLES, copy_sample, read_manifest
+from data.make_samples import CLEANING_TOPICS, README
+from data.maker.description import row
+from data.maker.topics import TOPICS
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, parse_batch, parse_header
 
@@ -46,6 +49,19 @@ def test_files_are_the_ones_in_the_manifest() -> None:
         if path.is_file() and path.name not in {"MANIFEST.json", ".lock"}
     }
     assert found == listed
+
+
+def test_table_in_the_readme_describes_these_files() -> None:
+    listed = read_manifest()["files"]
+    text = README.read_text(encoding="utf-8")
+    pairs = [("broker", TOPICS)]
+    pairs += [(f"cleaning/{side}", CLEANING_TOPICS) for side in ("before", "after")]
+    rows = [
+        row(SAMPLES, listed, f"{sample}/{topic}", what)
+        for sample, topics in pairs
+        for topic, what in topics.items()
+    ]
+    assert [line for line in rows if line not in text] == []
 
 
 def test_samples_stay_small_on_the_disk() -> None:

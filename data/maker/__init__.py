@@ -1,0 +1,1 @@
+"""What `data/make_samples.py` is made of: records, a client, the topics, and their description."""
