@@ -124,16 +124,35 @@ def iterate_record_areas(
         yield slice(0, rows.size), RecordAreas(buf, starts, ends)
         return
 
+    # Plain lists and a memoryview: this loop runs once a batch, and numpy's scalars are slow.
+    view = buf.data
+    batches = list(
+        zip(
+            rows["records_count"].tolist(),
+            batch_codecs.tolist(),
+            starts.tolist(),
+            ends.tolist(),
+            rows["position"].tolist(),
+            rows["base_offset"].tolist(),
+            strict=True,
+        )
+    )
     first = 0
     while first < rows.size:
         arena.clear()
         bounds = [0]
-        for b in range(first, rows.size):
-            if rows["records_count"][b] > 0:
-                payload = buf[starts[b] : ends[b]]
-                if not is_stored[b]:
-                    payload = _decompress(payload, rows[b], int(batch_codecs[b]), path, max_bytes)
-                arena.append(payload)
+        for records_count, codec, start, end, position, offset in batches[first:]:
+            if records_count > 0:
+                arena.append(
+                    decompress(
+                        codec,
+                        view[start:end],
+                        max_bytes=max_bytes,
+                        path=path,
+                        position=position,
+                        offset=offset,
+                    )
+                )
             bounds.append(arena.size)
             if arena_bytes is not None and arena.size >= arena_bytes:
                 break
@@ -142,20 +161,6 @@ def iterate_record_areas(
         _check_counts(rows[part], np.diff(edges), path)
         yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:])
         first = part.stop
-
-
-def _decompress(
-    payload: NDArray[np.uint8], row: np.void, codec: int, path: str | None, max_bytes: int
-) -> NDArray[np.uint8]:
-    data = decompress(
-        codec,
-        payload,
-        max_bytes=max_bytes,
-        path=path,
-        position=int(row["position"]),
-        offset=int(row["base_offset"]),
-    )
-    return np.frombuffer(data, np.uint8)
 
 
 def _check_counts(rows: NDArray[np.void], area_bytes: NDArray[np.int64], path: str | None) -> None:
