@@ -165,7 +165,7 @@ def play(
 
 
 def play_and_keep_failed(scenario: Scenario, kafka: Kafka, compact: Compact) -> Outcome:
-    """play() in a scratch directory; what a failing scenario left goes to `.cache/oracle/failed`."""
+    """play() in a scratch directory; a failed case is kept under `.cache/oracle/failed`."""
     with work_directory() as work:
         try:
             outcome = play(scenario, kafka, work / "case", compact)

@@ -1,7 +1,7 @@
 """Our compaction and Kafka's cleaner on the same logs: the same bytes, round after round.
 
-`KAFKALOG_ORACLE_SEEDS=a-b` plays other scenarios than the default ones. What a failing scenario
-left is kept in `.cache/oracle/failed/`; `python -m tests.fuzz.run_fuzz --scenario N` plays it alone.
+`KAFKALOG_ORACLE_SEEDS=a-b` plays other scenarios than the default ones. A failed scenario is kept
+in `.cache/oracle/failed/`; `python -m tests.fuzz.run_fuzz --scenario N` plays it alone.
 """
 
 from __future__ import annotations
