@@ -12,13 +12,23 @@ and return DataFrames.
 
 from __future__ import annotations
 
+from kafkalog.spark.compact import compact
 from kafkalog.spark.session import configure_spark, register
-from kafkalog.spark.views import batches, create_views, partitions, records, segments
+from kafkalog.spark.views import (
+    batches,
+    create_views,
+    list_segments,
+    partitions,
+    records,
+    segments,
+)
 
 __all__ = [
     "batches",
+    "compact",
     "configure_spark",
     "create_views",
+    "list_segments",
     "partitions",
     "records",
     "register",

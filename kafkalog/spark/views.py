@@ -6,10 +6,14 @@ is a schema with fewer columns. So beside the wide views there are narrow ones.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.selection import select_partitions
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.spark.session import register
 
 # Temporary view → (source view, options). The narrow ones leave keys, values and headers on the
@@ -45,6 +49,27 @@ def partitions(spark: SparkSession, path: str | Sequence[str], **options: str) -
     return _load(spark, "partitions", path, options)
 
 
+def list_segments(
+    spark: SparkSession,
+    log_dirs: Sequence[str],
+    topics: Sequence[str] = (),
+    topic_partitions: Sequence[TopicPartition] = (),
+) -> DataFrame:
+    """The segments of the partitions that `--topic` (names or globs) and `--topic-partition` mean.
+
+    In the order of topic, partition and offset. InvalidConfigError for a name that matches nothing.
+    """
+    options: dict[str, str] = {}
+    if topics or topic_partitions:
+        chosen = select_partitions(open_log_dir(*log_dirs), topics, topic_partitions)
+        assigned: dict[str, list[int]] = {}
+        for name in sorted({partition.topic_partition for partition in chosen}):
+            assigned.setdefault(name.topic, []).append(name.partition)
+        options["assign"] = json.dumps(assigned)
+    found = segments(spark, log_dirs, **options)
+    return found.orderBy("topic", "partition", "kind", "baseOffset", "path")
+
+
 def create_views(
     spark: SparkSession, path: str | Sequence[str], *, prefix: str = "", **options: str
 ) -> list[str]:
@@ -64,5 +89,7 @@ def _load(
     spark: SparkSession, view: str, path: str | Sequence[str], options: Mapping[str, str]
 ) -> DataFrame:
     register(spark)
-    reader = spark.read.format("kafkalog").option("view", view).options(**options)
-    return reader.load(path if isinstance(path, str) else list(path))
+    reader = spark.read.format("kafkalog").options(view=view, **options)
+    if isinstance(path, str):
+        return reader.load(path)
+    return reader.option("paths", json.dumps(list(path))).load()

@@ -1,0 +1,74 @@
+"""The option table: parsing, defaults, refusals. No session needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.request import ReadMode
+from kafkalog.spark.options import OPTIONS, OPTIONS_NOT_YET, parse_options
+
+
+def test_defaults() -> None:
+    options = parse_options({"path": "/logs"})
+    assert (options.view, options.mode) == ("records", ReadMode.FAILFAST)
+    assert options.verify_checksums
+    assert not parse_options({"path": "/logs", "view": "batches"}).verify_checksums
+    assert options.column_names[-1] == "timestampType"
+
+
+def test_names_are_matched_without_case() -> None:
+    options = parse_options({"PATH": "/a, /b", "SubScribe": "x,y", "INCLUDEHEADERS": "TRUE"})
+    assert options.paths == ("/a", "/b")
+    assert options.selection.topics == {"x", "y"}
+    assert options.column_names[-1] == "headers"
+
+
+def test_offsets_and_partitions() -> None:
+    options = parse_options(
+        {
+            "paths": '["/a,b", "/c"]',
+            "assign": '{"x": [0, 2]}',
+            "startingOffsets": '{"x": {"0": 5, "2": -2}}',
+            "endingOffsets": "highwatermark",
+        }
+    )
+    assert options.paths == ("/a,b", "/c")
+    x0, x2 = TopicPartition("x", 0), TopicPartition("x", 2)
+    assert options.selection.partitions == {x0, x2}
+    assert options.selection.starting_offsets == {x0: 5, x2: -2}
+    assert options.selection.ending_offsets == "highWatermark"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"path": ""}, "option path takes"),
+        ({"path": "a", "paths": '["b"]'}, "exclude each other"),
+        ({"view": "records"}, "a path is needed"),
+        ({"path": "a", "mode": "lenient"}, "takes FAILFAST, PERMISSIVE or DROPMALFORMED"),
+        ({"path": "a", "includeHeaders": "yes"}, "takes true or false, not 'yes'"),
+        ({"path": "a", "subscribe": "x", "assign": "{}"}, "exclude each other"),
+        ({"path": "a", "assign": '{"x": 1}'}, "option assign takes"),
+        ({"path": "a", "startingOffsets": "latest"}, "option startingOffsets takes earliest"),
+        ({"path": "a", "startingOffsets": '{"x": {"0": -1}}'}, "no meaning at this end"),
+        ({"path": "a", "endingOffsets": '{"x": {"0": -2}}'}, "no meaning at this end"),
+        ({"path": "a", "endingOffsets": '{"x": {"0": true}}'}, "x-0"),
+        ({"path": "a", "endingOffsets": '{"x": {"zero": 1}}'}, "x-zero"),
+        ({"path": "a", "columns": "key", "includeHeaders": "true"}, "contradict each other"),
+        ({"path": "a", "columns": "key,,value"}, "an empty name"),
+        ({"path": "a", "view": "segments", "endingOffsets": "latest"}, "not for view 'segments'"),
+        ({"path": "a", "view": "batches", "includeHeaders": "true"}, "for view records"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidConfigError, match=reason):
+        parse_options(options)
+
+
+@pytest.mark.parametrize("name", OPTIONS_NOT_YET)
+def test_promised_options_are_refused_by_name(name: str) -> None:
+    with pytest.raises(InvalidConfigError, match=f"'{name}' is not available yet; available: path"):
+        parse_options({"path": "a", name.lower(): "1"})
+    assert name not in OPTIONS

@@ -1,0 +1,43 @@
+"""Settings: the builder's, and the files for spark-submit."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkalog.spark.session import SESSION_CONF, configure_spark
+
+CONF = Path(__file__).resolve().parents[2] / "spark_conf"
+
+
+def settings(name: str) -> dict[str, str]:
+    lines = (CONF / name).read_text(encoding="utf-8").splitlines()
+    return dict(re.split(r"\s+", x, maxsplit=1) for x in lines if x and not x.startswith("#"))
+
+
+@pytest.mark.parametrize("name", [path.name for path in CONF.glob("*.conf")])
+def test_every_block_of_settings_has_its_reason(name: str) -> None:
+    blocks = (CONF / name).read_text(encoding="utf-8").strip().split("\n\n")
+    assert len(blocks) > 2
+    assert [block for block in blocks if not block.startswith("# ")] == []
+
+
+def test_builder_and_files_agree() -> None:
+    defaults = settings("spark-defaults.conf")
+    assert SESSION_CONF.items() <= defaults.items()
+    assert defaults.items() <= settings("local.conf").items()
+
+
+def test_workers_are_this_python_unless_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    configure_spark(SparkSession.Builder())
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    configure_spark(SparkSession.Builder())
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"

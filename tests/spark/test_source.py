@@ -1,0 +1,201 @@
+"""The data source through Spark: it is found, its views, its schema, its refusals."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from kafkalog.columns.schemas import RECORDS, VIEWS, view_columns
+from kafkalog.spark import batches, create_views, records
+from kafkalog.spark.views import TEMPORARY_VIEWS
+from tests.support.log_builder import START_MS, LogBuilder
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """orders-0 in two segments, orders-1, and clicks-0 with headers; all in one log dir."""
+    log_dir = tmp_path_factory.mktemp("logs")
+    orders = LogBuilder(log_dir, "orders-0").segment().batch(("a", "1"), ("b", None), codec=4)
+    orders.segment().batch(("a", "")).torn(20).write()
+    LogBuilder(log_dir, "orders-1").batch((None, "x")).write()
+    headers = ((b"h", b"1"), (b"h", None))
+    times = [-1, 1_750_000_000_000_000, 253_402_300_799_999, -5]
+    clicks = LogBuilder(log_dir, "clicks-0").batch(("c", "2", headers))
+    for time in times:
+        clicks.batch(("t", "3"), timestamp=time)
+    clicks.write()
+    return str(log_dir)
+
+
+def load(spark: SparkSession, path: str, **options: str) -> DataFrame:
+    return spark.read.format("kafkalog").options(**options).load(path)
+
+
+def test_spark_finds_the_source_by_itself(spark: SparkSession, path: str) -> None:
+    """First in the file on purpose: nothing here has called `register` before."""
+    fresh = spark.newSession()
+    assert load(fresh, path, subscribe="orders").count() == 4
+
+
+def test_records_have_the_columns_and_types_of_sparks_kafka_source(
+    spark: SparkSession, path: str
+) -> None:
+    schema = load(spark, path, includeHeaders="true").schema
+    assert schema.simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,"
+        "timestamp:timestamp,timestampType:int,headers:array<struct<key:string,value:binary>>>"
+    )
+
+
+def test_null_and_empty_stay_apart(spark: SparkSession, path: str) -> None:
+    rows = load(spark, path, subscribe="orders").orderBy("partition", "offset").collect()
+    assert [(r.key, r.value) for r in rows] == [
+        (bytearray(b"a"), bytearray(b"1")),
+        (bytearray(b"b"), None),
+        (bytearray(b"a"), bytearray(b"")),
+        (None, bytearray(b"x")),
+    ]
+
+
+def test_headers_and_odd_timestamps(spark: SparkSession, path: str) -> None:
+    columns = "offset,timestamp,timestampMs,headers"
+    rows = load(spark, path, subscribe="clicks", columns=columns).orderBy("offset").collect()
+    assert [tuple(header) for header in rows[0].headers] == [("h", bytearray(b"1")), ("h", None)]
+    assert [row.headers for row in rows[1:]] == [None] * 4
+    raw = [START_MS, -1, 1_750_000_000_000_000, 253_402_300_799_999, -5]
+    assert [row.timestampMs for row in rows] == raw
+    assert [row.timestamp is None for row in rows] == [False, True, True, False, False]
+    assert rows[3].timestamp.year == 9999
+    assert rows[4].timestamp == dt.datetime(1969, 12, 31, 23, 59, 59, 995_000)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_of_every_view_passes_sparks_schema_check(
+    spark: SparkSession, path: str, view: str
+) -> None:
+    names = [column.name for column in view_columns(view)]
+    frame = load(spark, path, view=view, columns=",".join(names))
+    assert frame.columns == names
+    assert [field.nullable for field in frame.schema] == [c.nullable for c in view_columns(view)]
+    found = frame.collect()
+    assert len(found) > 0
+    assert load(spark, path, view=view, mode="PERMISSIVE").count() == len(found)
+
+
+def test_each_column_alone_equals_it_among_all(spark: SparkSession, path: str) -> None:
+    """A narrow schema skips decoding; what is left must not change by that."""
+    names = [column.name for column in RECORDS]
+    wide = load(spark, path, columns=",".join(names)).collect()
+    for name in ("value", "headers"):
+        narrow = load(spark, path, columns=name).collect()
+        assert [row[name] for row in narrow] == [row[name] for row in wide]
+
+
+def test_temporary_view_from_sql_reads_only_its_columns(spark: SparkSession, path: str) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW narrow (OFFSET BIGINT, value BINARY, topic STRING) "
+        f"USING kafkalog OPTIONS (path '{path}', subscribe 'orders', Mode 'failfast')"
+    )
+    frame = spark.table("narrow")
+    assert frame.columns == ["OFFSET", "value", "topic"]
+    rows = spark.sql("SELECT offset, cast(value AS string) v FROM narrow ORDER BY 1, 2").collect()
+    assert [(row.offset, row.v) for row in rows] == [(0, "1"), (0, "x"), (1, None), (2, "")]
+
+
+def test_table_using_kafkalog(spark: SparkSession, path: str) -> None:
+    spark.sql(f"CREATE TABLE batch_table USING kafkalog OPTIONS (path '{path}', view 'batches')")
+    try:
+        (row,) = spark.sql("SELECT sum(recordsCount) n FROM batch_table").collect()
+        assert row.n == 9
+    finally:
+        spark.sql("DROP TABLE batch_table")
+
+
+def test_offsets_partitions_and_several_paths(spark: SparkSession, path: str) -> None:
+    assign = json.dumps({"orders": [0]})
+    frame = load(
+        spark,
+        path,
+        assign=assign,
+        startingOffsets=json.dumps({"orders": {"0": 1}}),
+        endingOffsets=json.dumps({"orders": {"0": -1}}),
+    )
+    assert [row.offset for row in frame.orderBy("offset").collect()] == [1, 2]
+    two = spark.read.format("kafkalog").load([f"{path}/orders-1", f"{path}/orders-0"])
+    assert two.count() == 4
+    file = f"{path}/orders-0/{0:020}.log"
+    assert records(spark, file).count() == 2
+    assert batches(spark, [file, f"{path}/clicks-*"]).count() == 6
+
+
+def test_views_of_a_log(spark: SparkSession, path: str) -> None:
+    names = create_views(spark, path, prefix="v_", subscribe="orders")
+    assert names == [f"v_{name}" for name in TEMPORARY_VIEWS]
+    counts = {name: spark.table(name).count() for name in names}
+    assert counts == {
+        "v_records": 4,
+        "v_record_offsets": 4,
+        "v_record_keys": 4,
+        "v_batches": 3,
+        "v_segments": 3,
+        "v_partitions": 2,
+    }
+    topics = Counter(row.topic for row in spark.table("v_segments").collect())
+    assert topics == {"orders": 3}
+
+
+def test_log_dir_without_partitions_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    assert load(spark, str(tmp_path)).collect() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"colour": "red"}, "option 'colour' is unknown; available: path"),
+        ({"isolationLevel": "read_committed"}, "option 'isolationLevel' is not available yet"),
+        ({"view": "producers"}, "view 'producers' is not available yet"),
+        ({"columns": "kee"}, "column 'kee' is unknown"),
+        ({"subscribe": "order"}, "not there: order; there are: clicks, orders"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    spark: SparkSession, path: str, options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(PySparkException, match=words):
+        load(spark, path, **options).collect()
+
+
+def test_schema_with_another_type_is_refused(spark: SparkSession, path: str) -> None:
+    reader = spark.read.format("kafkalog")
+    with pytest.raises(PySparkException, match="column 'offset' is bigint, not int"):
+        reader.schema("offset INT").load(path).collect()
+    permissive = reader.option("mode", "PERMISSIVE")
+    with pytest.raises(PySparkException, match="needs the column 'error'"):
+        permissive.schema("key BINARY").load(path).collect()
+
+
+def test_bad_batch_in_each_mode(spark: SparkSession, tmp_path: Path) -> None:
+    log = LogBuilder(tmp_path).batch(("a", "1")).batch(("b", "2")).batch(("c", "3"))
+    file = log.write() / f"{0:020}.log"
+    content = bytearray(file.read_bytes())
+    position = log.segments[0].batches[1][0]
+    content[position + 65] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(PySparkException, match=rf"{0:020}\.log @ {position} \(offset 1\)"):
+        load(spark, str(tmp_path)).collect()
+    assert load(spark, str(tmp_path), mode="DROPMALFORMED").count() == 2
+    rows = load(spark, str(tmp_path), mode="PERMISSIVE").collect()
+    assert [(row.offset, row.error is None) for row in rows] == [
+        (0, True),
+        (None, False),
+        (2, True),
+    ]
+    assert load(spark, str(tmp_path), verifyChecksums="false").count() in (2, 3)
