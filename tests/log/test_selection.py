@@ -1,0 +1,60 @@
+"""Which partitions a command means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.selection import select_partitions
+from kafkalog.log.topic_partition import TopicPartition
+from tests.support.log_builder import LogBuilder
+
+ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.fixture
+def four(log_dir: Path) -> Path:
+    for name in ("orders-0", "orders-1", "other-0", "audit-0"):
+        LogBuilder(log_dir, name).batch(("k", "v")).write()
+    return log_dir
+
+
+@pytest.mark.parametrize(
+    ("topics", "names", "selected"),
+    [
+        ([], [], "audit-0 orders-0 orders-1 other-0"),
+        (["*"], [], "audit-0 orders-0 orders-1 other-0"),
+        (["o*"], [], "orders-0 orders-1 other-0"),
+        (["orders"], [], "orders-0 orders-1"),
+        (["orders", "audit"], [], "audit-0 orders-0 orders-1"),
+        ([], [ORDERS_1], "orders-1"),
+        (["o*"], [ORDERS_1], "orders-1"),
+        (["audit"], [ORDERS_1], ""),
+        (["z*"], [], ""),
+    ],
+)
+def test_partitions_are_selected_by_topic_and_name(
+    four: Path, topics: Sequence[str], names: Sequence[TopicPartition], selected: str
+) -> None:
+    found = select_partitions(open_log_dir(four), topics, names)
+    assert " ".join(str(partition.topic_partition) for partition in found) == selected
+
+
+@pytest.mark.parametrize(
+    ("topics", "names", "missing"),
+    [
+        (["order"], [], "order"),
+        (["Orders", "orders"], [], "Orders"),
+        ([], [TopicPartition("orders", 9)], "orders-9"),
+        (["*"], [ORDERS_0, TopicPartition("x", 0)], "x-0"),
+    ],
+)
+def test_a_name_that_matches_nothing_is_refused(
+    four: Path, topics: Sequence[str], names: Sequence[TopicPartition], missing: str
+) -> None:
+    with pytest.raises(InvalidConfigError, match=f"not in the log dirs: {missing}$"):
+        select_partitions(open_log_dir(four), topics, names)
