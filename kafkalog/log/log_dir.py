@@ -17,7 +17,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from kafkalog.errors import InvalidConfigError
+from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.partition_metadata import META_PROPERTIES_FILE
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
@@ -38,9 +38,13 @@ def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
     for path in _expand(paths):
         for directory, only_file in _partition_dirs(path, problems):
             real = directory.resolve()
-            if real not in found or found[real].problems:
-                files = log_dirs.setdefault(real.parent, read_log_dir_files(real.parent))
-                found[real] = read_partition_dir(real, files, only_file)
+            if real in found and not found[real].problems:
+                continue
+            if real.parent not in log_dirs:
+                log_dirs[real.parent] = read_log_dir_files(real.parent)
+            partition = _read(real, log_dirs[real.parent], only_file, problems)
+            if partition is not None:
+                found[real] = partition
     for files in log_dirs.values():
         problems.extend(files.problems)
     partitions = _refuse_duplicates(found.values(), log_dirs)
@@ -95,6 +99,24 @@ def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
             problems.append(f"{entry}: a link out of the log dir, not followed")
         else:
             yield entry
+
+
+def _read(
+    directory: Path, files: LogDirFiles, only_file: Path | None, problems: list[str]
+) -> PartitionInventory | None:
+    """None, and a problem, if the directory cannot be read.
+
+    A file that is there and then is not was deleted by a live broker: looked at once more, the
+    directory makes sense again.
+    """
+    for is_last in (False, True):
+        try:
+            return read_partition_dir(directory, files, only_file)
+        except (OSError, KafkaLogError) as error:
+            if is_last or not isinstance(error, FileNotFoundError | LogChangedError):
+                problems.append(f"{directory}: {error}")
+                break
+    return None
 
 
 def _refuse_duplicates(

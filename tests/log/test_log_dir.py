@@ -13,6 +13,7 @@ import pytest
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, HIGH_WATERMARK_FILE
 from kafkalog.format.file_names import log_file_name, offset_index_file_name
+from kafkalog.log import partition_dir
 from kafkalog.log.inventory import (
     LogInventory,
     PartitionInventory,
@@ -20,6 +21,7 @@ from kafkalog.log.inventory import (
     TopicPartition,
 )
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.segment_file import HeaderScan
 from tests.support.log_builder import META, START_MS, TOPIC_ID, LogBuilder
 
 UNIQUE_ID = "2e699e9b000340b68a5200850085fc71"
@@ -327,6 +329,43 @@ def test_an_inventory_survives_json_and_pickle(log_dir: Path) -> None:
     assert again == inventory
     assert _only(again).token == _only(inventory).token
     assert pickle.loads(pickle.dumps(inventory)) == inventory
+
+
+def test_a_partition_that_cannot_be_read_hides_no_other(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _orders(log_dir, "a-0").write()
+    _orders(log_dir, "b-0").write()
+    scan = partition_dir.scan_headers
+
+    def refuse(path: str, *range_: int) -> HeaderScan:
+        if "/a-0/" in path:
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path, *range_)
+
+    monkeypatch.setattr(partition_dir, "scan_headers", refuse)
+    inventory = open_log_dir(log_dir)
+    assert [str(p.topic_partition) for p in inventory] == ["b-0"]
+    assert [("a-0" in text, "Permission denied" in text) for text in inventory.problems] == [
+        (True, True)
+    ]
+
+
+def test_a_file_deleted_meanwhile_is_looked_for_again(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _orders(log_dir).write()
+    scan, calls = partition_dir.scan_headers, []
+
+    def vanish_once(path: str, *range_: int) -> HeaderScan:
+        calls.append(path)
+        if len(calls) == 1:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return scan(path, *range_)
+
+    monkeypatch.setattr(partition_dir, "scan_headers", vanish_once)
+    inventory = open_log_dir(log_dir)
+    assert (len(inventory), inventory.problems, len(calls)) == (1, (), 2)
 
 
 def test_an_empty_directory_has_no_partitions(log_dir: Path) -> None:
