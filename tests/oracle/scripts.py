@@ -101,7 +101,15 @@ class Scenario:
                 lines.append({"advance_ms": step})
             batch, next_offset = self._batch(next_offset, clock)
             lines.append(batch)
-        if rnd.random() < 0.5:
+        if self.keyless and rnd.random() < 0.6:
+            # the round's last batch loses all its records, and is kept empty for its offset
+            batch, next_offset = self._batch(next_offset, clock)
+            for record in batch["records"]:
+                record["key"] = None
+            for name in ("pid", "producerEpoch", "sequence"):
+                batch.pop(name, None)
+            lines += [batch, {"roll": True}]
+        elif rnd.random() < 0.5:
             lines.append({"roll": True})
         if rnd.random() < 0.06:
             lines.append({"log_start": rnd.randint(log_start_offset, next_offset)})
