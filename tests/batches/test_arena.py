@@ -57,6 +57,16 @@ def test_an_arena_is_used_again() -> None:
     assert np.shares_memory(open_record_areas(buf, 0, rows, arena).buf, first.buf)
 
 
+@pytest.mark.parametrize("others", [b"", BATCHES[4]])
+def test_an_empty_batch_has_an_empty_area_whatever_its_bytes(others: bytes) -> None:
+    empty = bytearray(BATCHES[0])
+    at = field_position("records_count")
+    empty[at : at + 4] = bytes(4)
+    data = bytes(empty) + others
+    areas = open_record_areas(np.frombuffer(data, np.uint8), 0, rows_of(data), Arena())
+    assert areas.starts[0] == areas.ends[0]
+
+
 def test_no_batches_have_no_areas() -> None:
     areas = open_record_areas(np.empty(0, np.uint8), 0, rows_of(b""), Arena())
     assert areas.starts.size == areas.ends.size == 0

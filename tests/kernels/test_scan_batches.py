@@ -93,10 +93,17 @@ def test_windows_of_any_size_find_the_same_batches(cuts: list[int]) -> None:
     for end in [*sorted(cuts), len(LOG)]:
         if pos >= end:
             continue
-        rows, found, pos = scan(LOG, pos, end, len(LOG))
+        # Nothing behind the window is in the buffer.
+        rows, found, pos = scan(LOG[:end], pos, end, len(LOG))
         assert found == status.OK
         found_rows += rows.tolist()
     assert found_rows == scan(LOG)[0].tolist()
+
+
+@pytest.mark.parametrize("in_hand", [0, 1, 16, 17, 18, 60])
+def test_a_header_cut_by_the_window_waits_for_the_next(in_hand: int) -> None:
+    rows, found, next_pos = scan(SPEC_BATCH[:in_hand], file_end=len(SPEC_BATCH))
+    assert (len(rows), found, next_pos) == (0, status.OK, 0)
 
 
 def test_a_body_need_not_be_in_the_buffer() -> None:
