@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.format.checksum import crc32c
+from kafkalog.format.checksum import crc32c_of_ranges
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
@@ -88,12 +88,8 @@ def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> M
     whose start rows.position counts.
     """
     starts = rows["position"] - buf_position
-    ends = (starts + rows["size_in_bytes"]).tolist()
-    found = [
-        crc32c(buf[start:end])
-        for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
-    ]
-    result: Mask = np.array(found, np.int64) == rows["crc"]
+    found = crc32c_of_ranges(buf, starts + CRC_START, starts + rows["size_in_bytes"])
+    result: Mask = found == rows["crc"]
     return result
 
 

@@ -13,7 +13,7 @@ Source: Kafka Cleaner.buildOffsetMap; spec/compaction.md 2.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +28,13 @@ from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
-# Enough buckets that each one's table (4 bytes a slot) and entries stay in a processor's cache.
-BUCKET_BITS = 8
-_BUCKETS = 1 << BUCKET_BITS
-_FIRST_BLOCKS = 2 * _BUCKETS
+# So many entries to a bucket that they and their table (4 bytes a slot) stay in a processor's
+# cache, and so few buckets that a pass over the records writes to each without missing a page.
+_ENTRIES_PER_BUCKET = 16 * BLOCK_ENTRIES
+_MOST_BUCKET_BITS = 10
+# Small enough that a chunk is still in the cache when its CRCs are done and its records are looked
+# at.
+CLEANER_CHUNK_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,21 @@ class RecordFlags:
 class KeyMap:
     """Keys of the records added so far, hashed with a secret of this map's own."""
 
-    def __init__(self, first_dirty_offset: int) -> None:
+    def __init__(self, first_dirty_offset: int, expected_records: int) -> None:
+        """`expected_records` sizes the buckets; more or fewer are fine."""
         self._first_dirty_offset = first_dirty_offset
+        wanted_bits = (expected_records // _ENTRIES_PER_BUCKET).bit_length()
+        bucket_bits = min(max(wanted_bits, 1), _MOST_BUCKET_BITS)
+        self._buckets = 1 << bucket_bits
+        self._shift = 64 - bucket_bits
         seed = np.frombuffer(secrets.token_bytes(16), np.uint64)
         self._k0, self._k1 = seed[0], seed[1]
         self._pool: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._block_next: NDArray[np.int32] = np.empty(0, np.int32)
-        self._heads = np.full(_BUCKETS, -1, np.int32)
-        self._tails = np.zeros(_BUCKETS, np.int64)
+        self._heads = np.full(self._buckets, -1, np.int32)
+        self._tails = np.zeros(self._buckets, np.int64)
         self._free_block = 0
-        self._grow(_FIRST_BLOCKS)
+        self._grow(expected_records // BLOCK_ENTRIES + 2 * self._buckets)
         self._flags: list[NDArray[np.uint8]] = []
         self._records = 0
         self._clean_records = 0
@@ -65,7 +73,7 @@ class KeyMap:
     def add(self, rows: NDArray[np.void], areas: RecordAreas, path: str) -> None:
         """Add the data batches of one chunk, in offset order after all that were added before."""
         count = int(rows["records_count"].sum(dtype=np.int64))
-        self._grow(self._free_block + count // BLOCK_ENTRIES + _BUCKETS + 1)
+        self._grow(self._free_block + count // BLOCK_ENTRIES + self._buckets + 1)
         flags = np.empty(count, np.uint8)
         done, status, position, b, self._free_block, clean = map_records(
             areas.buf,
@@ -74,7 +82,7 @@ class KeyMap:
             areas.ends,
             self._k0,
             self._k1,
-            64 - BUCKET_BITS,
+            self._shift,
             self._records,
             self._first_dirty_offset,
             self._previous_offset,
@@ -148,17 +156,19 @@ class KeyMap:
 
 
 def map_sources(
-    sources: Iterable[SegmentInfo], first_dirty_offset: int, buffers: ChunkBuffers
+    sources: Sequence[SegmentInfo], first_dirty_offset: int, buffers: ChunkBuffers
 ) -> RecordFlags:
     """Read the sources once; CorruptRecordError for a batch that is not sound, so that nothing is
     built on it.
     """
-    key_map = KeyMap(first_dirty_offset)
+    key_map: KeyMap | None = None
     arena = Arena()
     for segment in sources:
-        reader = read_chunks(segment.path, buffers=buffers)
+        reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
         for chunk in reader:
             check_checksums(chunk, segment.path)
+            if key_map is None:
+                key_map = KeyMap(first_dirty_offset, _expected_records(chunk, sources))
             for part, areas in iterate_record_areas(
                 chunk.buf, chunk.position, chunk.rows, arena, path=segment.path
             ):
@@ -170,7 +180,13 @@ def map_sources(
                 path=segment.path,
                 position=reader.valid_bytes,
             )
-    return key_map.superseded()
+    return (key_map or KeyMap(first_dirty_offset, 0)).superseded()
+
+
+def _expected_records(chunk: Chunk, sources: Sequence[SegmentInfo]) -> int:
+    """As many as there would be if all bytes were like this chunk's, and a tenth more."""
+    records = int(chunk.rows["records_count"].sum(dtype=np.int64))
+    return records * sum(segment.size_in_bytes for segment in sources) * 11 // (10 * chunk.buf.size)
 
 
 def check_checksums(chunk: Chunk, path: str) -> None:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, open_record_areas
 from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, reencode
+from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.stats import CleanerStats
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.checksum import crc32c
+from kafkalog.format.checksum import crc32c_of_ranges
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
@@ -41,9 +42,9 @@ from kafkalog.kernels.encode_records import (
     assemble_batches,
 )
 from kafkalog.kernels.status import STATUS_TEXT
-from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
-OUTPUT_BUFFER_BYTES = CHUNK_BYTES + CHUNK_BYTES // 2
+OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ class GroupRewriter:
         stats = CleanerStats()
         rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         for path in sources:
-            for chunk in read_chunks(path, buffers=self._buffers):
+            chunks = read_chunks(path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers)
+            for chunk in chunks:
                 decisions = self._decide(chunk.rows, stats)
                 stats.bytes_before += chunk.buf.size
                 self._write(chunk, decisions, path, output, rebuilt)
@@ -217,17 +219,12 @@ def set_checksums(
     """
     missing = rows["crc"] == -1
     which = np.flatnonzero(missing)
-    starts = (rows["position"][which] - out_position).tolist()
-    sizes = rows["size_in_bytes"][which].tolist()
-    checksums = [
-        crc32c(out[start + CRC_START : start + size])
-        for start, size in zip(starts, sizes, strict=True)
-    ]
-    if checksums:
+    if which.size:
+        starts = rows["position"][which] - out_position
+        checksums = crc32c_of_ranges(out, starts + CRC_START, starts + rows["size_in_bytes"][which])
         rows["crc"][which] = checksums
-        stored = np.array(checksums, ">u4").view(np.uint8).reshape(-1, 4)
-        at = np.array(starts, np.int64)[:, None] + CRC_POSITION + np.arange(4)
-        out[at] = stored
+        stored = checksums.astype(">u4").view(np.uint8).reshape(-1, 4)
+        out[starts[:, None] + CRC_POSITION + np.arange(4)] = stored
     is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)
     return is_rebuilt
 

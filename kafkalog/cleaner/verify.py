@@ -10,16 +10,18 @@ kernels.encode_records). Offsets must rise throughout.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.cleaner.key_map import check_checksums
-from kafkalog.cleaner.output_segment import OutputFile
+from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.cleaner.output_segment import OutputFile, joined_rows
 from kafkalog.cleaner.rewrite import RebuiltBatches
-from kafkalog.errors import CorruptRecordError
-from kafkalog.format.record_batch import BATCH_ROW
+from kafkalog.errors import CorruptIndexError, CorruptRecordError
+from kafkalog.format.checksum import crc32c
 from kafkalog.kernels.encode_records import fold_records
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
@@ -31,11 +33,11 @@ def verify_segment(
     buffers: ChunkBuffers,
 ) -> None:
     """CorruptRecordError unless the file holds exactly the written batches."""
-    expected = np.concatenate([np.empty(0, BATCH_ROW), *written_rows])
+    expected = joined_rows(written_rows)
     arena = Arena()
     seen = 0
     rebuilt_seen = 0
-    reader = read_chunks(log.path, buffers=buffers)
+    reader = read_chunks(log.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
     for chunk in reader:
         wanted = expected[seen : seen + chunk.rows.size]
         _check_rows(chunk.rows, wanted, log.path)
@@ -58,6 +60,16 @@ def verify_segment(
         raise CorruptRecordError("a rebuilt batch was not read back", path=log.path)
     if (expected["base_offset"][1:] <= expected["last_offset"][:-1]).any():
         raise CorruptRecordError("offsets of the batches do not rise", path=log.path)
+
+
+def verify_index(index: OutputFile) -> None:
+    """CorruptIndexError unless the file holds the bytes that were written."""
+    data = Path(index.path).read_bytes()
+    if len(data) != index.size_in_bytes or crc32c(data) != index.checksum:
+        raise CorruptIndexError(
+            f"read back: {len(data)} bytes that are not the {index.size_in_bytes} written",
+            path=index.path,
+        )
 
 
 def _check_records(

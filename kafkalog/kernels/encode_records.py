@@ -115,7 +115,7 @@ def _encode(
     buf: U8Array,
     pos: int,
     end: int,
-    row: RowArray,
+    row: Any,
     flags: U8Array,
     f: int,
     horizon: int,

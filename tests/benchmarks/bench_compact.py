@@ -1,0 +1,154 @@
+"""How long does compaction take, against Kafka's own cleaner on the same log, as whole processes?
+
+    python -m tests.benchmarks.bench_compact [--records 8000000] [--keys 2000000] [--cores 1]
+    [--rounds 3]
+
+Both get a fresh copy of one generated log each round, in turn, on the same cores (`taskset`). Ours
+is `kafkalog compact --apply`: header scan, map with CRC checks, rewrite, read-back, fsync, swap.
+Kafka's is its `Cleaner` from the jars, opened on the directory and run until nothing is dirty.
+Prints one JSON line with the medians, in seconds of wall time and of CPU, peak memory in MiB, and
+whether both directories hold the same bytes afterwards.
+
+With --cores 2 the log is two partitions of half the records each, and both use two threads or
+processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kafkalog.format.constants import CompressionType
+from tests.benchmarks.generate import LogSpec, write_log
+from tests.oracle.setup import ensure_oracle
+
+CODECS = {codec.name.lower(): int(codec) for codec in CompressionType}
+CONFIG = ("cleanup.policy=compact", "segment.bytes=268435456")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one process took."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_mib: float
+
+
+def run_measured(command: list[str], cores: str) -> Cost:
+    """Run a process on these cores and wait for it; its failure is ours."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        ["taskset", "-c", cores, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    talk = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise RuntimeError(f"{command}: status {status}: {talk.decode()[-2000:]}")
+    wall = time.perf_counter() - started
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def our_command(log_dir: Path, workers: int) -> list[str]:
+    settings = [word for key in CONFIG for word in ("--config", key)]
+    command = [sys.executable, "-m", "kafkalog", "compact", "--log-dir", str(log_dir)]
+    return [*command, "--topic", "*", *settings, "--workers", str(workers), "--apply"]
+
+
+def kafka_command(log_dir: Path, names: list[str]) -> list[str]:
+    runtime = ensure_oracle()
+    settings = [word for key in CONFIG for word in ("--config", key)]
+    command = [str(runtime.java), "-Xmx1g", "-XX:+UseG1GC", "-cp", runtime.class_path]
+    command += ["oracle.Main", "bench-clean", "--log-dir", str(log_dir)]
+    return [*command, "--topic-partition", ",".join(names), "--hw", "leo", *settings]
+
+
+def segments_of(log_dir: Path) -> dict[str, bytes]:
+    """Content of every file the cleaners write below the active segments."""
+    found = {}
+    for folder in sorted(path for path in log_dir.iterdir() if path.is_dir()):
+        for kind in ("log", "index", "timeindex"):
+            for path in sorted(folder.glob(f"*.{kind}"))[:-1]:
+                found[f"{folder.name}/{path.name}"] = path.read_bytes()
+    return found
+
+
+def same_bytes(ours: Path, kafkas: Path) -> bool:
+    return segments_of(ours) == segments_of(kafkas)
+
+
+def median(costs: list[Cost]) -> dict[str, float]:
+    names = asdict(costs[0])
+    return {
+        name: round(statistics.median(getattr(cost, name) for cost in costs), 2) for name in names
+    }
+
+
+def main() -> None:
+    """Generate, run in turn, print."""
+    parser = argparse.ArgumentParser(description="Compaction against Kafka's cleaner.")
+    parser.add_argument("--records", type=int, default=8_000_000)
+    parser.add_argument("--keys", type=int, default=2_000_000)
+    parser.add_argument("--codec", choices=sorted(CODECS), default="none")
+    parser.add_argument("--cores", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
+    args = parser.parse_args()
+    spec = LogSpec(args.records // args.cores, args.keys // args.cores, codec=CODECS[args.codec])
+    cores = ",".join(str(core) for core in range(args.cores))
+    memory = Path("/dev/shm")
+    ours: list[Cost] = []
+    kafkas: list[Cost] = []
+    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+        source = Path(work, "source")
+        source.mkdir()
+        names = [f"bench-{p}" for p in range(args.cores)]
+        for p in range(args.cores):
+            write_log(source, "bench", spec, p)
+        equal = True
+        for _ in range(args.rounds):
+            copies = Path(work, "ours"), Path(work, "kafkas")
+            for copy in copies:
+                shutil.copytree(source, copy)
+            ours.append(run_measured(our_command(copies[0], args.cores), cores))
+            kafkas.append(run_measured(kafka_command(copies[1], names), cores))
+            equal = equal and (args.codec != "none" or same_bytes(*copies))
+            for copy in copies:
+                shutil.rmtree(copy)
+    result = {
+        "bench": "compact",
+        "records": args.records,
+        "keys": args.keys,
+        "codec": args.codec,
+        "cores": args.cores,
+        "rounds": args.rounds,
+        "kafkalog": median(ours),
+        "kafka": median(kafkas),
+        "times_faster": round(
+            statistics.median(
+                k.wall_seconds / o.wall_seconds for o, k in zip(ours, kafkas, strict=True)
+            ),
+            2,
+        ),
+        "same_bytes": equal if args.codec == "none" else None,
+        "machine": platform.processor() or platform.machine(),
+        "load": round(os.getloadavg()[0], 1),
+        "own_peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
