@@ -178,6 +178,17 @@ def test_a_snapshot_that_a_broker_would_delete_is_not_used(log_dir: Path) -> Non
     assert set(_known(log)) == {7, 8}
 
 
+@pytest.mark.parametrize(("log_start", "known"), [(0, {7, 8}), (1, {8})])
+def test_a_snapshot_at_the_log_start_is_not_used(
+    log_dir: Path, log_start: int, known: set[int]
+) -> None:
+    log = LogBuilder(log_dir).batch(("a", "v"), producer_id=7).segment()
+    log.batch(("b", "v"), producer_id=8).log_start_offset(log_start)
+    log.write(clean_shutdown=False)
+    assert [path.name for path in _snapshots(log)] == [producer_snapshot_file_name(1)]
+    assert set(_known(log)) == known
+
+
 def test_the_newest_snapshot_past_all_bases_is_used(log_dir: Path) -> None:
     log = LogBuilder(log_dir).batch(("a", "v"), producer_id=7)
     log.write()
