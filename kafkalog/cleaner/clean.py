@@ -2,14 +2,15 @@
 
 Nothing raised here is lost on the way: whatever stops a partition is its result's reason, and the
 partition is then as it was, or as the swap's recovery left it. A second execution of the same task
-(a retry, speculation) is safe: attempts write under names of their own and take turns at the swap,
-and the one that comes second returns the first one's result.
+(a retry, speculation) is safe: attempts write under names of their own and take turns at the swap;
+the one that comes second returns the first one's result, or resolves what it died over.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
-from kafkalog.cleaner.output_segment import OutputFile, OutputSegment, owner_of
+from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.rewrite import GroupRewriter
@@ -28,11 +29,12 @@ from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanRes
 from kafkalog.cleaner.swap import (
     FinishedGroup,
     SwapGroup,
+    fingerprint,
     partition_turn,
     swap_groups,
     write_record,
 )
-from kafkalog.cleaner.verify import verify_segment
+from kafkalog.cleaner.verify import verify_index, verify_segment
 from kafkalog.errors import (
     KafkaLogError,
     LogChangedError,
@@ -74,15 +76,13 @@ def clean_partition(
         status, reason = FAILED, _describe(error)
     else:
         return _result(plan, DONE, "", started, stats)
-    earlier = cleaning.finished_by_another_attempt()
-    if earlier is not None:
-        cleaning.remove_own_files()
-        return _result(plan, DONE, "by another attempt of the same task", started, earlier)
     try:
-        reason += cleaning.give_up()
+        earlier, resolved = cleaning.give_up()
     except (KafkaLogError, OSError) as error:
-        reason += f"; cleaning up failed as well: {_describe(error)}"
-    return _result(plan, status, reason, started, CleanerStats())
+        earlier, resolved = None, f"; cleaning up failed as well: {_describe(error)}"
+    if earlier is not None:
+        return _result(plan, DONE, "by another attempt of the same task", started, earlier)
+    return _result(plan, status, reason + resolved, started, CleanerStats())
 
 
 class _Cleaning:
@@ -93,10 +93,10 @@ class _Cleaning:
         self._scratch = Scratch(plan.path, run.run_id)
         self._attempt_id = new_attempt_id()
         self._buffers = ChunkBuffers()
-        self._swapping = False
 
     def run_all(self) -> CleanerStats:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
+        self._check_alone()
         self._check_unchanged()
         self._check_ownership()
         plan = self._plan
@@ -114,29 +114,44 @@ class _Cleaning:
         self._swap(finished, stats)
         return stats
 
-    def finished_by_another_attempt(self) -> CleanerStats | None:
-        """The counts of the attempt that swapped first, if one did."""
+    def give_up(self) -> tuple[CleanerStats | None, str]:
+        """Leave the partition without a trace of this attempt. The counts of the attempt that
+        finished the task, if one did, and what was done about one that died, in words.
+        """
+        # Without a swap to wait for make no file here: this may be another disk.
+        swaps = any(Path(p).exists() for p in (self._scratch.turn, self._scratch.swap_record))
+        with partition_turn(self._scratch) if swaps else nullcontext():
+            earlier = self._finished_by_another_attempt()
+            resolved = ""
+            if earlier is not None:
+                self._files.remove(self._scratch.swap_record)
+            elif Path(self._scratch.swap_record).exists():
+                done = recover_partition(self._plan.path, self._files)
+                resolved = f" (interrupted while swapping: {'; '.join(done)})"
+        self._remove_own_files()
+        return earlier, resolved
+
+    def _finished_by_another_attempt(self) -> CleanerStats | None:
         try:
             values = json.loads(Path(self._scratch.done_record).read_bytes())
-        except (OSError, ValueError):
+        except FileNotFoundError:
             return None
         return CleanerStats.from_json(values)
 
-    def give_up(self) -> str:
-        """Leave the partition without a trace of this attempt; what had to be said about it."""
-        if self._swapping:
-            with partition_turn(self._scratch):
-                done = recover_partition(self._plan.path, self._files)
-            return f" (during the swap: {'; '.join(done) or 'nothing was changed'})"
-        self.remove_own_files()
-        return ""
-
-    def remove_own_files(self) -> None:
-        """Remove the outputs of this attempt."""
+    def _remove_own_files(self) -> None:
         own = Path(self._scratch.output(self._attempt_id, "")).stem
         for name in list_names(self._plan.path):
             if name.startswith(own):
                 self._files.remove(path_in(self._plan.path, name))
+
+    def _check_alone(self) -> None:
+        """Another attempt that got as far as the swap has done the work, or died over it."""
+        for path in (self._scratch.done_record, self._scratch.swap_record):
+            if Path(path).exists():
+                raise LogCleaningAbortedError(
+                    "another attempt of the same task did not end well: run again",
+                    path=self._plan.path,
+                )
 
     def _check_unchanged(self) -> None:
         """The plan is for these very files on this very disk, or it is for nothing."""
@@ -186,37 +201,26 @@ class _Cleaning:
             )
         finally:
             output.abandon()
-        log: OutputFile = outputs[0]
+        log, *indexes = outputs
         verify_segment(log, output.written_rows, rebuilt, self._buffers)
+        for index in indexes:
+            verify_index(index)
         stats.add(group_stats)
-        sources = tuple(segment.base_offset for segment in group.sources)
-        return FinishedGroup(SwapGroup(group.base_offset, sources), tuple(outputs))
+        swap_group = SwapGroup(
+            base_offset=group.base_offset,
+            sources=tuple(segment.base_offset for segment in group.sources),
+            fingerprint=fingerprint(joined_rows(output.written_rows)),
+        )
+        return FinishedGroup(swap_group, tuple(outputs))
 
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> None:
         with partition_turn(self._scratch):
-            if Path(self._scratch.swap_record).exists():
-                done = recover_partition(self._plan.path, self._files)
-                raise LogCleaningAbortedError(
-                    f"another attempt died while it swapped ({'; '.join(done)}): run again",
-                    path=self._plan.path,
-                )
+            self._check_alone()
             self._check_unchanged()
             check_lock_holder(self._plan.log_dir, self._run.lock_holder)
-            self._swapping = True
             swap_groups(self._scratch, self._attempt_id, finished, self._files)
             write_record(self._scratch.done_record, stats, self._files)
             self._files.remove(self._scratch.swap_record)
-            self._swapping = False
-
-
-def remove_run_files(plan: CompactionPlan, run: CleanRun, files: LocalFiles) -> None:
-    """Remove what a run that is over left in a partition: done record, turn, outputs of attempts
-    nobody waits for.
-    """
-    scratch = Scratch(plan.path, run.run_id)
-    for name in list_names(plan.path):
-        if scratch.owns(name):
-            files.remove(path_in(plan.path, name))
 
 
 def _wrapped(value: int) -> int:

@@ -64,20 +64,25 @@ class LocalFiles:
 
     def replace_contents(self, path: str, data: bytes, temporary: str) -> None:
         """Put a small file in place of another as Kafka does: write beside, sync, rename, sync the
-        directory.
+        directory. If that fails the old file is there still, and nothing beside it.
         """
         self.remove(temporary)
         fd = self.create(temporary)
         try:
-            self.write(fd, memoryview(data))
-            if Path(path).exists():
-                self.set_owner(fd, Path(path).stat())
-            else:
-                os.fchmod(fd, 0o644)
-            self.sync_file(fd)
-        finally:
-            os.close(fd)
-        self.rename(temporary, path)
+            try:
+                self.write(fd, memoryview(data))
+                if Path(path).exists():
+                    self.set_owner(fd, Path(path).stat())
+                else:
+                    give_to_owner_of(fd, str(Path(path).parent))
+                    os.fchmod(fd, 0o644)
+                self.sync_file(fd)
+            finally:
+                os.close(fd)
+            self.rename(temporary, path)
+        except OSError:
+            self.remove(temporary)
+            raise
         self.sync_directory(str(Path(path).parent))
 
 
@@ -87,6 +92,15 @@ def can_give_ownership(source: os.stat_result) -> bool:
         return True
     groups = {os.getegid(), *os.getgroups()}
     return source.st_uid == os.geteuid() and source.st_gid in groups
+
+
+def give_to_owner_of(fd: int, directory: str) -> None:
+    """Give a file that had no predecessor to the directory's owner, where this process may: what
+    root makes in a broker's log dir the broker's user must be able to write to.
+    """
+    owner = Path(directory).stat()
+    if can_give_ownership(owner):
+        os.fchown(fd, owner.st_uid, owner.st_gid)
 
 
 def path_in(directory: str, name: str) -> str:

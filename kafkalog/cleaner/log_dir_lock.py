@@ -2,8 +2,8 @@
 
 A broker holds a Java FileLock, which on Linux is a POSIX record lock over the whole file:
 `fcntl.lockf` sees it, `fcntl.flock` does not. POSIX gives the lock up as soon as the process closes
-*any* descriptor of that file, so the file is opened once and left alone. The existence of `.lock`
-means nothing.
+*any* descriptor of that file, so the file is opened once and left alone; and it knows no two
+holders within a process, so this module does. The existence of `.lock` means nothing.
 
 Tasks in other processes cannot take the lock as well; they ask who holds it (`check_lock_holder`)
 right before they swap, so that a task that outlives its driver changes nothing.
@@ -20,12 +20,15 @@ import struct
 from pathlib import Path
 from types import TracebackType
 
+from kafkalog.cleaner.local_files import give_to_owner_of
 from kafkalog.errors import LogDirLockedError
 
 LOCK_FILE_NAME = ".lock"
 # struct flock on 64-bit Linux: l_type i16, l_whence i16, (4 bytes of padding), l_start i64, l_len
 # i64, l_pid i32
 _FLOCK = struct.Struct("@hhqqi4x")
+# The log dirs this process holds, resolved: opening and closing their `.lock` would give them up.
+_held: set[Path] = set()
 
 
 class LogDirLock:
@@ -35,10 +38,13 @@ class LogDirLock:
 
     def __init__(self, log_dir: str) -> None:
         self.path = str(Path(log_dir) / LOCK_FILE_NAME)
+        self._log_dir = Path(log_dir).resolve()
         self._fd: int | None = None
 
     def __enter__(self) -> LogDirLock:
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if self._log_dir in _held:
+            raise LogDirLockedError("this process holds the lock of this log dir", path=self.path)
+        fd = self._open()
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -51,6 +57,7 @@ class LogDirLock:
                 path=self.path,
             ) from error
         self._fd = fd
+        _held.add(self._log_dir)
         return self
 
     def __exit__(
@@ -62,6 +69,15 @@ class LogDirLock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+            _held.discard(self._log_dir)
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            give_to_owner_of(fd, str(self._log_dir))
+            return fd
 
 
 def lock_holder(log_dir: str) -> int | None:

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import MAX_INT32, NO_TIMESTAMP
 from kafkalog.format.file_names import log_file_name, offset_index_file_name, time_index_file_name
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, pack_offset_index
+from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, pack_time_index
 from kafkalog.kernels.index_entries import (
     LAST_TIME_ENTRY,
@@ -37,11 +39,14 @@ from kafkalog.planning.log_config import LogConfig
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A finished output: where it lies now, and the name it will have."""
+    """A finished output: where it lies now, and the name it will have. `checksum` is the CRC-32C of
+    an index; a log's batches have their own.
+    """
 
     path: str
     name: str
     size_in_bytes: int
+    checksum: int | None = None
 
 
 class OutputSegment:
@@ -105,7 +110,7 @@ class OutputSegment:
                 self._finish(fd, owner)
             finally:
                 os.close(fd)
-            made.append(OutputFile(self._paths[name], name, len(data)))
+            made.append(OutputFile(self._paths[name], name, len(data), crc32c(data)))
         for file in made:
             self._files.set_modification_time(file.path, modification_time_ms)
         return made
@@ -149,6 +154,11 @@ class OutputSegment:
                 f"segment.index.bytes={self._config.segment_index_bytes} has room for {room}: "
                 "a broker's cleaner fails here as well",
             )
+
+
+def joined_rows(written_rows: list[NDArray[np.void]]) -> NDArray[np.void]:
+    """The BATCH_ROWs of all appends as one array."""
+    return np.concatenate([np.empty(0, BATCH_ROW), *written_rows])
 
 
 def _joined(

@@ -2,28 +2,33 @@
 
 The rules are those of Kafka's loader: a `.cleaned` means that its group was not finished, so it and
 every `.swap` at or above it go; any other `.swap` is finished, so the segments it replaces go and
-it takes its final name. Where our swap record lies beside them it names the replaced segments
-exactly; else they are those that start inside the swapped segment's offsets, as for the loader.
-Unlike the loader, the producer snapshot at the surviving base offset stays.
+it takes its final name; what is `.deleted` goes. Where our swap record lies beside them it names
+the replaced segments exactly; else they are those that start inside the swapped segments' offsets,
+as for the loader. Unlike the loader, the producer snapshot at a surviving base offset stays.
+
+Everything here may be interrupted and done again: a `.swap` is renamed after its sources are gone,
+those in ascending order, and our own records go last.
 
 Source: Kafka LogLoader.load; spec/format.md 9.2.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
-from kafkalog.cleaner.scratch import is_scratch
+from kafkalog.cleaner.scratch import Scratch, is_scratch
 from kafkalog.cleaner.swap import (
     SEGMENT_KINDS,
     SwapGroup,
-    SwapRecord,
+    fingerprint,
+    partition_turn,
     read_swap_record,
     remove_snapshots,
 )
+from kafkalog.errors import CorruptRecordError
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -31,10 +36,11 @@ from kafkalog.format.file_names import (
     SWAP_SUFFIX,
     LogFileKind,
     LogFileName,
-    log_file_name,
     parse_file_name,
 )
 from kafkalog.log.segment_file import scan_headers
+
+_KINDS = (*SEGMENT_KINDS, LogFileKind.PRODUCER_SNAPSHOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,53 +49,73 @@ class _Found:
     parsed: LogFileName
 
 
+@dataclass(frozen=True, slots=True)
+class _Swap:
+    """A whole `.log.swap`: its offsets, and the sources our record names if the record is its."""
+
+    base_offset: int
+    next_offset: int
+    sources: tuple[int, ...] | None
+
+
 def recover_partition(directory: str, files: LocalFiles) -> list[str]:
     """Resolve what is left over, and say in words what was done; nothing to say if nothing was
     left.
 
-    The caller holds the log dir's lock. OSError if a file cannot be read, renamed or removed.
+    The caller holds the log dir's lock. OSError if a file cannot be read, renamed or removed;
+    CorruptRecordError for a `.log.swap` that cannot be read: then it was left as it is.
     """
     done: list[str] = []
-    records = _swap_records(directory)
+    groups = _recorded_groups(directory)
     names = list_names(directory)
     cleaned = _with_suffix(names, CLEANED_SUFFIX)
     swaps = _with_suffix(names, SWAP_SUFFIX)
     if cleaned:
         undone_from = min(found.parsed.offset for found in cleaned)
         undone = [found for found in swaps if found.parsed.offset >= undone_from]
-        for found in [*undone, *cleaned]:
-            files.remove(path_in(directory, found.name))
+        _remove(directory, [*undone, *cleaned], files)
         swaps = [found for found in swaps if found.parsed.offset < undone_from]
         done.append(f"undid an unfinished cleaning from offset {undone_from}")
-    for found in swaps:
-        if found.parsed.kind is LogFileKind.LOG:
-            group = _group_of(directory, found, records)
-            _remove_replaced(directory, group, files)
-            done.append(f"finished the swap of segment {found.parsed.offset}")
-    for kind in SEGMENT_KINDS:
-        for found in swaps:
-            if found.parsed.kind is kind:
-                final = found.name.removesuffix(SWAP_SUFFIX)
-                files.rename(path_in(directory, found.name), path_in(directory, final))
-    if done or swaps:
+    if swaps:
+        _finish_swaps(directory, swaps, groups, files)
+        bases = sorted({found.parsed.offset for found in swaps})
+        done.append(f"finished the swap of segment {', '.join(map(str, bases))}")
+    if done:
         files.sync_directory(directory)
-    for group in (group for record in records for group in record.groups):
-        _remove_remains(directory, group, files)
+    deleted = _with_suffix(names, DELETED_SUFFIX)
+    _remove(directory, deleted, files)
+    _remove_recorded_snapshots(directory, groups, files)
     scratch = [name for name in names if is_scratch(name)]
-    for name in scratch:
+    # Swap records last: as long as one is there, what it tells can be done again.
+    for name in sorted(scratch, key=lambda name: (_is_swap_record(name), name)):
         files.remove(path_in(directory, name))
-    if scratch and not done:
-        done.append(f"removed {len(scratch)} files of a run that did not finish")
+    if not done and (deleted or scratch):
+        done.append(f"removed {len(deleted) + len(scratch)} files that were left over")
     return done
 
 
-def _swap_records(directory: str) -> list[SwapRecord]:
-    paths = [
-        path_in(directory, name)
-        for name in list_names(directory)
-        if is_scratch(name) and name.endswith("-swap.tmp")
-    ]
-    return [record for path in paths if (record := read_swap_record(path)) is not None]
+def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
+    """Remove what a run that is over left in a partition: done record, outputs of attempts nobody
+    waits for. A swap that nobody finished is resolved first; what was done for it, in words.
+    """
+    done: list[str] = []
+    if Path(scratch.swap_record).exists() and not Path(scratch.done_record).exists():
+        with partition_turn(scratch):
+            done = recover_partition(scratch.directory, files)
+    for name in list_names(scratch.directory):
+        if scratch.owns(name):
+            files.remove(path_in(scratch.directory, name))
+    return done
+
+
+def _recorded_groups(directory: str) -> list[SwapGroup]:
+    paths = [path_in(directory, name) for name in list_names(directory) if _is_swap_record(name)]
+    records = [record for path in paths if (record := read_swap_record(path)) is not None]
+    return [group for record in records for group in record.groups]
+
+
+def _is_swap_record(name: str) -> bool:
+    return is_scratch(name) and name.endswith("-swap.tmp")
 
 
 def _with_suffix(names: list[str], suffix: str) -> list[_Found]:
@@ -97,55 +123,75 @@ def _with_suffix(names: list[str], suffix: str) -> list[_Found]:
     return [
         _Found(name, file)
         for name, file in parsed
-        if file is not None and file.suffix == suffix and file.kind in SEGMENT_KINDS
+        if file is not None and file.suffix == suffix and file.kind in _KINDS
     ]
 
 
-def _group_of(directory: str, log: _Found, records: list[SwapRecord]) -> SwapGroup:
-    """The segments a finished `.log.swap` replaces."""
+def _order(found: _Found) -> tuple[int, int]:
+    return found.parsed.offset, _KINDS.index(found.parsed.kind)
+
+
+def _remove(directory: str, found: Iterable[_Found], files: LocalFiles) -> None:
+    """In ascending order, within a segment the `.log` first: what is left of it is no segment."""
+    for file in sorted(found, key=_order):
+        files.remove(path_in(directory, file.name))
+
+
+def _finish_swaps(
+    directory: str, swaps: Sequence[_Found], groups: Sequence[SwapGroup], files: LocalFiles
+) -> None:
+    logs = [found for found in swaps if found.parsed.kind is LogFileKind.LOG]
+    read = [_read_swap(directory, found, groups) for found in logs]
+    foreign = [swap for swap in read if swap.sources is None]
+    replaced = {source for swap in read for source in swap.sources or (swap.base_offset,)}
+    live = _with_suffix(list_names(directory), LIVE_SUFFIX)
+    if foreign:
+        start = min(swap.base_offset for swap in foreign)
+        end = max(swap.next_offset for swap in foreign)
+        replaced |= {file.parsed.offset for file in live if start <= file.parsed.offset < end}
+    surviving = {swap.base_offset for swap in read}
+    _remove(
+        directory,
+        [
+            file
+            for file in live
+            if file.parsed.offset in replaced
+            and (file.parsed.kind in SEGMENT_KINDS or file.parsed.offset not in surviving)
+        ],
+        files,
+    )
+    for found in sorted(swaps, key=lambda found: _KINDS.index(found.parsed.kind)):
+        final = found.name.removesuffix(SWAP_SUFFIX)
+        files.rename(path_in(directory, found.name), path_in(directory, final))
+
+
+def _read_swap(directory: str, log: _Found, groups: Sequence[SwapGroup]) -> _Swap:
     base_offset = log.parsed.offset
-    for record in records:
-        for group in record.groups:
-            if group.base_offset == base_offset:
-                return group
     scan = scan_headers(path_in(directory, log.name))
     scan.raise_if_corrupt()
+    if scan.trailing_bytes:
+        raise CorruptRecordError(
+            f"{scan.trailing_bytes} bytes after the last whole batch: it takes no segment's place",
+            path=path_in(directory, log.name),
+            position=scan.valid_bytes,
+        )
     next_offset = int(scan.rows["last_offset"][-1]) + 1 if scan.rows.size else base_offset
-    inside = [
-        file.offset
-        for name in list_names(directory)
-        if (file := parse_file_name(name)) is not None
-        and file.kind is LogFileKind.LOG
-        and file.suffix == LIVE_SUFFIX
-        and base_offset <= file.offset < next_offset
+    content = fingerprint(scan.rows)
+    recorded = [
+        group.sources
+        for group in groups
+        if group.base_offset == base_offset and group.fingerprint == content
     ]
-    return SwapGroup(base_offset, tuple(sorted({base_offset, *inside})))
+    return _Swap(base_offset, next_offset, recorded[0] if recorded else None)
 
 
-def _remove_replaced(directory: str, group: SwapGroup, files: LocalFiles) -> None:
-    for source in group.sources:
-        for kind in SEGMENT_KINDS:
-            files.remove(path_in(directory, f"{source:020d}{kind}"))
-    remove_snapshots(directory, group, files)
-
-
-def _remove_remains(directory: str, group: SwapGroup, files: LocalFiles) -> None:
-    """Remove the `.deleted` files and snapshots of a group whose swap went through; a group that is
-    old keeps both.
-
-    It went through if one of its sources lies there as `.deleted`, or a source other than the
-    surviving one is gone.
-    """
-    deleted = [
-        name
-        for source in group.sources
-        for kind in SEGMENT_KINDS
-        if os.path.lexists(path_in(directory, name := f"{source:020d}{kind}{DELETED_SUFFIX}"))
-    ]
-    others = [source for source in group.sources if source != group.base_offset]
-    is_new = any(not Path(directory, log_file_name(source)).exists() for source in others)
-    if deleted or is_new:
-        for name in deleted:
-            files.remove(path_in(directory, name))
-        if is_new:
-            remove_snapshots(directory, group, files)
+def _remove_recorded_snapshots(
+    directory: str, groups: Sequence[SwapGroup], files: LocalFiles
+) -> None:
+    """Snapshots of segments that are gone, but for the newest: a broker goes on from that one."""
+    names = list_names(directory)
+    snapshots = [n for n in names if n.endswith(LogFileKind.PRODUCER_SNAPSHOT)]
+    newest = parse_file_name(max(snapshots, default=""))
+    if newest is not None:
+        gone = {source for group in groups for source in group.sources}
+        remove_snapshots(directory, sorted(gone - {newest.offset}), files)

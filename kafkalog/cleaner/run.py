@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
@@ -19,14 +19,19 @@ from kafkalog.cleaner.clean import (
     FORCE_NULL_KEYS,
     CleanRun,
     clean_partition,
-    remove_run_files,
 )
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.log_dir_lock import LogDirLock
-from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.stats import CleanResult
-from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, PartitionKind
+from kafkalog.cleaner.recovery import clear_run, recover_partition
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.cleaner.stats import FAILED, CleanResult
+from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.log.inventory import (
+    CLUSTER_METADATA_TOPIC,
+    PartitionFacts,
+    PartitionInventory,
+    PartitionKind,
+)
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.log.selection import select_partitions
@@ -73,14 +78,16 @@ class CompactionRequest:
 @dataclass(frozen=True, slots=True)
 class CompactionRun:
     """What a run planned and did: one plan per selected partition, one result per plan that was
-    carried out.
+    carried out. `recovered`: interrupted cleanings it found, and what became of them; `problems`:
+    what went wrong in the end, when the partitions were done.
     """
 
     run_id: str
     applied: bool
     plans: tuple[CompactionPlan, ...]
     results: tuple[CleanResult, ...] = ()
-    recovered: tuple[str, ...] = field(default=())
+    recovered: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def new_run_id() -> str:
@@ -99,16 +106,20 @@ def plan_run(request: CompactionRequest, run_id: str | None = None) -> Compactio
 
 
 def apply_run(
-    request: CompactionRequest, execute: Executor, tell: Tell = lambda _: None
+    request: CompactionRequest,
+    execute: Executor,
+    tell: Tell = lambda _: None,
+    files: LocalFiles | None = None,
 ) -> CompactionRun:
-    """Plan and carry out, holding the lock of every log dir to the end.
+    """Plan and carry out, holding the lock of every log dir to the end. `files` is what the run
+    itself changes log dirs with.
 
     Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked: then nothing
     was changed.
     """
     if not request.topics:
         raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
-    files = LocalFiles()
+    files = files or LocalFiles()
     run = CleanRun(new_run_id(), os.getpid(), request.force)
     with ExitStack() as locks:
         for log_dir in _log_dirs(request):
@@ -124,8 +135,21 @@ def apply_run(
                 results.append(result)
                 tell(_told(result))
         finally:
-            _finish(planned.plans, results, run, files)
-    return CompactionRun(run.run_id, True, planned.plans, tuple(results), recovered)
+            unwritten = _write_checkpoints(planned.plans, results, files)
+            problems = [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
+            for plan in planned.plans:
+                if plan.status == CLEAN:
+                    problems += _clear(plan, run, files)
+            for line in problems:
+                tell(line)
+    return CompactionRun(
+        run.run_id,
+        applied=True,
+        plans=planned.plans,
+        results=tuple(_with_checkpoint_failure(result, unwritten) for result in results),
+        recovered=recovered,
+        problems=tuple(problems),
+    )
 
 
 def clean_one_by_one(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
@@ -158,20 +182,29 @@ def _log_dirs(request: CompactionRequest) -> list[str]:
 
 
 def _recover(request: CompactionRequest, files: LocalFiles) -> Iterator[str]:
-    """Resolve interrupted cleanings in the selected live partitions."""
+    """Resolve interrupted cleanings in the selected partitions, where compaction is allowed at all.
+
+    A partition that cannot be resolved is left to its plan, which refuses it.
+    """
     for partition in request.select():
-        if partition.kind is PartitionKind.LIVE and partition.leftovers:
+        is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
+        if (
+            partition.kind is not PartitionKind.LIVE
+            or is_metadata
+            or not request.config.is_compacted
+        ):
+            continue
+        try:
             for line in recover_partition(partition.path, files):
                 yield f"{partition.topic_partition}: {line}"
+        except (KafkaLogError, OSError) as error:
+            yield f"{partition.topic_partition}: an interrupted cleaning is not resolved: {error}"
 
 
-def _finish(
-    plans: Sequence[CompactionPlan],
-    results: Sequence[CleanResult],
-    run: CleanRun,
-    files: LocalFiles,
-) -> None:
-    """Write each log dir's checkpoint, then take the run's own files away."""
+def _write_checkpoints(
+    plans: Sequence[CompactionPlan], results: Sequence[CleanResult], files: LocalFiles
+) -> dict[str, str]:
+    """Write each log dir's checkpoint; why not, for those where it failed."""
     offsets: dict[str, dict[tuple[str, int], int]] = {}
     for plan in plans:
         if plan.checkpoint_reset is not None:
@@ -181,11 +214,31 @@ def _finish(
         if result.next_dirty_offset is not None:
             key = (result.topic, result.partition)
             offsets.setdefault(result.log_dir, {})[key] = result.next_dirty_offset
+    failures: dict[str, str] = {}
     for log_dir, entries in offsets.items():
-        update_cleaner_checkpoint(log_dir, entries, files)
-    for plan in plans:
-        if plan.status == CLEAN:
-            remove_run_files(plan, run, files)
+        try:
+            update_cleaner_checkpoint(log_dir, entries, files)
+        except (KafkaLogError, OSError) as error:
+            failures[log_dir] = f"the cleaner checkpoint was not written: {error}"
+    return failures
+
+
+def _with_checkpoint_failure(result: CleanResult, unwritten: dict[str, str]) -> CleanResult:
+    """A partition that is compacted but will be compacted again has not ended well."""
+    why = unwritten.get(result.log_dir)
+    if why is None or result.next_dirty_offset is None:
+        return result
+    reason = f"compacted, but {why}"
+    return replace(result, status=FAILED, reason=reason, next_dirty_offset=None)
+
+
+def _clear(plan: CompactionPlan, run: CleanRun, files: LocalFiles) -> list[str]:
+    """Take the run's own files out of a partition; what stays is resolved by the next run."""
+    try:
+        done = clear_run(Scratch(plan.path, run.run_id), files)
+    except (KafkaLogError, OSError) as error:
+        done = [f"cleaning up failed: {error}"]
+    return [f"{plan.topic_partition}: {line}" for line in done]
 
 
 def _told(result: CleanResult) -> str:

@@ -23,6 +23,7 @@ def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
         "applied": run.applied,
         "seconds": round(seconds, 3),
         "recovered": list(run.recovered),
+        "problems": list(run.problems),
         "partitions": [_partition(plan, result) for plan, result in _pairs(run)],
     }
 

@@ -1,10 +1,10 @@
 """Names of the files a run keeps beside a partition's own, chosen so that a broker never looks at
 them.
 
-    kafkalog-RUN-ATTEMPT-<file>.tmp    a finished or unfinished output; no leading number, no Kafka
-    suffix kafkalog-RUN-swap.tmp              the swap record: which files replace which (see
-    swap.py) kafkalog-RUN-done.tmp              the result of a finished swap, for a second attempt
-    of the same task kafkalog-RUN-turn.tmp              locked by the attempt that swaps
+    kafkalog-RUN-ATTEMPT-<file>.tmp    a finished or unfinished output
+    kafkalog-RUN-swap.tmp              the swap record: which files replace which (see swap.py)
+    kafkalog-RUN-done.tmp              the result of a finished swap, for another attempt
+    kafkalog-RUN-turn.tmp              there and locked while an attempt swaps
 
 A stray `.cleaned` would make Kafka's loader delete finished `.swap` files, and a name without a
 leading number in front of `.log`, `.cleaned` or `.swap` would stop it; these names do neither. An

@@ -2,25 +2,28 @@
 
 Per partition, once every group is written, synced and verified:
 
-  1  the swap record is written and synced (which outputs replace which sources)
-  2  the outputs of other attempts are removed
-  then group by group, in offset order:
-  3  scratch names → `.cleaned`            a loader that finds one undoes the group
-  4  `.cleaned` → `.swap`, log first       a loader that finds no `.cleaned` and a `.swap` completes
-  the group
-     directory synced                      from here on the group is new
-  5  sources → `.deleted`, ascending       log, index, timeindex; the transaction index if there is
-  one 6  `.swap` → final name, log first
-     directory synced
-  7  `.deleted` removed, and snapshots at base offsets that are no segments any more
-  last:
-  8  the done record is written, the swap record removed
+    1  the swap record is written and synced (which outputs replace which sources)
+    2  the outputs of other attempts are removed
+
+then group by group, in offset order:
+
+    3  scratch names → `.cleaned`         a loader that finds one undoes the group
+    4  `.cleaned` → `.swap`, log first    no `.cleaned` and a `.swap`: a loader completes the group
+       directory synced                   from here on the group is new
+    5  sources → `.deleted`, ascending    log, index, timeindex, txnindex where there is one
+    6  `.swap` → final name, log first
+       directory synced
+    7  `.deleted` removed, and snapshots at base offsets that are no segments any more
+
+last:
+
+    8  the done record is written, the swap record removed
 
 Dying between two groups leaves some groups new and the others old, which is a valid log. Dying
 inside a group leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
 the same as the loader and better: the loader drops only the sources that start below the swapped
 segment's last offset, so when trailing sources lost all their batches it leaves them; the swap
-record names them.
+record names them. Sources go in ascending order so that no value outlives the tombstone behind it.
 
 Source: Kafka LocalLog.replaceSegments, LogLoader.removeTempFilesAndCollectSwapFiles and
 minSwapFileOffset; spec/format.md 9.2, 9.7, spec/compaction.md 4.4, 4.5.
@@ -28,12 +31,17 @@ minSwapFileOffset; spec/format.md 9.2, 9.7, spec/compaction.md 4.4, 4.5.
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.output_segment import OutputFile
@@ -43,6 +51,7 @@ from kafkalog.format.file_names import (
     DELETED_SUFFIX,
     SWAP_SUFFIX,
     LogFileKind,
+    log_file_name,
     producer_snapshot_file_name,
 )
 from kafkalog.log.inventory import JsonFacts
@@ -58,12 +67,14 @@ SEGMENT_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class SwapGroup(JsonFacts):
-    """The new segment's base offset and the base offsets of the segments it replaces, its own among
-    them.
+    """The new segment's base offset, the base offsets of the segments it replaces, its own among
+    them, and what is in it: a record that was left behind must not name the sources of a `.swap`
+    that a broker made since.
     """
 
     base_offset: int
     sources: tuple[int, ...]
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,16 @@ class FinishedGroup:
 
     group: SwapGroup
     outputs: tuple[OutputFile, ...]
+
+
+def fingerprint(rows: NDArray[np.void]) -> str:
+    """A digest of a segment's batches from their headers, BATCH_ROW[b]; the CRCs stand for the
+    rest.
+    """
+    digest = hashlib.sha256()
+    for name in ("position", "base_offset", "last_offset", "size_in_bytes", "crc"):
+        digest.update(rows[name].astype(np.int64).tobytes())
+    return digest.hexdigest()
 
 
 def swap_groups(
@@ -113,13 +134,13 @@ def _swap_group(directory: str, finished: FinishedGroup, files: LocalFiles) -> N
     files.sync_directory(directory)
     for name in replaced:
         files.remove(path(name, DELETED_SUFFIX))
-    remove_snapshots(directory, finished.group, files)
+    remove_snapshots(directory, finished.group.sources, files)
 
 
-def remove_snapshots(directory: str, group: SwapGroup, files: LocalFiles) -> None:
-    """Remove the producer snapshots at base offsets that are no segments any more."""
-    for base_offset in group.sources:
-        if base_offset != group.base_offset:
+def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFiles) -> None:
+    """Remove the producer snapshots at those of these offsets where no segment starts any more."""
+    for base_offset in base_offsets:
+        if not os.path.lexists(path_in(directory, log_file_name(base_offset))):
             files.remove(path_in(directory, producer_snapshot_file_name(base_offset)))
 
 
@@ -157,14 +178,35 @@ def read_swap_record(path: str) -> SwapRecord | None:
 
 @contextmanager
 def partition_turn(scratch: Scratch) -> Iterator[None]:
-    """Only one attempt of a run at a time changes a partition; a lock that a dying process gives
-    up.
-    """
-    import fcntl
+    """Only one attempt of a run at a time changes a partition; waits for its turn.
 
-    fd = os.open(scratch.turn, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    The file is there while somebody has the turn, or died having it; the lock goes with its
+    process. Attempts are processes: threads of one process would not wait for each other.
+    """
+    fd = _take_turn(scratch.turn)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX)
         yield
     finally:
+        Path(scratch.turn).unlink(missing_ok=True)
         os.close(fd)
+
+
+def _take_turn(path: str) -> int:
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX)
+            # Whoever had it before us removed the file, and somebody may have made it anew.
+            if _is_at(path, fd):
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
+
+def _is_at(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116 (beside fstat)
+    except FileNotFoundError:
+        return False

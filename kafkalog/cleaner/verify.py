@@ -22,6 +22,7 @@ from kafkalog.cleaner.output_segment import OutputFile, joined_rows
 from kafkalog.cleaner.rewrite import RebuiltBatches
 from kafkalog.errors import CorruptIndexError, CorruptRecordError
 from kafkalog.format.checksum import crc32c
+from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.encode_records import fold_records
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 

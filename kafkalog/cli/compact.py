@@ -75,7 +75,7 @@ def exit_code(run: CompactionRun, request: CompactionRequest) -> ExitCode:
     else FINDINGS.
     """
     statuses = partition_statuses(run, request.topics)
-    if all(is_done(status) for status in statuses):
+    if not run.problems and all(is_done(status) for status in statuses):
         return ExitCode.DONE
     nothing_done = run.applied and not any(status == DONE for status in statuses)
     if nothing_done and all(status == "refused" for status in statuses):
