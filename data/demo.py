@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from data.copy_samples import SAMPLES, copy_sample, read_manifest
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.spark import configure_spark, create_views
+from kafkalog.spark import batches, configure_spark, records, segments
 from kafkalog.spark.compact import compact
 
 BROKER = SAMPLES / "broker"
@@ -39,7 +40,7 @@ GROUP BY topic ORDER BY topic
 """
 # The last value of every key, as a consumer that reads from the start would have it.
 LATEST = """
-SELECT topic, key, max_by(value, offset) AS value FROM {prefix}records
+SELECT topic, hex(key), hex(max_by(value, offset)) FROM {prefix}records
 WHERE topic IN ('accounts', 'sessions') GROUP BY topic, key
 """
 # A batch without what a compressor of another make may do differently.
@@ -49,7 +50,7 @@ SELECT topic, partition, baseOffset, lastOffset, recordsCount, baseTimestampMs, 
 FROM {prefix}batches WHERE topic IN ('accounts', 'sessions')
 """
 RECORD_FACTS = """
-SELECT topic, partition, offset, timestamp, key, value, to_json(headers) AS headers
+SELECT topic, partition, offset, timestamp, hex(key), hex(value), to_json(headers)
 FROM {prefix}records WHERE topic IN ('accounts', 'sessions')
 """
 
@@ -86,13 +87,24 @@ def section(number: int, title: str) -> None:
     print(f"\n== {number}. {title} ".ljust(100, "=") + f" {time.monotonic() - STARTED:.0f} s\n")
 
 
+def views(spark: SparkSession, log_dir: Path, prefix: str) -> None:
+    """Temporary views PREFIX_records, PREFIX_batches and PREFIX_segments."""
+    found = {
+        "records": records(spark, str(log_dir), includeHeaders="true"),
+        "batches": batches(spark, str(log_dir), verifyChecksums="true"),
+        "segments": segments(spark, str(log_dir)),
+    }
+    for name, frame in found.items():
+        frame.createOrReplaceTempView(f"{prefix}_{name}")
+
+
 def show(spark: SparkSession, query: str, **names: str) -> None:
     spark.sql(query.format(**names)).show(40, truncate=60)
 
 
 def show_segments(spark: SparkSession) -> None:
     section(1, f"Segments as a table: {BROKER.relative_to(SAMPLES.parents[1])}")
-    create_views(spark, str(BROKER), prefix="broker_")
+    views(spark, BROKER, "broker")
     show(
         spark,
         """
@@ -138,7 +150,7 @@ def show_plan(spark: SparkSession, copy: Path) -> None:
 def show_compaction(spark: SparkSession, copy: Path) -> None:
     section(4, "Compaction of a copy on Spark, before and after")
     cleaning = read_manifest()["cleaning"]
-    create_views(spark, str(BEFORE), prefix="before_")
+    views(spark, BEFORE, "before")
     show(spark, COUNTS, prefix="before_")
     show(spark, LOG_BYTES, prefix="before_")
     # The broker's cleaner read its clock once per partition; for equal bytes so do we.
@@ -161,7 +173,7 @@ def show_compaction(spark: SparkSession, copy: Path) -> None:
                 f"{stats.superseded} superseded"
             )
     print()
-    create_views(spark, str(copy), prefix="copy_")
+    views(spark, copy, "copy")
     show(spark, COUNTS, prefix="copy_")
     show(spark, LOG_BYTES, prefix="copy_")
 
@@ -169,12 +181,11 @@ def show_compaction(spark: SparkSession, copy: Path) -> None:
 def show_verification(spark: SparkSession, copy: Path) -> int:
     """Prints one line per check; returns how many do not hold."""
     section(5, "Verification, with what Kafka's own cleaner wrote")
-    create_views(spark, str(AFTER), prefix="kafka_")
-    checked = (
-        spark.read.format("kafkalog").option("view", "batches").option("verifyChecksums", True)
-    )
+    views(spark, AFTER, "kafka")
     checks = {
-        "every batch's checksum agrees": checked.load(str(copy)).where("NOT isValid").isEmpty(),
+        "every batch's checksum agrees": spark.table("copy_batches")
+        .where("isValid IS NULL OR NOT isValid")
+        .isEmpty(),
         "every key has the value it had": same(spark, LATEST, "before_"),
         "the records are those Kafka's cleaner kept": same(spark, RECORD_FACTS, "kafka_"),
         "the batches are those Kafka's cleaner wrote": same(spark, BATCH_FACTS, "kafka_"),
@@ -189,8 +200,11 @@ def show_verification(spark: SparkSession, copy: Path) -> int:
 
 def same(spark: SparkSession, query: str, prefix: str) -> bool:
     """Whether the query gives the same rows for the copy and for `prefix`, each as often."""
-    ours, theirs = spark.sql(query.format(prefix="copy_")), spark.sql(query.format(prefix=prefix))
-    return ours.exceptAll(theirs).isEmpty() and theirs.exceptAll(ours).isEmpty()
+    ours, theirs = (
+        Counter(map(tuple, spark.sql(query.format(prefix=name)).collect()))
+        for name in ("copy_", prefix)
+    )
+    return bool(ours) and ours == theirs
 
 
 def different_files(copy: Path, prefix: str) -> list[str]:
