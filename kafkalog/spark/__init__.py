@@ -8,20 +8,40 @@
 Read `options` (what a load takes), `source` (schema and columns), `batch_reader` (driver and
 tasks), `types` (why a batch's nullability matters), `views`. Functions take a SparkSession first
 and return DataFrames.
+
+The names are imported when they are first used: Spark starts a Python process to look up a schema,
+which must not wait for what compaction needs.
 """
 
 from __future__ import annotations
 
-from kafkalog.spark.compact import compact
-from kafkalog.spark.session import configure_spark, register
-from kafkalog.spark.views import (
-    batches,
-    create_views,
-    list_segments,
-    partitions,
-    records,
-    segments,
-)
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkalog.spark.compact import compact as compact
+    from kafkalog.spark.session import configure_spark as configure_spark
+    from kafkalog.spark.session import register as register
+    from kafkalog.spark.views import batches as batches
+    from kafkalog.spark.views import create_views as create_views
+    from kafkalog.spark.views import list_segments as list_segments
+    from kafkalog.spark.views import partitions as partitions
+    from kafkalog.spark.views import records as records
+    from kafkalog.spark.views import segments as segments
+
+_PUBLIC = {
+    "batches": "kafkalog.spark.views",
+    "compact": "kafkalog.spark.compact",
+    "configure_spark": "kafkalog.spark.session",
+    "create_views": "kafkalog.spark.views",
+    "list_segments": "kafkalog.spark.views",
+    "partitions": "kafkalog.spark.views",
+    "records": "kafkalog.spark.views",
+    "register": "kafkalog.spark.session",
+    "segments": "kafkalog.spark.views",
+}
 
 __all__ = [
     "batches",
@@ -34,3 +54,23 @@ __all__ = [
     "register",
     "segments",
 ]
+
+
+class _Room(ModuleType):
+    """This package, in which `compact` is the function: importing the module of that name binds
+    it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "compact" and isinstance(value, ModuleType):
+            value = value.compact
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Room
+
+
+def __getattr__(name: str) -> Any:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'kafkalog.spark' has no attribute '{name}'")
+    return getattr(import_module(module), name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from kafkalog.columns.schemas import VIEWS, default_columns, select_columns, view_columns
 from kafkalog.errors import InvalidConfigError
@@ -86,7 +87,8 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
     later = {name.lower(): name for name in OPTIONS_NOT_YET}
     given: dict[str, str] = {}
     for name, text in options.items():
-        lower = name.lower()
+        # A table's options come twice, the second time behind this prefix.
+        lower = name.lower().removeprefix("option.")
         if lower in known:
             given[known[lower]] = text
         elif lower not in _SPARK_OWN:
@@ -103,7 +105,12 @@ def _paths(values: Mapping[str, Any]) -> tuple[str, ...]:
     paths: tuple[str, ...] = values.get("paths", values.get("path", ()))
     if not paths:
         raise InvalidConfigError("a path is needed: a log dir, partition directory or .log file")
-    return paths
+    return tuple(_local(path) for path in paths)
+
+
+def _local(path: str) -> str:
+    """`file:/logs` and `file:///logs` → `/logs`: a table's path comes back from Spark as a URI."""
+    return unquote(urlsplit(path).path) if path.startswith("file:/") else path
 
 
 def _column_names(view: str, values: Mapping[str, Any], *, with_error: bool) -> tuple[str, ...]:
@@ -176,4 +183,4 @@ OPTIONS_NOT_YET = (
 )  # fmt: skip
 
 # What Spark's own catalog puts beside a table's options.
-_SPARK_OWN = frozenset({"serialization.format"})
+_SPARK_OWN = frozenset({"serialization.format", "location", "provider", "owner"})

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.spark.session import register
 
@@ -59,6 +57,10 @@ def list_segments(
 
     In the order of topic, partition and offset. InvalidConfigError for a name that matches nothing.
     """
+    # Needs kernels; nobody else in this module does.
+    from kafkalog.log.log_dir import open_log_dir
+    from kafkalog.log.selection import select_partitions
+
     options: dict[str, str] = {}
     if topics or topic_partitions:
         chosen = select_partitions(open_log_dir(*log_dirs), topics, topic_partitions)

@@ -193,9 +193,5 @@ def test_bad_batch_in_each_mode(spark: SparkSession, tmp_path: Path) -> None:
         load(spark, str(tmp_path)).collect()
     assert load(spark, str(tmp_path), mode="DROPMALFORMED").count() == 2
     rows = load(spark, str(tmp_path), mode="PERMISSIVE").collect()
-    assert [(row.offset, row.error is None) for row in rows] == [
-        (0, True),
-        (None, False),
-        (2, True),
-    ]
-    assert load(spark, str(tmp_path), verifyChecksums="false").count() in (2, 3)
+    assert [row.offset for row in rows] == [0, None, 2]
+    assert [row.error is None for row in rows] == [True, False, True]

@@ -1,0 +1,179 @@
+"""Compaction as Spark tasks: the same bytes as worker processes write, one task a partition."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkalog.cleaner.clean import CleanRun
+from kafkalog.cleaner.log_dir_lock import LogDirLock
+from kafkalog.cleaner.run import CompactionRequest, apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.stats import DONE, FAILED
+from kafkalog.errors import InvalidConfigError, LogDirLockedError
+from kafkalog.format.constants import CompressionType
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.spark import compact
+from kafkalog.spark.compact import spark_executor
+from tests.support.log_builder import LogBuilder
+
+pytestmark = pytest.mark.spark
+
+CONFIG = ["cleanup.policy=compact"]
+
+
+@pytest.fixture
+def three_partitions(log_dir: Path) -> Path:
+    """orders-0 to orders-2, of three codecs, each with two segments below the active one."""
+    for partition, codec in enumerate(
+        (CompressionType.NONE, CompressionType.ZSTD, CompressionType.LZ4)
+    ):
+        builder = LogBuilder(log_dir, f"orders-{partition}")
+        for round_ in range(3):
+            builder.segment()
+            for batch in range(4):
+                specs = [(f"k{(batch * n) % 5}", f"{round_}.{batch}.{n}") for n in range(6)]
+                builder.batch(*specs, codec=codec)
+        builder.write()
+    return log_dir
+
+
+def contents(log_dir: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(log_dir)): path.read_bytes()
+        for path in sorted(log_dir.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_tasks_write_the_same_bytes_as_processes(
+    spark: SparkSession, three_partitions: Path, tmp_path: Path, now_ms: int
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(three_partitions, copy)
+    request = CompactionRequest(
+        (str(copy),), now_ms, LogConfig.from_overrides(CONFIG), topics=("orders",)
+    )
+    apply_run(request, clean_one_by_one)
+    run = compact(
+        spark, [str(three_partitions)], topics=["orders"], config=CONFIG, now_ms=now_ms, apply=True
+    )
+    assert [result.status for result in run.results] == [DONE] * 3
+    assert {result.partition for result in run.results} == {0, 1, 2}
+    assert contents(three_partitions) == contents(copy)
+    assert not list(three_partitions.rglob("kafkalog-*"))
+
+
+def test_a_dry_run_starts_no_task_and_changes_nothing(
+    spark: SparkSession, three_partitions: Path, now_ms: int
+) -> None:
+    before = contents(three_partitions)
+    run = compact(spark, [str(three_partitions)], config=CONFIG, now_ms=now_ms)
+    assert [plan.status for plan in run.plans] == ["clean"] * 3
+    assert not run.applied
+    assert not run.results
+    assert contents(three_partitions) == before
+    assert not (three_partitions / ".lock").exists()
+
+
+def test_a_damaged_partition_stays_and_the_others_are_done(
+    spark: SparkSession, three_partitions: Path, now_ms: int
+) -> None:
+    log = three_partitions / "orders-1" / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+    data[70] ^= 1
+    log.write_bytes(data)
+    before = contents(three_partitions / "orders-1")
+    run = compact(
+        spark, [str(three_partitions)], topics=["*"], config=CONFIG, now_ms=now_ms, apply=True
+    )
+    by_partition = {result.partition: result for result in run.results}
+    assert by_partition[1].status == FAILED
+    assert str(log) in by_partition[1].reason
+    assert by_partition[0].status == by_partition[2].status == DONE
+    assert contents(three_partitions / "orders-1") == before
+    checkpoint = (three_partitions / "cleaner-offset-checkpoint").read_text().split("\n")
+    assert sorted(checkpoint[2:4]) == ["orders 0 48", "orders 2 48"]
+
+
+def test_nothing_starts_while_another_process_holds_the_lock(
+    spark: SparkSession, three_partitions: Path, now_ms: int
+) -> None:
+    before = contents(three_partitions)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with LogDirLock(str(three_partitions)):
+            os.write(writing, b"held")
+            os.read(reading, 1)
+            signal.pause()
+        os._exit(0)
+    assert os.read(reading, 4) == b"held"
+    try:
+        with pytest.raises(LogDirLockedError, match=r"\.lock"):
+            compact(
+                spark,
+                [str(three_partitions)],
+                topics=["*"],
+                config=CONFIG,
+                now_ms=now_ms,
+                apply=True,
+            )
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert contents(three_partitions) == before
+
+
+def test_apply_without_topics_is_refused(
+    spark: SparkSession, three_partitions: Path, now_ms: int
+) -> None:
+    with pytest.raises(InvalidConfigError, match="--topic"):
+        compact(spark, [str(three_partitions)], config=CONFIG, now_ms=now_ms, apply=True)
+
+
+def test_a_task_on_another_disk_stops_before_it_changes_anything(
+    spark: SparkSession, three_partitions: Path, now_ms: int
+) -> None:
+    request = CompactionRequest(
+        (str(three_partitions),), now_ms, LogConfig.from_overrides(CONFIG), topics=("orders",)
+    )
+    plans = plan_run(request).plans
+    # The same files under the same path, in other inodes: what a task sees on another replica's host.
+    other = three_partitions.with_name(three_partitions.name + "-other")
+    shutil.copytree(three_partitions, other)
+    shutil.rmtree(three_partitions)
+    other.rename(three_partitions)
+    before = contents(three_partitions)
+    results = list(spark_executor(spark)(plans, CleanRun("r1", os.getpid())))
+    assert [result.status for result in results] == [FAILED] * 3
+    assert all("another host's disk" in result.reason for result in results)
+    assert contents(three_partitions) == before
+
+
+def test_the_same_task_twice_gives_one_result(
+    spark: SparkSession, three_partitions: Path, now_ms: int
+) -> None:
+    request = CompactionRequest(
+        (str(three_partitions),), now_ms, LogConfig.from_overrides(CONFIG), topics=("orders",)
+    )
+
+    def twice(plans, run):  # type: ignore[no-untyped-def]
+        return spark_executor(spark)([*plans, *plans], run)
+
+    run = apply_run(request, twice)
+    assert [result.status for result in run.results] == [DONE] * 6
+    for partition in range(3):
+        stats = {
+            json.dumps(result.stats.to_json())
+            for result in run.results
+            if result.partition == partition
+        }
+        assert len(stats) == 1
+    again = plan_run(request)
+    assert [plan.status for plan in again.plans] == ["skip"] * 3
