@@ -50,18 +50,23 @@ make_venv() {
   "$python" -m venv --clear "$VENV" || die "'$python -m venv $VENV' failed: see the lines above."
 }
 
+pip_install() { "$VENV/bin/python" -m pip install -q --disable-pip-version-check "$@" >&2; }
+
 install_packages() {
   local state
   state=$(fingerprint requirements.lock)
   if ! done_before packages "$state"; then
     say "installing the locked packages (some minutes on a new machine)"
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock >&2
+    # The locked pip first: a distribution's own may be years older.
+    awk '/^(packaging|pip|setuptools|wheel)==/ { on = 1 } on { print } !/\\$/ { on = 0 }' requirements.lock >"$VENV/.installer.lock"
+    pip_install --require-hashes -r "$VENV/.installer.lock"
+    pip_install --require-hashes -r requirements.lock
     mark_done packages "$state"
   fi
   state=$(fingerprint pyproject.toml)$(pwd)
   if ! done_before project "$state"; then
     # Editable, as one .pth line: Spark's search for data sources must see pyspark_kafkalog (see pyproject.toml).
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . >&2
+    pip_install --no-deps --no-build-isolation -e .
     mark_done project "$state"
   fi
 }
