@@ -87,8 +87,11 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
     later = {name.lower(): name for name in OPTIONS_NOT_YET}
     given: dict[str, str] = {}
     for name, text in options.items():
-        # A table's options come twice, the second time behind this prefix.
+        # A table's options come twice, the second time behind this prefix; its path as a location.
         lower = name.lower().removeprefix("option.")
+        if lower == "location":
+            given.setdefault("path", text)
+            continue
         if lower in known:
             given[known[lower]] = text
         elif lower not in _SPARK_OWN:
@@ -183,4 +186,4 @@ OPTIONS_NOT_YET = (
 )  # fmt: skip
 
 # What Spark's own catalog puts beside a table's options.
-_SPARK_OWN = frozenset({"serialization.format", "location", "provider", "owner"})
+_SPARK_OWN = frozenset({"serialization.format", "provider", "owner"})

@@ -33,6 +33,13 @@ class KafkaLogSource(DataSource):
 
     def reader(self, schema: StructType) -> KafkaLogReader:
         """A reader of exactly the columns of `schema`; Spark calls it by keyword."""
+        if not self.options:
+            # Spark 4.2 knows a catalog table's options when it asks for the schema, and hands none
+            # to the reader.
+            raise InvalidConfigError(
+                "Spark gives the reader of a table none of its options;"
+                " use CREATE TEMPORARY VIEW … USING kafkalog OPTIONS (…)"
+            )
         options = self._options()
         columns, arrow_schema = asked_columns(
             options.view, schema, with_error=options.is_permissive

@@ -144,7 +144,7 @@ def test_a_task_on_another_disk_stops_before_it_changes_anything(
         (str(three_partitions),), now_ms, LogConfig.from_overrides(CONFIG), topics=("orders",)
     )
     plans = plan_run(request).plans
-    # The same files under the same path, in other inodes: what a task sees on another replica's host.
+    # The same files and path, other inodes: what a task sees on another replica's host.
     other = three_partitions.with_name(three_partitions.name + "-other")
     shutil.copytree(three_partitions, other)
     shutil.rmtree(three_partitions)

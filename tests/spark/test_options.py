@@ -25,6 +25,13 @@ def test_names_are_matched_without_case() -> None:
     assert options.column_names[-1] == "headers"
 
 
+def test_what_the_catalog_adds_to_a_tables_options_is_understood() -> None:
+    catalog = {"location": "file:/my%20logs", "option.view": "batches", "view": "batches"}
+    options = parse_options({**catalog, "serialization.format": "1", "provider": "kafkalog"})
+    assert (options.paths, options.view) == (("/my logs",), "batches")
+    assert parse_options({"location": "file:/x", "path": "/y"}).paths == ("/y",)
+
+
 def test_offsets_and_partitions() -> None:
     options = parse_options(
         {

@@ -110,11 +110,12 @@ def test_temporary_view_from_sql_reads_only_its_columns(spark: SparkSession, pat
     assert [(row.offset, row.v) for row in rows] == [(0, "1"), (0, "x"), (1, None), (2, "")]
 
 
-def test_table_using_kafkalog(spark: SparkSession, path: str) -> None:
+def test_table_is_refused_with_the_way_that_works(spark: SparkSession, path: str) -> None:
+    """Spark 4.2 loses a table's options on the way to the reader of a Python source."""
     spark.sql(f"CREATE TABLE batch_table USING kafkalog OPTIONS (path '{path}', view 'batches')")
     try:
-        (row,) = spark.sql("SELECT sum(recordsCount) n FROM batch_table").collect()
-        assert row.n == 9
+        with pytest.raises(PySparkException, match="use CREATE TEMPORARY VIEW"):
+            spark.table("batch_table").collect()
     finally:
         spark.sql("DROP TABLE batch_table")
 
