@@ -83,11 +83,15 @@ def compare_log_dirs(
     source: Path,
     kafka: Kafka,
     index_interval_bytes: int,
+    ignored: frozenset[str] = frozenset(),
 ) -> list[Difference]:
-    """Every difference between two cleaned copies of `source`, in the order of the files."""
+    """Every difference between two cleaned copies of `source`, in the order of the files.
+
+    `ignored` are file names of the partition that need not be there on both sides.
+    """
     found = list(_compare_checkpoints(ours, kafkas))
     our_dir, kafka_dir = ours / partition, kafkas / partition
-    our_names, kafka_names = _live_files(our_dir), _live_files(kafka_dir)
+    our_names, kafka_names = (_live_files(d) - ignored for d in (our_dir, kafka_dir))
     found += [Difference(n, "file", "there", "none") for n in sorted(our_names - kafka_names)]
     found += [Difference(n, "file", "none", "there") for n in sorted(kafka_names - our_names)]
     both = our_names & kafka_names
