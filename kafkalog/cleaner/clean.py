@@ -81,7 +81,9 @@ def clean_partition(
     except (KafkaLogError, OSError) as error:
         earlier, resolved = None, f"; cleaning up failed as well: {_describe(error)}"
     if earlier is not None:
-        return _result(plan, DONE, "by another attempt of the same task", started, earlier)
+        by_us = f"compacted, but then: {reason}"
+        who = by_us if cleaning.is_swapped else "by another attempt of the same task"
+        return _result(plan, DONE, who, started, earlier)
     return _result(plan, status, reason + resolved, started, CleanerStats())
 
 
@@ -93,6 +95,7 @@ class _Cleaning:
         self._scratch = Scratch(plan.path, run.run_id)
         self._attempt_id = new_attempt_id()
         self._buffers = ChunkBuffers()
+        self.is_swapped = False
 
     def run_all(self) -> CleanerStats:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
@@ -219,6 +222,7 @@ class _Cleaning:
             self._check_unchanged()
             check_lock_holder(self._plan.log_dir, self._run.lock_holder)
             swap_groups(self._scratch, self._attempt_id, finished, self._files)
+            self.is_swapped = True
             write_record(self._scratch.done_record, stats, self._files)
             self._files.remove(self._scratch.swap_record)
 

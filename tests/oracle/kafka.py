@@ -241,6 +241,14 @@ class Kafka:
         entries: list[Answer] = self.call("snapshot", "--file", str(snapshot_file))["producers"]
         return entries
 
+    def lock(self, log_dir: Path) -> bool:
+        """Takes the `.lock` as a broker does, until `unlock`; False if somebody else holds it."""
+        return bool(self.call("lock", "--log-dir", str(log_dir))["taken"])
+
+    def unlock(self) -> None:
+        """Gives up what `lock` took."""
+        self.call("unlock")
+
     def dump_log_segments(self, partition_dir: Path) -> Answer:
         """Kafka's DumpLogSegments over every file: `suspicious` lines, `stderr`, `lines`."""
         return self.call(
