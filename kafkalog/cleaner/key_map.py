@@ -167,11 +167,13 @@ def map_sources(
         reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
         for chunk in reader:
             check_checksums(chunk, segment.path)
-            if key_map is None:
-                key_map = KeyMap(first_dirty_offset, _expected_records(chunk, sources))
             for part, areas in iterate_record_areas(
                 chunk.buf, chunk.position, chunk.rows, arena, path=segment.path
             ):
+                if key_map is None:
+                    # Only now: these records counts were held against the bytes that hold them.
+                    expected = _expected_records(chunk.rows[part], sources)
+                    key_map = KeyMap(first_dirty_offset, expected)
                 key_map.add(chunk.rows[part], areas, segment.path)
         if reader.trailing_bytes:
             raise CorruptRecordError(
@@ -183,10 +185,16 @@ def map_sources(
     return (key_map or KeyMap(first_dirty_offset, 0)).superseded()
 
 
-def _expected_records(chunk: Chunk, sources: Sequence[SegmentInfo]) -> int:
-    """As many as there would be if all bytes were like this chunk's, and a tenth more."""
-    records = int(chunk.rows["records_count"].sum(dtype=np.int64))
-    return records * sum(segment.size_in_bytes for segment in sources) * 11 // (10 * chunk.buf.size)
+def _expected_records(rows: NDArray[np.void], sources: Sequence[SegmentInfo]) -> int:
+    """As many as there would be if all bytes were like these batches, and a tenth more.
+
+    A guess, so it may not reserve more than four times the sources' bytes; a map can grow.
+    """
+    records = int(rows["records_count"].sum(dtype=np.int64))
+    stored_bytes = int(rows["size_in_bytes"].sum(dtype=np.int64))
+    source_bytes = sum(segment.size_in_bytes for segment in sources)
+    most = 4 * source_bytes // (ENTRY_WORDS * 8)
+    return min(records * source_bytes * 11 // (10 * stored_bytes), most)
 
 
 def check_checksums(chunk: Chunk, path: str) -> None:
