@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -122,12 +123,13 @@ def play(
         )
         log_start, log_end = int(written["logStartOffset"]), int(written["logEndOffset"])
         clock = int(written["now"]) + appended.clean_after_ms
+        config = _exact_fit(appended.config, base / scenario.partition_name, number)
         # opening alone changes a directory (stray snapshots, expired producers)
         kafka.open_once(
             base,
             scenario.partition_name,
             now_ms=clock,
-            config=appended.config,
+            config=config,
             producer_expiry_ms=expiry,
         )
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
@@ -139,7 +141,7 @@ def play(
             topic=scenario.topic,
             partition=scenario.partition,
             now_ms=clock,
-            config=appended.config,
+            config=config,
             high_watermark=appended.high_watermark,
             producer_expiry_ms=expiry,
             keyless=scenario.keyless,
@@ -198,6 +200,25 @@ def _keep(case: Path, seed: int) -> None:
     kept = CACHE / "failed" / f"scenario-{seed}"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(case, kept)
+
+
+def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> dict[str, str]:
+    """Now and then a limit that neighbouring segments reach to the byte: they still merge."""
+    logs = sorted(partition_dir.glob("*.log"))[:-1]
+    rnd = random.Random(sum(log.stat().st_size for log in logs) + number)
+    draw = rnd.random()
+    if len(logs) < 2 or draw > 0.15:
+        return dict(config)
+    first = rnd.randrange(len(logs) - 1)
+    few = logs[first : first + rnd.randint(2, 4)]
+    if draw < 0.1:
+        return {**config, "internal.segment.bytes": str(sum(f.stat().st_size for f in few))}
+    index_bytes = sum(f.with_suffix(".index").stat().st_size for f in few)
+    # Kafka's time index needs a spare entry, whatever the sums allow
+    room = 12 + sum(f.with_suffix(".timeindex").stat().st_size for f in few)
+    return (
+        {**config, "segment.index.bytes": str(index_bytes)} if index_bytes >= room else {**config}
+    )
 
 
 def _come_and_go(log_start: int, log_end: int) -> frozenset[str]:
