@@ -57,17 +57,22 @@ FROM {prefix}records WHERE topic IN ('accounts', 'sessions')
 
 def main() -> int:
     spark = session()
+    failed = run(spark)
+    spark.stop()
+    print(f"\nDone in {time.monotonic() - STARTED:.0f} s: ", end="")
+    print(f"{failed} checks failed." if failed else "every check holds.")
+    return 1 if failed else 0
+
+
+def run(spark: SparkSession) -> int:
+    """The five sections; returns how many checks of the last one do not hold."""
     with tempfile.TemporaryDirectory(prefix="kafkalog-demo-") as scratch:
         show_segments(spark)
         show_queries(spark)
         copy = copy_sample("cleaning/before", Path(scratch) / "logs")
         show_plan(spark, copy)
         show_compaction(spark, copy)
-        failed = show_verification(spark, copy)
-    spark.stop()
-    print(f"\nDone in {time.monotonic() - STARTED:.0f} s: ", end="")
-    print(f"{failed} checks failed." if failed else "every check holds.")
-    return 1 if failed else 0
+        return show_verification(spark, copy)
 
 
 def session() -> SparkSession:
@@ -84,7 +89,10 @@ def session() -> SparkSession:
 
 
 def section(number: int, title: str) -> None:
-    print(f"\n== {number}. {title} ".ljust(100, "=") + f" {time.monotonic() - STARTED:.0f} s\n")
+    print(
+        f"\n== {number}. {title} ".ljust(100, "=") + f" {time.monotonic() - STARTED:.0f} s\n",
+        flush=True,
+    )
 
 
 def views(spark: SparkSession, log_dir: Path, prefix: str) -> None:
