@@ -12,8 +12,13 @@ from pyspark.sql import SparkSession
 from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.cli.compact import run_with
 from kafkalog.cli.main import report_error
+from kafkalog.cli.output import say
 from kafkalog.spark import configure_spark
 from kafkalog.spark.compact import spark_executor
+
+
+def _say_nothing(_: str) -> None:
+    pass
 
 
 def main(argv: list[str]) -> int:
@@ -22,7 +27,9 @@ def main(argv: list[str]) -> int:
         args = parse_verb_arguments("compact", argv, prog="compact_topics.py")
         spark = configure_spark(SparkSession.builder.appName("kafkalog compact")).getOrCreate()
         try:
-            return run_with(args, spark_executor(spark))
+            # spark-submit merges a Python driver's stderr into its stdout: with --json nothing else
+            # is said.
+            return run_with(args, spark_executor(spark), _say_nothing if args.json else say)
         finally:
             spark.stop()
     except Exception as error:

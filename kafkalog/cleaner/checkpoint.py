@@ -38,7 +38,8 @@ def update_cleaner_checkpoint(
     hosted = _hosted(log_dir)
     entries = {partition: offset for partition, offset in entries.items() if partition in hosted}
     entries.update(offsets)
-    files.replace_contents(str(path), pack_offset_checkpoint(entries), f"{path}.tmp")
+    in_order = dict(sorted(entries.items()))
+    files.replace_contents(str(path), pack_offset_checkpoint(in_order), f"{path}.tmp")
 
 
 def _hosted(log_dir: str) -> set[tuple[str, int]]:

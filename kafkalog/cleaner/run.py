@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
 from kafkalog.cleaner.clean import (
@@ -91,8 +90,10 @@ class CompactionRun:
 
 
 def new_run_id() -> str:
-    """A name for a run: its time, readable, and a random end."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}{secrets.token_hex(3)}"
+    """A name no other run has; part of the names of its scratch files, so letters and digits
+    only.
+    """
+    return secrets.token_hex(6)
 
 
 def plan_run(request: CompactionRequest, run_id: str | None = None) -> CompactionRun:

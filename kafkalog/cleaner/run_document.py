@@ -15,12 +15,15 @@ from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanResult
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 
+CANNOT_BE_UNDONE = "replaced files are removed as a broker does: this run cannot be undone"
+
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
     return {
         "runId": run.run_id,
         "applied": run.applied,
+        "notes": [CANNOT_BE_UNDONE] if run.applied else [],
         "seconds": round(seconds, 3),
         "recovered": list(run.recovered),
         "problems": list(run.problems),

@@ -7,11 +7,12 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run, plan_run
 from kafkalog.cleaner.run_document import (
+    CANNOT_BE_UNDONE,
     is_done,
     partition_statuses,
     run_document,
@@ -22,8 +23,6 @@ from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.log_config import LogConfig
-
-CANNOT_BE_UNDONE = "replaced files are removed as a broker does: this run cannot be undone"
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -36,13 +35,19 @@ def run(args: argparse.Namespace) -> ExitCode:
     return run_with(args, execute)
 
 
-def run_with(args: argparse.Namespace, execute: Executor) -> ExitCode:
-    """Plan, or plan and carry out with `execute`, then print the run and choose the exit code."""
+def run_with(
+    args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
+) -> ExitCode:
+    """Plan, or plan and carry out with `execute`, then print the run and choose the exit code.
+
+    What is said on the way goes to `tell`. A job under spark-submit has one stream for both, stdout
+    and stderr: with `--json` it says nothing.
+    """
     started = time.monotonic()
     request = request_of(args)
     if args.apply:
-        say(CANNOT_BE_UNDONE)
-        done = apply_run(request, execute, say)
+        tell(CANNOT_BE_UNDONE)
+        done = apply_run(request, execute, tell)
     else:
         done = plan_run(request)
     seconds = time.monotonic() - started
@@ -52,7 +57,7 @@ def run_with(args: argparse.Namespace, execute: Executor) -> ExitCode:
         rows = status_table(done)
         if rows:
             write_table(list(rows[0]), rows)
-        say(_summary(done, seconds))
+        tell(_summary(done, seconds))
     return exit_code(done, request)
 
 
