@@ -55,7 +55,7 @@ def plan_compaction(
     refusal = refuse_by_inventory(partition, config, watermark)
     status, reason = _choose(config, cleanable, must_compact=must_compact)
     if refusal is None and status == CLEAN:
-        refusal = refuse_by_facts(facts, sources)
+        refusal = refuse_by_facts(facts, sources, cleanable.end_offset)
     if refusal is not None:
         status, reason = refusal
     groups = group_segments(sources, cleanable.end_offset, config) if status == CLEAN else ()

@@ -61,26 +61,32 @@ def _inventory_rules(
         )
 
 
-def refuse_by_facts(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Refusal | None:
-    """(status, reason) of the first rule against what the headers of `sources` show."""
-    return next(_facts_rules(facts, sources), None)
+def refuse_by_facts(
+    facts: PartitionFacts, sources: Sequence[SegmentInfo], end_offset: int
+) -> Refusal | None:
+    """(status, reason) of the first rule against what the headers of `sources` show; the segment
+    behind them starts at `end_offset`.
+    """
+    return next(_facts_rules(facts, sources, end_offset), None)
 
 
-def _facts_rules(facts: PartitionFacts, sources: Sequence[SegmentInfo]) -> Iterator[Refusal]:
+def _facts_rules(
+    facts: PartitionFacts, sources: Sequence[SegmentInfo], end_offset: int
+) -> Iterator[Refusal]:
     known = {segment.base_offset: segment for segment in facts.segments}
-    for number, source in enumerate(sources):
+    next_bases = [*(source.base_offset for source in sources), end_offset][1:]
+    for source, next_base in zip(sources, next_bases, strict=True):
         segment = known.get(source.base_offset)
         if segment is None:
             yield REFUSED, f"segment {source.base_offset} was not scanned"
             continue
         yield from _segment_rules(segment)
-        for following in sources[number + 1 : number + 2]:
-            if segment.next_offset > following.base_offset:
-                yield (
-                    REFUSED,
-                    f"segment {segment.base_offset} reaches offset {segment.next_offset - 1}, "
-                    f"into segment {following.base_offset}",
-                )
+        if segment.next_offset > next_base:
+            yield (
+                REFUSED,
+                f"segment {segment.base_offset} reaches offset {segment.next_offset - 1}, "
+                f"into segment {next_base}",
+            )
     if facts.problems:
         yield REFUSED, "producer state: " + "; ".join(facts.problems)
     for producer in facts.active_producers:

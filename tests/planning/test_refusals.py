@@ -84,6 +84,12 @@ def test_what_the_headers_of_a_source_show_is_refused(changes: dict[str, Any], w
     _expect(plan(partition(), facts=[facts_of(segment(10), **changes)]), REFUSED, words)
 
 
+def test_a_last_source_that_reaches_into_the_active_segment_is_refused() -> None:
+    facts = [facts_of(segment(30), last_offset=40)]
+    _expect(plan(partition(), facts=facts), REFUSED, "reaches offset 40, into segment 40")
+    assert plan(partition(), facts=[facts_of(segment(30), last_offset=39)]).status == CLEAN
+
+
 def test_an_unsupported_magic_is_named() -> None:
     facts = facts_of(
         segment(0), unsupported_magic=True, corrupt="magic 1", corrupt_position=0, magics=()
