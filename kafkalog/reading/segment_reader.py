@@ -87,15 +87,21 @@ class _SplitReader:
         self.request = request
         self.counts = counts
         self.buffers = _Buffers()
+        self.misplaced = np.empty(0, np.int64)  # positions of batches in the chunk at hand
 
     # -- records ----------------------------------------------------------------------------------
 
     def records(self, split: ScanSplit) -> Iterator[pa.RecordBatch]:
+        previous_offset = split.segment_base_offset - 1
         for chunk in self._chunks(split):
             if isinstance(chunk, pa.RecordBatch):
                 yield chunk
                 continue
-            rows = chunk.rows[_wanted_batches(chunk.rows, split, self.request.include_control)]
+            misplaced = _misplaced(chunk.rows, previous_offset)
+            wanted = _wanted_batches(chunk.rows, split, self.request.include_control)
+            rows = chunk.rows[wanted | misplaced]
+            self.misplaced = chunk.rows["position"][misplaced]
+            previous_offset = int(chunk.rows["last_offset"][-1])
             yield from self._decode(chunk, rows, split)
 
     def _decode(self, chunk: Chunk, rows: Rows, split: ScanSplit) -> Iterator[pa.RecordBatch]:
@@ -124,6 +130,8 @@ class _SplitReader:
         self, chunk: Chunk, rows: Rows, split: ScanSplit
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(how many of `rows`, their records), in parts that fit the arena."""
+        if self.misplaced.size:
+            _check_places(rows, self.misplaced, split.path)
         if self.request.verify_checksums:
             _check_checksums(chunk, rows, split.path)
         parts = iterate_record_areas(
@@ -211,6 +219,28 @@ def _check_checksums(chunk: Chunk, rows: Rows, path: str) -> None:
             path=path,
             position=int(bad["position"]),
             offset=int(bad["base_offset"]),
+        )
+
+
+def _misplaced(rows: Rows, previous_offset: int) -> Mask:
+    """Batches that do not lie behind the one before them. No CRC covers a base offset, so a damaged
+    one shows here only; and such a batch may hold any offset, so none is passed over as unwanted.
+    """
+    before = np.concatenate([[previous_offset], rows["last_offset"][:-1]])
+    misplaced: Mask = (rows["base_offset"] <= before) | (rows["last_offset"] < rows["base_offset"])
+    return misplaced
+
+
+def _check_places(rows: Rows, misplaced: npt.NDArray[np.int64], path: str) -> None:
+    bad = np.flatnonzero(np.isin(rows["position"], misplaced))
+    if bad.size:
+        row = rows[bad[0]]
+        raise CorruptRecordError(
+            f"batch of offsets {row['base_offset']} to {row['last_offset']} does not lie behind "
+            "the one before it",
+            path=path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
         )
 
 

@@ -214,6 +214,29 @@ def test_bad_record_without_checksums_loses_its_batch_only(log_dir: Path, mode: 
     assert len(found) == (3 if mode == "PERMISSIVE" else 2)
 
 
+@pytest.mark.parametrize("base_offset", [-1, 0, 1, 2**40])
+def test_batch_whose_base_offset_was_damaged_is_not_passed_over(
+    log_dir: Path, base_offset: int
+) -> None:
+    log = LogBuilder(log_dir)
+    for i in range(4):
+        log.batch((f"k{i}", "v"), ("l", "w"))
+    path = log.write()
+    file = path / f"{0:020}.log"
+    positions = [position for position, _ in log.segments[0].batches]
+    damage(file, positions[1], struct.pack(">q", base_offset))
+    # a base offset that is too high shows at the batch behind it
+    bad = 1 if base_offset < 2 else 2
+    with pytest.raises(CorruptRecordError, match="does not lie behind") as caught:
+        offsets(path)
+    assert (caught.value.path, caught.value.position) == (str(file), positions[bad])
+    found = rows(path, columns=["offset", "position"], mode="PERMISSIVE")
+    assert [row["position"] for row in found if row["error"]] == [positions[bad]]
+    kept = [row["offset"] for row in found if row["offset"] is not None]
+    assert [n for n in kept if n < 8] == [0, 1, *([4, 5] if bad == 1 else []), 6, 7]
+    assert offsets(path, mode="DROPMALFORMED") == kept
+
+
 def test_unassigned_codec_and_older_magic_are_named(log_dir: Path) -> None:
     log = LogBuilder(log_dir).batch(("a", "1")).batch(("b", "2"))
     path = log.write()
