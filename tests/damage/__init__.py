@@ -1,0 +1,1 @@
+"""Damaged files through every door: reading, listing, compaction."""
