@@ -112,7 +112,7 @@ class KeyMap:
         """Mark what is superseded; the map is used up by this."""
         flags = np.concatenate(self._flags) if self._flags else np.empty(0, np.uint8)
         self._flags = []
-        table = np.empty(self._table_slots(), np.int32)
+        table = np.empty(self._table_slots(), np.uint32)
         status, distinct = mark_superseded(
             self._pool,
             self._block_next,

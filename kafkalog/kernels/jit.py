@@ -33,6 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 U8Array: TypeAlias = NDArray[np.uint8]
 I32Array: TypeAlias = NDArray[np.int32]
 I64Array: TypeAlias = NDArray[np.int64]
+U32Array: TypeAlias = NDArray[np.uint32]
 U64Array: TypeAlias = NDArray[np.uint64]
 RowArray: TypeAlias = NDArray[np.void]  # of BATCH_ROW
 
@@ -52,13 +53,17 @@ def readonly(dtype: Any) -> Any:
 ROW = numba.from_dtype(BATCH_ROW)
 U8_IN, I32_IN, I64_IN, U64_IN, ROW_IN = (readonly(dtype) for dtype in (U8, I32, I64, U64, ROW))
 U8_OUT, I32_OUT, I64_OUT, U64_OUT, ROW_OUT = (dtype[::1] for dtype in (U8, I32, I64, U64, ROW))
+U32_OUT = types.uint32[::1]
 
 # Are kernels plain Python, or checked index by index? Then nothing may go around numba's own array
 # access.
 INTERPRETED = bool(config.DISABLE_JIT)
 CHECKED = bool(config.BOUNDSCHECK)
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# _nrt: kernels allocate nothing, so they need no reference counts. With them numba counts an array
+# at each call of a helper, atomically, once a record: the loops below took two to four times as
+# long.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 # Of the helpers made so far, by identity: they live as long as the process.
@@ -70,7 +75,7 @@ def _stamp(function: Callable[..., Any]) -> int:
     code = function.__code__
     uses = {name: function.__globals__.get(name) for name in code.co_names}
     facts = sorted(
-        (name, used if isinstance(used, int) else _stamps.get(id(used), 0))
+        (name, int(used) if isinstance(used, int | np.integer) else _stamps.get(id(used), 0))
         for name, used in uses.items()
     )
     return zlib.crc32(repr((facts, code.co_consts, CHECKED, _OPTIONS)).encode() + code.co_code)
