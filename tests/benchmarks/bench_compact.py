@@ -30,7 +30,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kafkalog.format.constants import CompressionType
-from tests.benchmarks.generate import LogSpec, write_log
 from tests.oracle.setup import ensure_oracle
 
 CODECS = {codec.name.lower(): int(codec) for codec in CompressionType}
@@ -59,6 +58,15 @@ def run_measured(command: list[str], cores: str) -> Cost:
         raise RuntimeError(f"{command}: status {status}: {talk.decode()[-2000:]}")
     wall = time.perf_counter() - started
     return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def generate(log_dir: Path, partition: int, args: argparse.Namespace) -> None:
+    """One partition, by a process of its own: a child's peak memory starts at its parent's."""
+    command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir), "--seed"]
+    command += [str(partition + 1), "--partition", str(partition), "--codec", args.codec]
+    command += ["--records", str(args.records // args.cores)]
+    command += ["--keys", str(args.keys // args.cores), "--topic", "bench"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def our_command(log_dir: Path, workers: int) -> list[str]:
@@ -106,7 +114,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
-    spec = LogSpec(args.records // args.cores, args.keys // args.cores, codec=CODECS[args.codec])
     cores = ",".join(str(core) for core in range(args.cores))
     memory = Path("/dev/shm")
     ours: list[Cost] = []
@@ -116,7 +123,7 @@ def main() -> None:
         source.mkdir()
         names = [f"bench-{p}" for p in range(args.cores)]
         for p in range(args.cores):
-            write_log(source, "bench", spec, p)
+            generate(source, p, args)
         equal = True
         for _ in range(args.rounds):
             copies = Path(work, "ours"), Path(work, "kafkas")

@@ -27,6 +27,7 @@ from kafkalog.format.checkpoints import (
     RECOVERY_POINT_FILE,
     pack_leader_epoch_checkpoint,
     pack_offset_checkpoint,
+    parse_offset_checkpoint,
 )
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.compression import compress
@@ -225,7 +226,9 @@ def _write_metadata(log_dir: Path, folder: Path, topic: str, partition: int, end
     meta = MetaProperties(1, "MkU3OEVBNTcwNTJENDM2Qk", 1, "Wk3qBKk1SDqFqbFZkqN0Jw")
     (log_dir / META_PROPERTIES_FILE).write_bytes(pack_meta_properties(meta))
     for name in (HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE):
-        (log_dir / name).write_bytes(pack_offset_checkpoint({(topic, partition): end}))
+        path = log_dir / name
+        known = parse_offset_checkpoint(path.read_bytes()) if path.exists() else {}
+        path.write_bytes(pack_offset_checkpoint({**known, (topic, partition): end}))
 
 
 def main() -> None:
@@ -233,6 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write a large log.")
     parser.add_argument("log_dir", type=Path)
     parser.add_argument("--topic", default="bench")
+    parser.add_argument("--partition", type=int, default=0)
     parser.add_argument("--records", type=int, default=8_000_000)
     parser.add_argument("--keys", type=int, default=2_000_000)
     parser.add_argument("--key-bytes", type=int, default=16)
@@ -254,7 +258,7 @@ def main() -> None:
         codec=CompressionType[args.codec.upper()],
         seed=args.seed,
     )
-    folder = write_log(args.log_dir, args.topic, spec)
+    folder = write_log(args.log_dir, args.topic, spec, args.partition)
     size = sum(path.stat().st_size for path in folder.glob("*.log"))
     summary = {"path": str(folder), "records": spec.records, "bytes": size}
     print(json.dumps(summary))  # noqa: T201 - a command's result
