@@ -85,7 +85,7 @@ def superseded(mapped: Mapped, *, table_slots: int | None = None) -> tuple[int, 
         mapped.heads,
         mapped.tails,
         mapped.clean_records,
-        np.empty(slots, np.int32),
+        np.empty(slots, np.uint32),
         mapped.flags,
     )
     return int(status), int(distinct)
