@@ -3,7 +3,7 @@
 Every function takes rows BATCH_ROW[b] and returns an array of b elements. Kafka looks at the low
 byte of the attributes only, so unknown high bits change nothing here.
 
-Source: Kafka DefaultRecordBatch; spec/format.md 2.3, 2.4.
+Source: Kafka DefaultRecordBatch.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ What stays is encoded by the same kernel as uncompressed batches, then compresse
 own codec at the codec's default level, whatever the topic's setting or the producer's level, as
 Kafka's cleaner does.
 
-Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder; spec/compaction.md 3.8.
+Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder.
 """
 
 from __future__ import annotations

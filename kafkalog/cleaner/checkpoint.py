@@ -4,7 +4,7 @@ Written last, as Kafka does: through a temporary file, synced, renamed. Lines of
 no longer in the log dir are dropped whenever it is written. If the process dies before, the next
 round cleans from the old offset again, which costs time and changes nothing else.
 
-Source: Kafka LogCleanerManager.updateCheckpoints; spec/compaction.md 4.6.
+Source: Kafka LogCleanerManager.updateCheckpoints.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ checked on the way, and every record's structure.
 
 Memory: 24 bytes per keyed record and one per record.
 
-Source: Kafka Cleaner.buildOffsetMap; spec/compaction.md 2.
+Source: Kafka Cleaner.buildOffsetMap.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ segment's largest timestamp. Files are synced before anything is renamed, and ca
 mode of the segment they replace and the modification time of the last source, which Kafka's cleaner
 carries over as well: legacy tombstones and the retention of data without timestamps go by it.
 
-Source: Kafka LogSegment.append, onBecomeInactiveSegment; Cleaner.cleanSegments; spec/compaction.md
-4.2, 4.3.
+Source: Kafka LogSegment.append, onBecomeInactiveSegment; Cleaner.cleanSegments.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from the log. It is the data
 * The batch that ends at the round's end (KAFKA-17076; from 4.4 at the high watermark, KAFKA-20452):
 it tells the log's end.
 
-Source: Kafka Cleaner.cleanInto (isLastBatchOfProducer), KIP-98; spec/compaction.md 3.5, 3.6.
+Source: Kafka Cleaner.cleanInto (isLastBatchOfProducer), KIP-98.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ as for the loader. Unlike the loader, the producer snapshot at a surviving base 
 Everything here may be interrupted and done again: a `.swap` is renamed after its sources are gone,
 those in ascending order, and our own records go last.
 
-Source: Kafka LogLoader.load; spec/format.md 9.2.
+Source: Kafka LogLoader.load.
 """
 
 from __future__ import annotations

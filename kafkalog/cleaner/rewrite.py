@@ -6,7 +6,7 @@ and rebuilt uncompressed batches straight into an output buffer, several thousan
 that needs more (compressed, or oddly encoded) comes back to Python, one by one. Nothing is
 decompressed that is not rebuilt.
 
-Source: Kafka Cleaner.cleanInto; spec/compaction.md 3.5-3.9.
+Source: Kafka Cleaner.cleanInto.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ segment's last offset, so when trailing sources lost all their batches it leaves
 record names them. Sources go in ascending order so that no value outlives the tombstone behind it.
 
 Source: Kafka LocalLog.replaceSegments, LogLoader.removeTempFilesAndCollectSwapFiles and
-minSwapFileOffset; spec/format.md 9.2, 9.7, spec/compaction.md 4.4, 4.5.
+minSwapFileOffset.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Only dirty records (index >= first_dirty_index) enter the map, as in Kafka; a re
 is superseded if a later dirty record has its key. The table is open addressing over entry numbers,
 small enough to stay in a processor's cache.
 
-Source: Kafka Cleaner.buildOffsetMap, shouldRetainRecord; spec/compaction.md 2.3, 3.3.
+Source: Kafka Cleaner.buildOffsetMap, shouldRetainRecord.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A record goes if it has no key, if a later record of its key supersedes it, or i
 whose batch has a delete horizon at or before now. A batch is copied as it is when nothing goes and
 no horizon must be set; else it is rebuilt from what stays, or reduced to its header, or dropped.
 
-Source: Kafka Cleaner.cleanInto and shouldRetainRecord, MemoryRecords.filterTo; KIP-534;
-spec/compaction.md 3.3-3.7.
+Source: Kafka Cleaner.cleanInto and shouldRetainRecord, MemoryRecords.filterTo; KIP-534.
 """
 
 from __future__ import annotations

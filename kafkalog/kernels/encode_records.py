@@ -8,8 +8,7 @@ first record that stays. Record timestamps are deltas against it, so when it mov
 delta and length are written anew; when it does not, whole runs of records are copied. Offset
 deltas, keys, values and headers are never touched.
 
-Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder, DefaultRecordBatch.writeEmptyHeader;
-spec/compaction.md 3.8, 3.9.
+Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder, DefaultRecordBatch.writeEmptyHeader.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
  per header: key length varint, key | value length varint, value (negative: null)
 
-Source: Kafka DefaultRecord.readHeaders; spec/format.md 2.4.
+Source: Kafka DefaultRecord.readHeaders.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ came since the last entry, add (last offset -> position of the batch) and, if th
 the last time entry, (maximum -> its offset); then count the batch's bytes. So the first batch never
 gets an entry.
 
-Source: Kafka LogSegment.append and recover since 4.1 (KAFKA-806); spec/format.md 6.5,
-spec/compaction.md 4.2.
+Source: Kafka LogSegment.append and recover since 4.1 (KAFKA-806).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Nothing is copied: a span is a start in `buf` and a length. The walk checks what
 DefaultRecord checks: each record uses exactly its length, the record area is used up after the last
 record, and no length is taken on trust.
 
-Source: Kafka DefaultRecord.readFrom, DefaultRecordBatch; spec/format.md 2.4, 2.5.
+Source: Kafka DefaultRecord.readFrom, DefaultRecordBatch.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ length below the smallest entry is corruption even at the end of the file; an en
 does not hold in full is a torn tail whatever else is wrong with it; only then do magic and the
 magic 2 length matter.
 
-Source: Kafka FileLogInputStream, DefaultRecordBatch; spec/format.md 2.1, 2.2.
+Source: Kafka FileLogInputStream, DefaultRecordBatch.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Readers return (value, next position). A next position below zero is a failure: 
 `end` came first, VARINT_OVERLONG when the last allowed byte says that more follow. `failure_status`
 turns it into a status.
 
-Source: Kafka ByteUtils; spec/format.md 0.2.
+Source: Kafka ByteUtils.
 """
 
 from __future__ import annotations

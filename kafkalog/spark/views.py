@@ -1,4 +1,4 @@
-"""DataFrames and temporary views over a log, under the names of `interfaces.md`.
+"""DataFrames and temporary views over a log, one name for each.
 
 Spark asks a Python source for all columns of its schema, even for `count()`: the way to decode less
 is a schema with fewer columns. So beside the wide views there are narrow ones.

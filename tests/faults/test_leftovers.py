@@ -22,7 +22,7 @@ GROUPS = {
     "single segment": (20,),
     "trailing sources lose all": (ISLAND, ISLAND + 10, ISLAND + 20),
 }
-# The six stages of spec/compaction.md 7.9, items 113-118.
+# The six stages of a swap that a broker may be stopped at.
 STAGES = range(1, 7)
 
 

@@ -1,4 +1,4 @@
-"""What is found below a path, and what is a problem there: spec/format.md 1 and 9."""
+"""What is found below a path, and what is a problem there."""
 
 from __future__ import annotations
 

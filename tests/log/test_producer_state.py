@@ -1,4 +1,4 @@
-"""Producer state by snapshot and replay: spec/format.md 6.4, spec/compaction.md 3.6."""
+"""Producer state by snapshot and replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition directory names: spec/format.md 1.5."""
+"""Partition directory names."""
 
 from __future__ import annotations
 

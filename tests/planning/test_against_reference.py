@@ -1,4 +1,4 @@
-"""The planner against a slow reading of spec/compaction.md 1.2-1.6 and 3.2, on random logs."""
+"""The planner against a slow reading of the same rules, on random logs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""First dirty, first uncleanable, the bytes between them: spec/compaction.md 1.2-1.4, checklist
-6-21.
-"""
+"""First dirty, first uncleanable, the bytes between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a partition is cleaned, and what the plan says: spec/compaction.md 1.5, 1.6, 3.5."""
+"""Whether a partition is cleaned, and what the plan says."""
 
 from __future__ import annotations
 

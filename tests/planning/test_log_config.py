@@ -1,4 +1,4 @@
-"""Kafka's topic settings: spec/compaction.md 6, checklist 151-153."""
+"""Kafka's topic settings."""
 
 from __future__ import annotations
 

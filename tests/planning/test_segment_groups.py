@@ -1,4 +1,4 @@
-"""Which segments become one: spec/compaction.md 3.2, checklist 105-108."""
+"""Which segments become one."""
 
 from __future__ import annotations
 

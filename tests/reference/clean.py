@@ -1,6 +1,6 @@
 """Log compaction in plain words: a dict of last offsets, then batch by batch.
 
-For data batches of magic 2 without transactions; spec/compaction.md 2.3, 3.3-3.8.
+For data batches of magic 2 without transactions
 """
 
 from __future__ import annotations
