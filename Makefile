@@ -12,6 +12,7 @@ PYTEST  := $(PYTHON) -m pytest
 NAME    ?= decode
 MINUTES ?= 5
 SEED    ?= 1
+WHAT    ?= all
 
 # One time zone and one interpreter for the driver and for Spark's workers.
 export TZ := UTC
@@ -44,8 +45,8 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 	@# A warm cache ignores NUMBA_BOUNDSCHECK without a word, hence a cache directory of its own.
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(PYTEST) -q tests/kernels
 
-fuzz: setup ## random logs against Kafka's own cleaner: make fuzz MINUTES=5 SEED=1
-	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED)
+fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all
+	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT)
 
 soak: setup ## the long tests: kills at every step, live brokers
 	@$(PYTEST) -m soak

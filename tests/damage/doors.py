@@ -6,16 +6,15 @@ should do is told by the plain-Python reader: `plain_reading`.
 
 from __future__ import annotations
 
+import io
 import json
 import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import kafkalog
 from kafkalog.cli.main import main
@@ -32,6 +31,7 @@ from tests.support.log_builder import LogBuilder
 CAP_BYTES = 1024 * 1024 * 1024
 SECONDS_A_CASE = 20
 
+MOST_PARTITIONS = 40
 LOG_END = 500
 APPLY = ["--topic", "*", "--apply", "--workers", "1", "--force", "null-keys", "--now", str(NOW_MS)]
 APPLY += ["--config", "cleanup.policy=compact", "--config", "min.cleanable.dirty.ratio=0"]
@@ -170,20 +170,18 @@ def _check_rows(
 # -- the command line ------------------------------------------------------------------------------
 
 
-def run_json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+def run_json(argv: list[str]) -> tuple[int, dict[str, Any]]:
     """A verb in this process: exit code and document."""
-    capsys.readouterr()
-    code = main([*argv, "--json"])
-    said = capsys.readouterr()
-    assert said.out, f"exit code {code}: {said.err[-2000:]}"
-    return code, json.loads(said.out)
+    said, told = io.StringIO(), io.StringIO()
+    with redirect_stdout(said), redirect_stderr(told):
+        code = main([*argv, "--json"])
+    assert said.getvalue(), f"exit code {code}: {told.getvalue()[-2000:]}"
+    return code, json.loads(said.getvalue())
 
 
-def check_segments(
-    log_dir: Path, cases: list[Damaged], capsys: pytest.CaptureFixture[str]
-) -> list[str]:
+def check_segments(log_dir: Path, cases: list[Damaged]) -> list[str]:
     """`kafkalog segments` lists every file, and ends with 0 or 1."""
-    code, document = run_json(["segments", "--log-dir", str(log_dir)], capsys)
+    code, document = run_json(["segments", "--log-dir", str(log_dir)])
     wrong = [] if code in (0, 1) else [f"segments: exit code {code}"]
     listed = {row["path"]: row for row in document["segments"]}
     wrong += [f"{case.name}: segments: not listed" for case in cases if str(case.log) not in listed]
@@ -192,14 +190,12 @@ def check_segments(
     return wrong
 
 
-def check_compaction(
-    log_dir: Path, cases: list[Damaged], capsys: pytest.CaptureFixture[str]
-) -> list[str]:
+def check_compaction(log_dir: Path, cases: list[Damaged]) -> list[str]:
     """`kafkalog compact --apply` leaves each damaged partition as it was, says why, and cleans the
     healthy one.
     """
     before = {case.name: directory_bytes(case.path) for case in cases}
-    code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)], capsys)
+    code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)])
     by_path = {entry["path"]: entry for entry in document["partitions"]}
     wrong = []
     any_bad = False
@@ -236,17 +232,21 @@ def _check_partition(
     return [f"{case.name}: {text}" for text in wrong]
 
 
-def check_all(
-    log_dir: Path, contents: dict[str, bytes], capsys: pytest.CaptureFixture[str]
-) -> list[str]:
-    """All doors, for partitions with these first segments."""
-    cases = write_damaged(log_dir, contents)
+def check_all(log_dir: Path, contents: dict[str, bytes]) -> list[str]:
+    """All doors, for partitions with these first segments, in log dirs of moderate size."""
     wrong = []
-    for case in cases:
-        with capped():
-            wrong += check_reading(case, contents[case.name])
-    with capped(60):
-        wrong += check_segments(log_dir, cases, capsys)
-    with capped(120):
-        wrong += check_compaction(log_dir, cases, capsys)
+    names = list(contents)
+    for first in range(0, len(names), MOST_PARTITIONS):
+        part = log_dir / str(first)
+        part.mkdir()
+        cases = write_damaged(
+            part, {name: contents[name] for name in names[first : first + MOST_PARTITIONS]}
+        )
+        for case in cases:
+            with capped():
+                wrong += check_reading(case, contents[case.name])
+        with capped(60):
+            wrong += check_segments(part, cases)
+        with capped(120):
+            wrong += check_compaction(part, cases)
     return wrong

@@ -209,17 +209,21 @@ def forged_streams() -> Iterator[Forgery]:
 
 
 def bombs() -> Iterator[Forgery]:
-    """A few bytes that grow to 256 MiB, with few records and with as many as would fit."""
-    zeros = bytes(4 * MIB)
-    member = compress(1, zeros)
-    gzip_bomb = member * 64
-    lz4_bomb = lz4.frame.compress(bytes(256 * MIB), block_linked=False, store_size=False)
-    zstd_bomb = zstandard.ZstdCompressor(level=1).compress(bytes(256 * MIB))
-    streams = {1: gzip_bomb, 2: compress(2, zeros * 24), 3: lz4_bomb, 4: zstd_bomb}
-    for codec, stream in streams.items():
-        for count in (1, 10_000_000):
-            batch = with_payload(stream, codec, records_count=count)
-            yield Forgery(f"{CompressionType(codec).name.lower()} bomb of {count} records", batch)
+    """A few bytes that grow far past the cap, and some that stay below it and promise as many
+    records as they could hold.
+    """
+    sizes = ((256 * MIB, 1, "one record"), (60 * MIB, 60 * MIB // 7, "as many records as fit"))
+    for size, count, text in sizes:
+        zeros = bytes(size)
+        streams = {
+            1: compress(1, bytes(4 * MIB)) * (size // (4 * MIB)),
+            2: compress(2, zeros[: 96 * MIB]),
+            3: lz4.frame.compress(zeros, block_linked=False, store_size=False),
+            4: zstandard.ZstdCompressor(level=1).compress(zeros),
+        }
+        for codec, stream in streams.items():
+            name = f"{CompressionType(codec).name.lower()} bomb of {size} bytes, {text}"
+            yield Forgery(name, with_payload(stream, codec, records_count=count))
 
 
 # -- anything --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from kafkalog.format.record_batch import pack_batch
 from tests.conformance.rounds import directory_bytes
 from tests.damage.doors import (
     APPLY,
+    CAP_BYTES,
     LOG_END,
     capped,
     check_all,
@@ -52,18 +53,25 @@ FORGED: Makers = {
 }
 
 
+def test_the_cap_and_the_clock_are_real() -> None:
+    with capped(), pytest.raises(MemoryError):
+        bytearray(CAP_BYTES)
+    with pytest.raises(TimeoutError), capped(0.05):
+        while True:
+            pass
+    assert len(bytearray(CAP_BYTES)) == CAP_BYTES
+
+
 @pytest.mark.parametrize("what", FORGED)
-def test_every_forgery_is_named_and_left_alone(
-    log_dir: Path, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_forgery_is_named_and_left_alone(log_dir: Path, what: str) -> None:
     contents = {forgery.name: around(forgery.batch) for forgery in FORGED[what]()}
-    wrong = check_all(log_dir, contents, capsys)
+    wrong = check_all(log_dir, contents)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_segment_cut_or_flipped_anywhere_is_named_and_left_alone(
-    log_dir: Path, codec: int, capsys: pytest.CaptureFixture[str]
+    log_dir: Path, codec: int
 ) -> None:
     sound = around(sound_batch(codec))
     rnd = random.Random(codec)
@@ -75,29 +83,27 @@ def test_a_segment_cut_or_flipped_anywhere_is_named_and_left_alone(
     for count in (1, 17, 61, 300):
         contents[f"{count} zeros behind"] = sound + bytes(count)
         contents[f"{count} bytes behind"] = sound + rnd.randbytes(count)
-    wrong = check_all(log_dir, contents, capsys)
+    wrong = check_all(log_dir, contents)
     assert not wrong, "\n".join(wrong)
 
 
-def test_bombs_stop_at_the_cap(log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bombs_stop_at_the_cap(log_dir: Path) -> None:
     contents = {forgery.name: around(forgery.batch) for forgery in bombs()}
-    wrong = check_all(log_dir, contents, capsys)
+    wrong = check_all(log_dir, contents)
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_damaged_active_segment_refuses_its_partition(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_active_segment_refuses_its_partition(log_dir: Path) -> None:
     sound = around(sound_batch())
     cases = write_damaged(log_dir, dict.fromkeys(("length", "magic", "sound"), sound))
     for case, position, value in ((cases[0], 8, b"\xff" * 4), (cases[1], 16, b"\x07")):
         active = case.path / log_file_name(LOG_END)
         batch = pack_batch([Record(LOG_END, 1, b"k", b"v")])
         active.write_bytes(batch[:position] + value + batch[position + len(value) :])
-    wrong = check_segments(log_dir, cases, capsys)
+    wrong = check_segments(log_dir, cases)
     before = [directory_bytes(case.path) for case in cases]
     with capped(60):
-        code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)], capsys)
+        code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)])
     assert code == 1
     status = {Path(entry["path"]).name: entry["status"] for entry in document["partitions"]}
     assert status == {
@@ -129,16 +135,14 @@ SMALL_FILES = {
 
 
 @pytest.mark.parametrize("what", SMALL_FILES)
-def test_damaged_small_files_crash_nothing(
-    log_dir: Path, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_small_files_crash_nothing(log_dir: Path, what: str) -> None:
     (case,) = write_damaged(log_dir, {what: around(sound_batch())})
     name, content = SMALL_FILES[what]
     (case.path / name).write_bytes(content)
     with capped(60):
-        assert not check_segments(log_dir, [case], capsys)
+        assert not check_segments(log_dir, [case])
         assert kafkalog.read_records(case.path).read_all().num_rows == 7
-        code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)], capsys)
+        code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)])
     assert code in (0, 1)
     status = {Path(entry["path"]).name: entry["status"] for entry in document["partitions"]}
     assert status["healthy-0"] == "compacted"
@@ -147,9 +151,7 @@ def test_damaged_small_files_crash_nothing(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_damage_is_named_and_left_alone(
-    log_dir: Path, seed: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_random_damage_is_named_and_left_alone(log_dir: Path, seed: int) -> None:
     contents = random_damage(random.Random(seed), count=75)
-    wrong = check_all(log_dir, contents, capsys)
+    wrong = check_all(log_dir, contents)
     assert not wrong, "\n".join(wrong)

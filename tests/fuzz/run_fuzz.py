@@ -1,7 +1,9 @@
-"""Random logs against Kafka's own cleaner for as long as you like.
+"""Random logs against Kafka's own cleaner, and damaged ones through every door, for as long as you
+like.
 
     python -m tests.fuzz.run_fuzz --minutes 30 --seed 1
     python -m tests.fuzz.run_fuzz --scenario 10000042      # one case, as printed
+    python -m tests.fuzz.run_fuzz --what damage            # or cleaner, or all: half the time each
 
 Each `--seed` is its own endless row of scenarios; a later run goes on where the last one ended
 (`.cache/fuzz/`), after trying again what failed then. Ends with the number of cases and rounds;
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.fuzz.damage import run_damage, try_damage
 from tests.oracle.kafka import Kafka
 from tests.oracle.rounds import compact_with_kafkalog, play_and_keep_failed
 from tests.oracle.scripts import seed_scenario
@@ -51,14 +54,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1, help="which row of scenarios")
     parser.add_argument("--scenario", type=int, help="only this one; nothing is remembered")
+    parser.add_argument("--what", choices=("cleaner", "damage", "all"), default="cleaner")
     options = parser.parse_args(argv)
+    if options.what == "damage" and options.scenario is not None:
+        return 1 if try_damage(options.scenario) else 0
+    minutes = options.minutes / 2 if options.what == "all" else options.minutes
+    broken = 0
+    if options.what != "cleaner":
+        broken = run_damage(options.seed * ROW_LENGTH + int(time.time()) % ROW_LENGTH, minutes)
+        if options.what == "damage":
+            return 1 if broken else 0
     tally = Tally()
     try:
         with Kafka() as kafka:
             if options.scenario is not None:
                 _try(options.scenario, kafka, tally)
             else:
-                _run_row(options.seed, options.minutes, kafka, tally)
+                _run_row(options.seed, minutes, kafka, tally)
     except OracleUnavailableError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -68,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{tally.cases} cases, {tally.rounds} rounds ({tally.cleaned} cleaned, "
         f"{tally.kafka_failures} refused by Kafka), {tally.different} different\n"
     )
-    return 1 if tally.different else 0
+    return 1 if tally.different or broken else 0
 
 
 def _run_row(seed: int, minutes: float, kafka: Kafka, tally: Tally) -> None:

@@ -1,0 +1,37 @@
+"""Random damage through every door (tests/damage) for as long as you like. Needs no Kafka."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.damage.doors import check_all
+from tests.damage.forging import random_damage
+
+CASES = 75
+_MEMORY = Path("/dev/shm")
+
+
+def run_damage(seed: int, minutes: float) -> int:
+    """Log dirs of 75 damaged partitions each, from `seed` on; how many promises were broken."""
+    logging.getLogger("kafkalog").setLevel(logging.ERROR)  # what is left out is meant to be
+    deadline = time.monotonic() + minutes * 60
+    broken, tried = 0, 0
+    while time.monotonic() < deadline:
+        broken += try_damage(seed + tried)
+        tried += 1
+    sys.stdout.write(f"{tried * CASES} damaged files, {broken} broken promises\n")
+    return broken
+
+
+def try_damage(seed: int) -> int:
+    """One log dir; says what is wrong, and with which seed."""
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as log_dir:
+        wrong = check_all(Path(log_dir), random_damage(random.Random(seed), CASES))
+    for line in wrong:
+        sys.stdout.write(f"damage {seed}: {line}\n")
+    return len(wrong)
