@@ -5,6 +5,7 @@ each yields its named error with its place, is left as it was, and stops no othe
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -55,11 +56,10 @@ FORGED: Makers = {
 
 def test_the_cap_and_the_clock_are_real() -> None:
     with capped(), pytest.raises(MemoryError):
-        bytearray(CAP_BYTES)
+        bytearray(CAP_BYTES * 11 // 10)
     with pytest.raises(TimeoutError), capped(0.05):
-        while True:
-            pass
-    assert len(bytearray(CAP_BYTES)) == CAP_BYTES
+        time.sleep(5)
+    assert bytearray(CAP_BYTES * 11 // 10)
 
 
 @pytest.mark.parametrize("what", FORGED)
