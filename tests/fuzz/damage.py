@@ -18,7 +18,6 @@ _MEMORY = Path("/dev/shm")
 
 def run_damage(seed: int, minutes: float) -> int:
     """Log dirs of 75 damaged partitions each, from `seed` on; how many promises were broken."""
-    logging.getLogger("kafkalog").setLevel(logging.ERROR)  # what is left out is meant to be
     deadline = time.monotonic() + minutes * 60
     broken, tried = 0, 0
     while time.monotonic() < deadline:
@@ -30,6 +29,7 @@ def run_damage(seed: int, minutes: float) -> int:
 
 def try_damage(seed: int) -> int:
     """One log dir; says what is wrong, and with which seed."""
+    logging.getLogger("kafkalog").setLevel(logging.ERROR)  # what is left out is meant to be
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as log_dir:
         wrong = check_all(Path(log_dir), random_damage(random.Random(seed), CASES))
     for line in wrong:
