@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -131,11 +131,15 @@ def apply_run(
         planned = plan_run(request, run.run_id)
         chosen = [plan for plan in planned.plans if plan.status == CLEAN]
         results: list[CleanResult] = []
+        coming = execute(chosen, run)
         try:
-            for result in execute(chosen, run):
+            for result in coming:
                 results.append(result)
                 tell(_told(result))
         finally:
+            # Nobody may be at work any more when checkpoints are written and the locks given up.
+            if isinstance(coming, Generator):
+                coming.close()
             unwritten = _write_checkpoints(planned.plans, results, files)
             problems = [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
             for plan in planned.plans:

@@ -1,10 +1,18 @@
 """Plans to results in worker processes of this machine: what the command line uses in place of
 Spark tasks.
+
+Workers end with their driver, however that ends: one that lived on would wait for work for ever, or
+go on to change a log dir that nobody holds the lock of. Being killed is nothing new to a task, its
+partition is resolved by whoever looks next.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
+import os
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -12,6 +20,9 @@ from concurrent.futures.process import BrokenProcessPool
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.planning.compaction_plan import CompactionPlan
+
+# prctl(2): the signal a process gets when the thread that made it ends.
+_PR_SET_PDEATHSIG = 1
 
 
 def clean_in_processes(
@@ -21,7 +32,8 @@ def clean_in_processes(
     worker is enough.
 
     A worker that dies (killed, out of memory) fails the partitions that had no result yet; the next
-    run resolves what it left.
+    run resolves what it left. Interrupted (Ctrl-C) or closed before its end, this kills the workers
+    and begins no further partition.
     """
     workers = min(workers, len(plans))
     if workers <= 1:
@@ -30,18 +42,43 @@ def clean_in_processes(
         return
     largest_first = sorted(plans, key=lambda plan: -(plan.clean_bytes + plan.cleanable_bytes))
     # fork: kernels are loaded once, before; no thread runs yet that a child could miss.
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+    pool = ProcessPoolExecutor(
+        workers,
+        multiprocessing.get_context("fork"),
+        initializer=_end_with_driver,
+        initargs=(os.getpid(),),
+    )
+    try:
         waiting = {pool.submit(clean_partition, plan, run): plan for plan in largest_first}
         for future in as_completed(waiting):
             try:
                 yield future.result()
             except BrokenProcessPool:
-                yield CleanResult(
-                    topic=waiting[future].topic_partition.topic,
-                    partition=waiting[future].topic_partition.partition,
-                    log_dir=waiting[future].log_dir,
-                    status=FAILED,
-                    reason="a worker process died: the next run finishes or undoes what it left",
-                    next_dirty_offset=None,
-                    seconds=0.0,
-                )
+                yield _died(waiting[future])
+    except BaseException:
+        for process in list(pool._processes.values()):
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_driver(driver_pid: int) -> None:
+    """In a worker: Ctrl-C is the driver's to handle, and the driver's end is the worker's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != driver_pid:
+        os.kill(os.getpid(), signal.SIGKILL)  # it died before we asked to be told
+
+
+def _died(plan: CompactionPlan) -> CleanResult:
+    return CleanResult(
+        topic=plan.topic_partition.topic,
+        partition=plan.topic_partition.partition,
+        log_dir=plan.log_dir,
+        status=FAILED,
+        reason="a worker process died: the next run finishes or undoes what it left",
+        next_dirty_offset=None,
+        seconds=0.0,
+    )

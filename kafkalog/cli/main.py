@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from importlib import import_module
 
 from kafkalog.cli.arguments import UsageError, parse_arguments
 from kafkalog.cli.options import VERBS
-from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.output import ExitCode, finish_output, say
 from kafkalog.errors import (
     InvalidConfigError,
     KafkaLogError,
@@ -29,11 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse_arguments(words)
         module = next(verb.module for verb in VERBS if verb.name == args.verb)
         code = int(import_module(str(module)).run(args))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read us has enough (`| head`). Python would complain again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.DONE
+        finish_output()
+    except KeyboardInterrupt:
+        say("kafkalog: interrupted; run it again to go on")
+        return ExitCode.FINDINGS
     except Exception as error:
         return report_error(error)
     return code

@@ -7,10 +7,11 @@ written as integers.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, TextIO
 
 
 class ExitCode(IntEnum):
@@ -25,7 +26,7 @@ class ExitCode(IntEnum):
 
 def write_json(document: Any) -> None:
     """One JSON document and a line end on stdout."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    _put(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -43,13 +44,36 @@ def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(line, widths, to_the_right, strict=True)
         ]
-        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+        _put("  ".join(padded).rstrip() + "\n")
 
 
 def say(text: str) -> None:
-    """One line of talk on stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """One line of talk on stderr; whether anybody listens must not stop the work it is about."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _silence(sys.stderr)
+
+
+def finish_output() -> None:
+    """Hand over all data; what nobody reads any more (`| head`) is dropped."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence(sys.stdout)
+
+
+def _put(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        _silence(sys.stdout)
+
+
+def _silence(stream: TextIO) -> None:
+    """Python would complain again when it closes the stream."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _cell(value: Any) -> str:
