@@ -43,7 +43,7 @@ from kafkalog.errors import (
 )
 from kafkalog.format.file_names import log_file_name, offset_index_file_name, time_index_file_name
 from kafkalog.kernels.hash_keys import KEYLESS
-from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 
@@ -74,6 +74,8 @@ def clean_partition(
         status, reason = REFUSED, str(error)
     except (KafkaLogError, OSError) as error:
         status, reason = FAILED, _describe(error)
+    except MemoryError:
+        status, reason = FAILED, "not enough memory; fewer --workers leave more to each"
     else:
         return _result(plan, DONE, "", started, stats)
     try:
@@ -158,8 +160,8 @@ class _Cleaning:
 
     def _check_unchanged(self) -> None:
         """The plan is for these very files on this very disk, or it is for nothing."""
-        found = open_log_dir(self._plan.path).partitions
-        if len(found) != 1 or found[0].token != self._plan.token:
+        found = reopen_partition(self._plan.path)
+        if found is None or found.token != self._plan.token:
             raise LogChangedError(
                 "files, checkpoints or log dir are not those the plan was made from: another "
                 "host's disk under the same path, or somebody wrote meanwhile",

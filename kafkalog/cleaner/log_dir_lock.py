@@ -44,7 +44,12 @@ class LogDirLock:
     def __enter__(self) -> LogDirLock:
         if self._log_dir in _held:
             raise LogDirLockedError("this process holds the lock of this log dir", path=self.path)
-        fd = self._open()
+        try:
+            fd = self._open()
+        except OSError as error:
+            raise LogDirLockedError(
+                f"the lock of this log dir cannot be taken: {error.strerror}", path=self.path
+            ) from error
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -25,8 +25,10 @@ from kafkalog.cleaner.recovery import clear_run, recover_partition
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
+    LogInventory,
     PartitionFacts,
     PartitionInventory,
     PartitionKind,
@@ -68,17 +70,26 @@ class CompactionRequest:
         if unknown:
             known = ", ".join(sorted(KNOWN_FORCE_RULES))
             raise InvalidConfigError(f"unknown rule to force: {', '.join(unknown)}; known: {known}")
+        if not -MAX_INT64 <= self.now_ms <= MAX_INT64:
+            raise InvalidConfigError(f"{self.now_ms} ms is no time that 64 bits hold")
 
-    def select(self) -> list[PartitionInventory]:
-        """The partition directories asked for, as they are now."""
-        return select_partitions(open_log_dir(*self.log_dirs), self.topics, self.topic_partitions)
+    def open(self) -> LogInventory:
+        """The partition directories asked for, as they are now, and what could not be read."""
+        found = open_log_dir(*self.log_dirs)
+        try:
+            chosen = select_partitions(found, self.topics, self.topic_partitions)
+        except InvalidConfigError as error:
+            # What was asked for may well be what could not be read.
+            raise InvalidConfigError("; ".join([error.reason, *found.problems])) from None
+        return LogInventory(tuple(chosen), found.problems)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionRun:
     """What a run planned and did: one plan per selected partition, one result per plan that was
     carried out. `recovered`: interrupted cleanings it found, and what became of them; `problems`:
-    what went wrong in the end, when the partitions were done.
+    what in the log dirs could not be read, what went wrong in the end, when the partitions were
+    done.
     """
 
     run_id: str
@@ -102,8 +113,11 @@ def plan_run(request: CompactionRequest, run_id: str | None = None) -> Compactio
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    plans = tuple(_plan(partition, request) for partition in request.select())
-    return CompactionRun(run_id or new_run_id(), applied=False, plans=plans)
+    found = request.open()
+    plans = tuple(_plan(partition, request) for partition in found)
+    return CompactionRun(
+        run_id or new_run_id(), applied=False, plans=plans, problems=found.problems
+    )
 
 
 def apply_run(
@@ -141,7 +155,8 @@ def apply_run(
             if isinstance(coming, Generator):
                 coming.close()
             unwritten = _write_checkpoints(planned.plans, results, files)
-            problems = [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
+            problems = [*planned.problems]
+            problems += [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
             for plan in planned.plans:
                 if plan.status == CLEAN:
                     problems += _clear(plan, run, files)
@@ -167,11 +182,14 @@ def _plan(partition: PartitionInventory, request: CompactionRequest) -> Compacti
     facts = PartitionFacts(())
     may_be_cleaned = partition.kind is PartitionKind.LIVE and request.config.is_compacted
     if may_be_cleaned and not partition.problems:
-        facts = scan_partition_facts(
-            partition,
-            now_ms=request.now_ms,
-            expiration_ms=request.config.producer_id_expiration_ms,
-        )
+        try:
+            facts = scan_partition_facts(
+                partition,
+                now_ms=request.now_ms,
+                expiration_ms=request.config.producer_id_expiration_ms,
+            )
+        except (KafkaLogError, OSError) as error:
+            partition = replace(partition, problems=(f"cannot be read: {error}",))
     return plan_compaction(
         partition,
         request.config,
@@ -183,7 +201,7 @@ def _plan(partition: PartitionInventory, request: CompactionRequest) -> Compacti
 
 
 def _log_dirs(request: CompactionRequest) -> list[str]:
-    return sorted({partition.log_dir for partition in request.select()})
+    return sorted({partition.log_dir for partition in request.open()})
 
 
 def _recover(request: CompactionRequest, files: LocalFiles) -> Iterator[str]:
@@ -191,7 +209,7 @@ def _recover(request: CompactionRequest, files: LocalFiles) -> Iterator[str]:
 
     A partition that cannot be resolved is left to its plan, which refuses it.
     """
-    for partition in request.select():
+    for partition in request.open():
         is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
         if (
             partition.kind is not PartitionKind.LIVE

@@ -8,11 +8,13 @@ which decodes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kafkalog.cleaner.run import CompactionRun
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanResult
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
+from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 
 CANNOT_BE_UNDONE = "replaced files are removed as a broker does: this run cannot be undone"
@@ -60,7 +62,7 @@ def status_table(run: CompactionRun) -> list[dict[str, Any]]:
                 "offsets": f"{plan.first_dirty_offset}-{plan.end_offset}",
                 "segments": len(plan.sources),
                 "into": len(plan.groups),
-                "bytesBefore": plan.clean_bytes + plan.cleanable_bytes,
+                "bytesBefore": result.stats.bytes_before if done and result else _bytes(plan),
                 "bytesAfter": result.stats.bytes_after if done and result else None,
                 "records": result.stats.records_read if done and result else None,
                 "retained": result.stats.records_retained if done and result else None,
@@ -83,8 +85,16 @@ def _pairs(run: CompactionRun) -> list[tuple[CompactionPlan, CleanResult | None]
     ]
 
 
+def _bytes(plan: CompactionPlan) -> int:
+    """Bytes of the segments a round would rewrite; where there is none, of those it weighed."""
+    if plan.groups:
+        return sum(group.size_in_bytes for group in plan.groups)
+    return plan.clean_bytes + plan.cleanable_bytes
+
+
 def _is_never_compacted(plan: CompactionPlan) -> bool:
-    is_live = plan.path.endswith(f"/{plan.topic_partition}")
+    name = parse_partition_dir_name(Path(plan.path).name)
+    is_live = name is not None and name.kind is PartitionKind.LIVE
     return not is_live or plan.topic_partition.topic == CLUSTER_METADATA_TOPIC
 
 
@@ -108,7 +118,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "peakBytes": plan.peak_bytes,
         "recordsRead": stats and stats.records_read,
         "recordsRetained": stats and stats.records_retained,
-        "bytesBefore": stats.bytes_before if stats else plan.clean_bytes + plan.cleanable_bytes,
+        "bytesBefore": stats.bytes_before if stats else _bytes(plan),
         "bytesAfter": stats and stats.bytes_after,
         "removed": stats
         and {

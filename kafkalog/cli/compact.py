@@ -50,6 +50,8 @@ def run_with(
         done = apply_run(request, execute, tell)
     else:
         done = plan_run(request)
+        for problem in done.problems:
+            tell(problem)
     seconds = time.monotonic() - started
     if args.json:
         write_json(run_document(done, seconds))

@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_now(text: str) -> int:
     """Milliseconds since 1970, or ISO 8601 (UTC if it names no zone), as milliseconds."""
     digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdigit() and len(digits) <= 19:
+    if digits.isascii() and digits.isdigit() and len(digits) <= 19 and int(digits) <= MAX_INT64:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

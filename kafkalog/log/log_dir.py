@@ -52,8 +52,23 @@ def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
     return LogInventory(tuple(ordered), tuple(problems))
 
 
+def reopen_partition(path: str) -> PartitionInventory | None:
+    """A partition directory whose path came from `open_log_dir`, as it is now; None if it cannot be
+    read. Whatever lies in it, it is not taken for a log dir.
+    """
+    directory = Path(path)
+    try:
+        return _read(directory, read_log_dir_files(directory.parent), None, [])
+    except OSError:
+        return None
+
+
 def _expand(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
-    for path in map(Path, paths):
+    for name in paths:
+        if not str(name):
+            # Path("") is the current directory: an unset variable must not name a log dir.
+            raise InvalidConfigError("a path is empty")
+        path = Path(name)
         if path.exists():
             yield path
             continue
@@ -122,8 +137,8 @@ def _read(
 def _refuse_duplicates(
     partitions: Iterable[PartitionInventory], log_dirs: dict[Path, LogDirFiles]
 ) -> list[PartitionInventory]:
-    """Two live directories of a partition on one node: a broker does not start, and we do not
-    choose.
+    """Two live directories of a partition on one node, or in one log dir (`orders-0` and
+    `orders-00`): a broker does not start, and we do not choose.
 
     Replicas of several nodes opened together are no conflict.
     """
@@ -142,7 +157,9 @@ def _refuse_duplicates(
 
 
 def _owner(partition: PartitionInventory, log_dirs: dict[Path, LogDirFiles]) -> tuple[object, ...]:
-    meta = log_dirs[Path(partition.log_dir)].meta
-    if meta is None or meta.node_id is None or partition.kind is not PartitionKind.LIVE:
+    if partition.kind is not PartitionKind.LIVE:
         return (partition.path,)
+    meta = log_dirs[Path(partition.log_dir)].meta
+    if meta is None or meta.node_id is None:
+        return (partition.log_dir, partition.topic_partition)
     return (meta.cluster_id, meta.node_id, partition.topic_partition)
