@@ -109,6 +109,10 @@ def decide_batches(
             continue
         needs_horizon = tombstone_stays and not has_horizon
         horizons_out[b] = new_horizon_ms if needs_horizon else horizon
+        if horizons_out[b] < 0:
+            # Kafka writes none then. delete.retention.ms may be so large that a new one passes 64
+            # bits: its tombstones never expire.
+            horizons_out[b] = _NO_HORIZON
         if retained == count and not needs_horizon:
             actions_out[b] = _COPY
         else:

@@ -52,6 +52,8 @@ def decided(batch: Batch) -> tuple[int, int, int, list[bool], list[int]]:
         return EMPTY if batch.retain_empty else DROP, NO_HORIZON, 0, stay, removed
     stamps = batch.horizon is None and any(flag & TOMBSTONE for flag in kept)
     horizon = NEW_HORIZON if stamps else NO_HORIZON if batch.horizon is None else batch.horizon
+    if horizon < 0:  # Kafka never writes such a one
+        horizon = NO_HORIZON
     if all(stay) and not stamps:
         action = COPY
     else:
