@@ -73,7 +73,7 @@ def clean_partition(
     except LogCleaningRefusedError as error:
         status, reason = REFUSED, str(error)
     except (KafkaLogError, OSError) as error:
-        status, reason = FAILED, _describe(error)
+        status, reason = FAILED, _describe(error, plan.path)
     except MemoryError:
         status, reason = FAILED, "not enough memory; fewer --workers leave more to each"
     else:
@@ -81,7 +81,7 @@ def clean_partition(
     try:
         earlier, resolved = cleaning.give_up()
     except (KafkaLogError, OSError) as error:
-        earlier, resolved = None, f"; cleaning up failed as well: {_describe(error)}"
+        earlier, resolved = None, f"; cleaning up failed as well: {_describe(error, plan.path)}"
     if earlier is not None:
         by_us = f"compacted, but then: {reason}"
         who = by_us if cleaning.is_swapped else "by another attempt of the same task"
@@ -230,13 +230,15 @@ class _Cleaning:
 
 
 def _wrapped(value: int) -> int:
-    """A sum as Java's long has it: delete.retention.ms may be its largest value."""
+    """A sum as Java's long has it: delete.retention.ms may be its largest value, and a negative
+    horizon is none.
+    """
     return (value + 2**63) % 2**64 - 2**63
 
 
-def _describe(error: KafkaLogError | OSError) -> str:
+def _describe(error: KafkaLogError | OSError, directory: str) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename or 'file'}: {error.strerror or error}"
+        return f"{error.filename or directory}: {error.strerror or error}"
     return str(error)
 
 

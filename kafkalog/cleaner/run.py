@@ -24,6 +24,7 @@ from kafkalog.cleaner.log_dir_lock import LogDirLock
 from kafkalog.cleaner.recovery import clear_run, recover_partition
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, CleanResult
+from kafkalog.cleaner.swap import wait_for_other_runs
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import (
@@ -207,7 +208,8 @@ def _log_dirs(request: CompactionRequest) -> list[str]:
 def _recover(request: CompactionRequest, files: LocalFiles) -> Iterator[str]:
     """Resolve interrupted cleanings in the selected partitions, where compaction is allowed at all.
 
-    A partition that cannot be resolved is left to its plan, which refuses it.
+    A partition that cannot be resolved is left to its plan, which refuses it. LogDirLockedError if
+    a task of an earlier run is at work on one and does not end.
     """
     for partition in request.open():
         is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
@@ -217,6 +219,7 @@ def _recover(request: CompactionRequest, files: LocalFiles) -> Iterator[str]:
             or not request.config.is_compacted
         ):
             continue
+        wait_for_other_runs(partition.path)
         try:
             for line in recover_partition(partition.path, files):
                 yield f"{partition.topic_partition}: {line}"

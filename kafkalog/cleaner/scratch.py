@@ -23,6 +23,7 @@ from kafkalog.cleaner.local_files import path_in
 PREFIX = "kafkalog-"
 SUFFIX = ".tmp"
 _SCRATCH = re.compile(r"kafkalog-[0-9A-Za-z]+-.*\.tmp")
+_TURN = re.compile(r"kafkalog-[0-9A-Za-z]+-turn\.tmp")
 
 
 def new_attempt_id() -> str:
@@ -33,6 +34,11 @@ def new_attempt_id() -> str:
 def is_scratch(name: str) -> bool:
     """Whether a bare file name is one of ours."""
     return _SCRATCH.fullmatch(name) is not None
+
+
+def is_turn(name: str) -> bool:
+    """Whether a bare file name is the one that some run's attempts take turns by."""
+    return _TURN.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

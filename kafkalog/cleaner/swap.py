@@ -35,6 +35,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.output_segment import OutputFile
-from kafkalog.cleaner.scratch import Scratch
+from kafkalog.cleaner.scratch import Scratch, is_turn
+from kafkalog.errors import LogDirLockedError
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -55,6 +57,9 @@ from kafkalog.format.file_names import (
     producer_snapshot_file_name,
 )
 from kafkalog.log.inventory import JsonFacts
+
+# A swap renames a few files; one that takes longer than this hangs.
+MAX_WAIT_FOR_TURN_S = 60.0
 
 # The files of a segment that a swap moves, in Kafka's order: the `.log` first.
 SEGMENT_KINDS = (
@@ -189,6 +194,40 @@ def partition_turn(scratch: Scratch) -> Iterator[None]:
     finally:
         Path(scratch.turn).unlink(missing_ok=True)
         os.close(fd)
+
+
+def wait_for_other_runs(directory: str) -> None:
+    """Until no task of an earlier run changes this partition any more.
+
+    Such a task may outlive its driver (a Spark executor's does), and the lock of the log dir with
+    it. The caller holds that lock now: a task that has its turn still to come will find that out
+    and stop, so it is enough to wait for those that have it. LogDirLockedError if one does not end.
+    """
+    for name in list_names(directory):
+        if not is_turn(name):
+            continue
+        path = path_in(directory, name)
+        until = time.monotonic() + MAX_WAIT_FOR_TURN_S
+        while not _is_free(path):
+            if time.monotonic() > until:
+                raise LogDirLockedError(
+                    "a task of an earlier run is still at work on this partition", path=path
+                )
+            time.sleep(0.05)
+
+
+def _is_free(path: str) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    finally:
+        os.close(fd)
+    return True
 
 
 def _take_turn(path: str) -> int:
