@@ -12,12 +12,13 @@ file does not hide the others; a path that does not exist is an error.
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
+from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.partition_metadata import META_PROPERTIES_FILE
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
@@ -29,25 +30,31 @@ def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
     """What is stored below `paths`, in the order of topic, partition and path.
 
     A directory named twice is there once. A `.log` file yields its partition with that segment
-    alone, which can be read but not compacted. Raises InvalidConfigError for a path that does not
-    exist, matches nothing, or is neither directory nor `.log` file.
+    alone, several of them with those, which can be read but not compacted. Raises
+    InvalidConfigError for a path that does not exist, matches nothing, or is neither directory nor
+    `.log` file.
     """
-    found: dict[Path, PartitionInventory] = {}
     problems: list[str] = []
-    log_dirs: dict[Path, LogDirFiles] = {}
+    # The segments asked for by directory, None for all.
+    wanted: dict[Path, set[str] | None] = {}
     for path in _expand(paths):
         for directory, only_file in _partition_dirs(path, problems):
-            real = directory.resolve()
-            if real in found and not found[real].problems:
-                continue
-            if real.parent not in log_dirs:
-                log_dirs[real.parent] = read_log_dir_files(real.parent)
-            partition = _read(real, log_dirs[real.parent], only_file, problems)
-            if partition is not None:
-                found[real] = partition
+            names = wanted.setdefault(directory.resolve(), set())
+            if only_file is None:
+                wanted[directory.resolve()] = None
+            elif names is not None:
+                names.add(only_file)
+    found: list[PartitionInventory] = []
+    log_dirs: dict[Path, LogDirFiles] = {}
+    for directory, names in wanted.items():
+        if directory.parent not in log_dirs:
+            log_dirs[directory.parent] = read_log_dir_files(directory.parent)
+        partition = _read(directory, log_dirs[directory.parent], names, problems)
+        if partition is not None:
+            found.append(partition)
     for files in log_dirs.values():
         problems.extend(files.problems)
-    partitions = _refuse_duplicates(found.values(), log_dirs)
+    partitions = _refuse_duplicates(found, log_dirs)
     ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
     return LogInventory(tuple(ordered), tuple(problems))
 
@@ -78,12 +85,16 @@ def _expand(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
         yield from map(Path, matches)
 
 
-def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, Path | None]]:
-    """(partition directory, the one file to look at or None)."""
+def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str | None]]:
+    """(partition directory, name of the one file to look at or None)."""
     if path.is_file():
         if path.suffix != ".log":
             raise InvalidConfigError("neither a directory nor a .log file", path=str(path))
-        yield path.parent, path
+        if parse_file_name(path.name) is None:
+            raise InvalidConfigError(
+                "not a segment: its name is its base offset in 20 digits", path=str(path)
+            )
+        yield path.parent, path.name
     elif _is_partition_dir(path):
         yield path, None
     else:
@@ -117,7 +128,7 @@ def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
 
 
 def _read(
-    directory: Path, files: LogDirFiles, only_file: Path | None, problems: list[str]
+    directory: Path, files: LogDirFiles, only_files: Collection[str] | None, problems: list[str]
 ) -> PartitionInventory | None:
     """None, and a problem, if the directory cannot be read.
 
@@ -126,7 +137,7 @@ def _read(
     """
     for is_last in (False, True):
         try:
-            return read_partition_dir(directory, files, only_file)
+            return read_partition_dir(directory, files, only_files)
         except (OSError, KafkaLogError) as error:
             if is_last or not isinstance(error, FileNotFoundError | LogChangedError):
                 problems.append(f"{directory}: {error}")

@@ -15,7 +15,7 @@ Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOff
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, KafkaLogError
@@ -56,12 +56,12 @@ Files = Mapping[FileKey, os.DirEntry[str]]
 
 
 def read_partition_dir(
-    path: Path, log_dir: LogDirFiles, only_file: Path | None = None
+    path: Path, log_dir: LogDirFiles, only_files: Collection[str] | None = None
 ) -> PartitionInventory:
     """The facts of the partition directory `path`, whose log dir was read into `log_dir`.
 
-    With `only_file` just that segment is listed, and the partition cannot be changed. OSError if
-    the directory cannot be listed; all else that is wrong is in `problems`.
+    With `only_files` just those segments are listed, and the partition cannot be changed. OSError
+    if the directory cannot be listed; all else that is wrong is in `problems`.
     """
     problems = list(log_dir.problems)
     name = parse_partition_dir_name(path.name)
@@ -79,9 +79,9 @@ def read_partition_dir(
     log_end = _log_end_offset(segments[-1], files, problems) if segments else log_start
     if log_end < log_start:
         problems.append(f"the log ends at {log_end}, before its start {log_start}")
-    if only_file is not None:
-        segments = tuple(s for s in segments if Path(s.path).name == only_file.name)
-        problems.append("opened by a single file")
+    if only_files is not None:
+        segments = tuple(s for s in segments if Path(s.path).name in only_files)
+        problems.append("opened by its .log files, not as a whole")
     return PartitionInventory(
         topic_partition=name.topic_partition,
         kind=name.kind,

@@ -198,7 +198,7 @@ def test_a_path_may_be_a_partition_a_file_or_a_glob(log_dir: Path) -> None:
     partition = _only(open_log_dir(log_dir / "orders-1" / log_file_name(10)))
     assert [segment.base_offset for segment in partition.segments] == [10]
     assert partition.log_end_offset == 30
-    assert "opened by a single file" in partition.problems
+    assert "opened by its .log files, not as a whole" in partition.problems
 
 
 def test_a_log_dir_named_like_a_partition_is_a_log_dir(log_dir: Path) -> None:
