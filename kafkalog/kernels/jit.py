@@ -13,8 +13,10 @@ index.
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
@@ -66,6 +68,11 @@ CHECKED = bool(config.BOUNDSCHECK)
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
+_NO_PLACE = (
+    "no place to keep compiled kernels: they are compiled in each process, which takes many "
+    "seconds; set NUMBA_CACHE_DIR to a directory of your own"
+)
+
 # Of the helpers made so far, by identity: they live as long as the process.
 _stamps: dict[int, int] = {}
 
@@ -81,6 +88,26 @@ def _stamp(function: Callable[..., Any]) -> int:
     return zlib.crc32(repr((facts, code.co_consts, CHECKED, _OPTIONS)).encode() + code.co_code)
 
 
+@cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def _keep_on_disk(dispatcher: Any, stamp: int) -> None:
+    """Take the kernel from numba's cache, or put it there.
+
+    A user who may write neither beside the package nor below a home directory (a broker's often
+    may not) has no place for it: then everything works, only the start is slow.
+    """
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError:
+        _warn_once(_NO_PLACE)
+        return
+    cache_file = dispatcher._cache._cache_file
+    cache_file._source_stamp = (cache_file._source_stamp, stamp)
+
+
 def kernel(*signatures: Any) -> Callable[[Function], Function]:
     """Compile a function for these signatures, without the GIL, with a cache on disk."""
 
@@ -88,9 +115,7 @@ def kernel(*signatures: Any) -> Callable[[Function], Function]:
         if INTERPRETED:
             return function
         dispatcher = numba.njit(**_OPTIONS)(function)
-        dispatcher.enable_caching()
-        cache_file = dispatcher._cache._cache_file
-        cache_file._source_stamp = (cache_file._source_stamp, _stamp(function))
+        _keep_on_disk(dispatcher, _stamp(function))
         for signature in signatures:
             dispatcher.compile(signature)
         dispatcher.disable_compile()
