@@ -9,6 +9,7 @@ from typing import Any
 
 from kafkalog.columns.schemas import VIEWS
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.selection import (
@@ -104,7 +105,11 @@ def _offsets(
         if not isinstance(partitions, dict):
             raise option.refuse(text, f"partitions of {topic}")
         for partition, offset in partitions.items():
-            if not partition.isdecimal() or not _is_number(offset) or offset < EARLIEST_OFFSET:
+            if (
+                not partition.isdecimal()
+                or not _is_number(offset)
+                or not EARLIEST_OFFSET <= offset <= MAX_INT64
+            ):
                 raise option.refuse(text, f"{topic}-{partition}")
             if offset == refused:
                 raise option.refuse(text, f"{offset} has no meaning at this end")

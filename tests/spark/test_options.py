@@ -62,6 +62,7 @@ def test_offsets_and_partitions() -> None:
         ({"path": "a", "startingOffsets": '{"x": {"0": -1}}'}, "no meaning at this end"),
         ({"path": "a", "endingOffsets": '{"x": {"0": -2}}'}, "no meaning at this end"),
         ({"path": "a", "endingOffsets": '{"x": {"0": true}}'}, "x-0"),
+        ({"path": "a", "startingOffsets": '{"x": {"0": 9223372036854775808}}'}, "x-0"),
         ({"path": "a", "endingOffsets": '{"x": {"zero": 1}}'}, "x-zero"),
         ({"path": "a", "columns": "key", "includeHeaders": "true"}, "contradict each other"),
         ({"path": "a", "columns": "key,,value"}, "an empty name"),
