@@ -41,8 +41,15 @@ from kafkalog.errors import (
     LogCleaningAbortedError,
     LogCleaningRefusedError,
 )
-from kafkalog.format.file_names import log_file_name, offset_index_file_name, time_index_file_name
+from kafkalog.format.file_names import (
+    log_file_name,
+    offset_index_file_name,
+    time_index_file_name,
+    transaction_index_file_name,
+)
 from kafkalog.kernels.hash_keys import KEYLESS
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
@@ -100,14 +107,18 @@ class _Cleaning:
     def run_all(self) -> CleanerStats:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
         self._check_alone()
-        self._check_unchanged()
+        partition = self._check_unchanged()
         self._check_ownership()
         plan = self._plan
-        mapped = map_sources(plan.sources, plan.first_dirty_offset, self._buffers)
+        aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+        mapped = map_sources(
+            plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, self._buffers
+        )
         self._check_keyless(mapped.flags)
         rewriter = GroupRewriter(
             mapped.flags,
             BatchRetention(plan.active_producers, plan.retained_end_offset),
+            aborted,
             now_ms=plan.now_ms,
             new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
             buffers=self._buffers,
@@ -156,7 +167,7 @@ class _Cleaning:
                     path=self._plan.path,
                 )
 
-    def _check_unchanged(self) -> None:
+    def _check_unchanged(self) -> PartitionInventory:
         """The plan is for these very files on this very disk, or it is for nothing."""
         found = open_log_dir(self._plan.path).partitions
         if len(found) != 1 or found[0].token != self._plan.token:
@@ -165,6 +176,7 @@ class _Cleaning:
                 "host's disk under the same path, or somebody wrote meanwhile",
                 path=self._plan.path,
             )
+        return found[0]
 
     def _check_ownership(self) -> None:
         for group in self._plan.groups:
@@ -192,13 +204,12 @@ class _Cleaning:
             log_file_name(group.base_offset),
             offset_index_file_name(group.base_offset),
             time_index_file_name(group.base_offset),
+            transaction_index_file_name(group.base_offset),
         )
         scratch_paths = {name: self._scratch.output(self._attempt_id, name) for name in names}
         output = OutputSegment(group.base_offset, self._plan.config, self._files, scratch_paths)
         try:
-            group_stats, rebuilt = rewriter.rewrite(
-                [segment.path for segment in group.sources], output
-            )
+            group_stats, rebuilt = rewriter.rewrite(group.sources, output)
             outputs = output.close(
                 owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
             )

@@ -114,8 +114,8 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         and {
             "superseded": stats.superseded,
             "tombstone": stats.tombstone,
-            "aborted": 0,
-            "marker": 0,
+            "aborted": stats.aborted,
+            "marker": stats.marker,
             "noKey": stats.no_key,
         },
         "groups": [

@@ -15,8 +15,8 @@ REFUSED = "refused"
 class CleanerStats(JsonFacts):
     """Counts over the source segments of a round (Kafka: CleanerStats).
 
-    `superseded`, `tombstone`, `no_key`: records removed, by the rule that removed them. Bytes are
-    those of `.log` files.
+    `superseded`, `tombstone`, `no_key`, `aborted`, `marker`: records removed, by the rule that
+    removed them. Bytes are those of `.log` files.
     """
 
     records_read: int = 0
@@ -29,6 +29,8 @@ class CleanerStats(JsonFacts):
     superseded: int = 0
     tombstone: int = 0
     no_key: int = 0
+    aborted: int = 0
+    marker: int = 0
     distinct_keys: int = 0
 
     def add(self, other: CleanerStats) -> None:

@@ -49,7 +49,13 @@ def plan_compaction(
     """
     parse_kafka_version(kafka_version)
     watermark = _effective_high_watermark(partition, high_watermark)
-    cleanable = find_cleanable_range(partition, config, now_ms=now_ms, high_watermark=watermark)
+    cleanable = find_cleanable_range(
+        partition,
+        config,
+        now_ms=now_ms,
+        high_watermark=watermark,
+        first_unstable_offset=facts.first_unstable_offset(watermark),
+    )
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
     sources = segments_between(partition.segments, 0, cleanable.end_offset)
     refusal = refuse_by_inventory(partition, config, watermark)
