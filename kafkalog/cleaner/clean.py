@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
@@ -53,6 +54,7 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
+from kafkalog.planning.segment_groups import group_segments
 
 FORCE_NULL_KEYS = "null-keys"
 
@@ -111,8 +113,18 @@ class _Cleaning:
         self._check_ownership()
         plan = self._plan
         aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+        end_offset = bounded_end_offset(plan, aborted, self._buffers)
+        groups = plan.groups
+        if end_offset < plan.end_offset:
+            sources = [s for s in plan.sources if s.base_offset < end_offset]
+            groups = group_segments(sources, plan.end_offset, plan.config)
         mapped = map_sources(
-            plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, self._buffers
+            [segment for group in groups for segment in group.sources],
+            plan.first_dirty_offset,
+            plan.end_offset,
+            aborted,
+            self._buffers,
+            end_offset - 1,
         )
         self._check_keyless(mapped.flags)
         rewriter = GroupRewriter(
@@ -123,8 +135,8 @@ class _Cleaning:
             new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
             buffers=self._buffers,
         )
-        stats = CleanerStats(distinct_keys=mapped.distinct_keys)
-        finished = [self._rewrite_group(group, rewriter, stats) for group in plan.groups]
+        stats = CleanerStats(distinct_keys=mapped.distinct_keys, end_offset=end_offset)
+        finished = [self._rewrite_group(group, rewriter, stats) for group in groups]
         self._swap(finished, stats)
         return stats
 
@@ -258,7 +270,7 @@ def _result(
         log_dir=plan.log_dir,
         status=status,
         reason=reason,
-        next_dirty_offset=plan.end_offset if status == DONE else None,
+        next_dirty_offset=stats.end_offset if status == DONE else None,
         seconds=time.monotonic() - started,
         stats=stats,
     )

@@ -15,25 +15,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
 from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.cleaner.transactions import CleanedTransactionMetadata
+from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.constants import CONTROL_FLAG_MASK, MAX_INT64
-from kafkalog.format.file_names import LogFileKind
-from kafkalog.format.offset_index import parse_offset_index
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.kernels.buckets import mark_superseded
 from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, map_records
 from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
-from kafkalog.log.small_files import read_small_file
 
 # So many entries to a bucket that they and their table (4 bytes a slot) stay in a processor's
 # cache, and so few buckets that a pass over the records writes to each without missing a page.
@@ -57,9 +53,14 @@ class RecordFlags:
 class KeyMap:
     """Keys of the records added so far, hashed with a secret of this map's own."""
 
-    def __init__(self, first_dirty_offset: int, expected_records: int) -> None:
-        """`expected_records` sizes the buckets; more or fewer are fine."""
+    def __init__(
+        self, first_dirty_offset: int, expected_records: int, latest_offset: int = MAX_INT64
+    ) -> None:
+        """`expected_records` sizes the buckets; more or fewer are fine. Records past
+        `latest_offset` do not meet the map and stay.
+        """
         self._first_dirty_offset = first_dirty_offset
+        self._latest_offset = latest_offset
         wanted_bits = (expected_records // _ENTRIES_PER_BUCKET).bit_length()
         bucket_bits = min(max(wanted_bits, 1), _MOST_BUCKET_BITS)
         self._buckets = 1 << bucket_bits
@@ -101,7 +102,7 @@ class KeyMap:
             self._shift,
             self._records,
             self._first_dirty_offset,
-            MAX_INT64,
+            self._latest_offset,
             self._previous_offset,
             self._pool,
             self._block_next,
@@ -178,12 +179,15 @@ def map_sources(
     end_offset: int,
     aborted: AbortedTransactions,
     buffers: ChunkBuffers,
+    latest_offset: int = MAX_INT64,
 ) -> RecordFlags:
-    """Read the sources, which end at `end_offset`, once; CorruptRecordError for a batch that is not
+    """Read the sources once. The map ends at `latest_offset`, the round at `end_offset`.
+
+    CorruptRecordError for a batch that is not
     sound, so that nothing is built on it.
     """
     key_map: KeyMap | None = None
-    roles_of = _RolesOfBatches(sources, first_dirty_offset, end_offset, aborted)
+    roles_of = BatchRoles(sources, first_dirty_offset, end_offset, aborted)
     arena = Arena()
     for segment in sources:
         reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
@@ -196,7 +200,7 @@ def map_sources(
                 if key_map is None:
                     # Only now: these records counts were held against the bytes that hold them.
                     expected = _expected_records(chunk.rows[part], sources)
-                    key_map = KeyMap(first_dirty_offset, expected)
+                    key_map = KeyMap(first_dirty_offset, expected, latest_offset)
                 key_map.add(chunk.rows[part], areas, segment.path, roles[part])
         if reader.trailing_bytes:
             raise CorruptRecordError(
@@ -206,48 +210,6 @@ def map_sources(
                 position=reader.valid_bytes,
             )
     return (key_map or KeyMap(first_dirty_offset, 0)).superseded()
-
-
-class _RolesOfBatches:
-    """Which batches' records meet the map: not markers, not data of aborted transactions.
-
-    Transactions are followed from where Kafka begins to read: the batch that the offset index names
-    for the first dirty offset.
-    """
-
-    def __init__(
-        self,
-        sources: Sequence[SegmentInfo],
-        first_dirty_offset: int,
-        end_offset: int,
-        aborted: AbortedTransactions,
-    ) -> None:
-        self._transactions = CleanedTransactionMetadata()
-        self._transactions.add_aborted(aborted.between(first_dirty_offset, end_offset))
-        at_or_below = [s for s in sources if s.base_offset <= first_dirty_offset]
-        self._first = at_or_below[-1] if at_or_below else None
-        self._start_position = 0
-        if self._first is not None and self._first.offset_index_bytes:
-            path = Path(self._first.path).with_suffix(LogFileKind.OFFSET_INDEX)
-            data = read_small_file(path, self._first.offset_index_bytes)
-            index = parse_offset_index(data, self._first.base_offset, str(path))
-            self._start_position = index.lookup(first_dirty_offset)[1]
-
-    def batches(self, chunk: Chunk, segment: SegmentInfo) -> NDArray[np.uint8]:
-        """uint8[b]: 1 for batches whose records meet the map."""
-        rows = chunk.rows
-        roles: NDArray[np.uint8] = ((rows["attributes"] & CONTROL_FLAG_MASK) == 0).astype(np.uint8)
-        if self._first is not None and segment.base_offset < self._first.base_offset:
-            return roles
-        followed = slice(0, rows.size)
-        if segment is self._first:
-            followed = slice(
-                int(np.searchsorted(rows["position"], self._start_position)), rows.size
-            )
-        part = Chunk(chunk.buf, chunk.position, rows[followed])
-        discardable = self._transactions.discardable(part, segment.path)
-        roles[followed][discardable] = 0
-        return roles
 
 
 def _expected_records(rows: NDArray[np.void], sources: Sequence[SegmentInfo]) -> int:
