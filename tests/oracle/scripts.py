@@ -112,7 +112,7 @@ class Scenario:
             batch, next_offset = self._batch(next_offset, clock)
             for record in batch["records"]:
                 record["key"] = None
-            for name in ("pid", "producerEpoch", "sequence"):
+            for name in ("pid", "producerEpoch", "sequence", "transactional"):
                 batch.pop(name, None)
             lines += [batch, {"roll": True}]
         elif rnd.random() < 0.5:
@@ -264,8 +264,10 @@ def random_scenario(
 
 
 def seed_scenario(seed: int) -> Scenario:
-    """The scenario of a seed in tests and in the fuzzer: every tenth one has keyless records."""
-    return random_scenario(seed, keyless=seed % 10 == 0)
+    """The scenario of a seed in tests and in the fuzzer: every tenth one has keyless records, every
+    third one transactions.
+    """
+    return random_scenario(seed, keyless=seed % 10 == 0, transactional=seed % 3 == 1)
 
 
 def _random_config(rnd: random.Random) -> dict[str, str]:
