@@ -24,7 +24,6 @@ LATER_SUBJECTS = {
     "settings from the disk",
     "splitting segments on overflow",
     "tiered storage",
-    "transactions",
 }
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
@@ -41,11 +42,19 @@ from kafkalog.errors import (
     LogCleaningAbortedError,
     LogCleaningRefusedError,
 )
-from kafkalog.format.file_names import log_file_name, offset_index_file_name, time_index_file_name
+from kafkalog.format.file_names import (
+    log_file_name,
+    offset_index_file_name,
+    time_index_file_name,
+    transaction_index_file_name,
+)
 from kafkalog.kernels.hash_keys import KEYLESS
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
+from kafkalog.planning.segment_groups import group_segments
 
 FORCE_NULL_KEYS = "null-keys"
 
@@ -102,20 +111,34 @@ class _Cleaning:
     def run_all(self) -> CleanerStats:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
         self._check_alone()
-        self._check_unchanged()
+        partition = self._check_unchanged()
         self._check_ownership()
         plan = self._plan
-        mapped = map_sources(plan.sources, plan.first_dirty_offset, self._buffers)
+        aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+        end_offset = bounded_end_offset(plan, aborted, self._buffers)
+        groups = plan.groups
+        if end_offset < plan.end_offset:
+            sources = [s for s in plan.sources if s.base_offset < end_offset]
+            groups = group_segments(sources, plan.end_offset, plan.config)
+        mapped = map_sources(
+            [segment for group in groups for segment in group.sources],
+            plan.first_dirty_offset,
+            plan.end_offset,
+            aborted,
+            self._buffers,
+            end_offset - 1,
+        )
         self._check_keyless(mapped.flags)
         rewriter = GroupRewriter(
             mapped.flags,
             BatchRetention(plan.active_producers, plan.retained_end_offset),
+            aborted,
             now_ms=plan.now_ms,
             new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
             buffers=self._buffers,
         )
-        stats = CleanerStats(distinct_keys=mapped.distinct_keys)
-        finished = [self._rewrite_group(group, rewriter, stats) for group in plan.groups]
+        stats = CleanerStats(distinct_keys=mapped.distinct_keys, end_offset=end_offset)
+        finished = [self._rewrite_group(group, rewriter, stats) for group in groups]
         self._swap(finished, stats)
         return stats
 
@@ -158,7 +181,7 @@ class _Cleaning:
                     path=self._plan.path,
                 )
 
-    def _check_unchanged(self) -> None:
+    def _check_unchanged(self) -> PartitionInventory:
         """The plan is for these very files on this very disk, or it is for nothing."""
         found = reopen_partition(self._plan.path)
         if found is None or found.token != self._plan.token:
@@ -167,6 +190,7 @@ class _Cleaning:
                 "host's disk under the same path, or somebody wrote meanwhile",
                 path=self._plan.path,
             )
+        return found
 
     def _check_ownership(self) -> None:
         for group in self._plan.groups:
@@ -194,13 +218,12 @@ class _Cleaning:
             log_file_name(group.base_offset),
             offset_index_file_name(group.base_offset),
             time_index_file_name(group.base_offset),
+            transaction_index_file_name(group.base_offset),
         )
         scratch_paths = {name: self._scratch.output(self._attempt_id, name) for name in names}
         output = OutputSegment(group.base_offset, self._plan.config, self._files, scratch_paths)
         try:
-            group_stats, rebuilt = rewriter.rewrite(
-                [segment.path for segment in group.sources], output
-            )
+            group_stats, rebuilt = rewriter.rewrite(group.sources, output)
             outputs = output.close(
                 owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
             )
@@ -251,7 +274,7 @@ def _result(
         log_dir=plan.log_dir,
         status=status,
         reason=reason,
-        next_dirty_offset=plan.end_offset if status == DONE else None,
+        next_dirty_offset=stats.end_offset if status == DONE else None,
         seconds=time.monotonic() - started,
         stats=stats,
     )

@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
 from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.errors import CorruptRecordError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.kernels.buckets import mark_superseded
 from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, map_records
 from kafkalog.kernels.status import STATUS_TEXT
+from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
@@ -50,9 +53,14 @@ class RecordFlags:
 class KeyMap:
     """Keys of the records added so far, hashed with a secret of this map's own."""
 
-    def __init__(self, first_dirty_offset: int, expected_records: int) -> None:
-        """`expected_records` sizes the buckets; more or fewer are fine."""
+    def __init__(
+        self, first_dirty_offset: int, expected_records: int, latest_offset: int = MAX_INT64
+    ) -> None:
+        """`expected_records` sizes the buckets; more or fewer are fine. Records past
+        `latest_offset` do not meet the map and stay.
+        """
         self._first_dirty_offset = first_dirty_offset
+        self._latest_offset = latest_offset
         wanted_bits = (expected_records // _ENTRIES_PER_BUCKET).bit_length()
         bucket_bits = min(max(wanted_bits, 1), _MOST_BUCKET_BITS)
         self._buckets = 1 << bucket_bits
@@ -70,8 +78,16 @@ class KeyMap:
         self._clean_records = 0
         self._previous_offset = -1
 
-    def add(self, rows: NDArray[np.void], areas: RecordAreas, path: str) -> None:
-        """Add the data batches of one chunk, in offset order after all that were added before."""
+    def add(
+        self,
+        rows: NDArray[np.void],
+        areas: RecordAreas,
+        path: str,
+        roles: NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Add batches of one chunk, in offset order after all that were added before. `roles`
+        uint8[b] is 0 for batches whose records never meet the map; all of them do without it.
+        """
         count = int(rows["records_count"].sum(dtype=np.int64))
         self._grow(self._free_block + count // BLOCK_ENTRIES + self._buckets + 1)
         flags = np.empty(count, np.uint8)
@@ -80,11 +96,13 @@ class KeyMap:
             rows,
             areas.starts,
             areas.ends,
+            np.ones(rows.size, np.uint8) if roles is None else roles,
             self._k0,
             self._k1,
             self._shift,
             self._records,
             self._first_dirty_offset,
+            self._latest_offset,
             self._previous_offset,
             self._pool,
             self._block_next,
@@ -156,25 +174,34 @@ class KeyMap:
 
 
 def map_sources(
-    sources: Sequence[SegmentInfo], first_dirty_offset: int, buffers: ChunkBuffers
+    sources: Sequence[SegmentInfo],
+    first_dirty_offset: int,
+    end_offset: int,
+    aborted: AbortedTransactions,
+    buffers: ChunkBuffers,
+    latest_offset: int = MAX_INT64,
 ) -> RecordFlags:
-    """Read the sources once; CorruptRecordError for a batch that is not sound, so that nothing is
-    built on it.
+    """Read the sources once. The map ends at `latest_offset`, the round at `end_offset`.
+
+    CorruptRecordError for a batch that is not
+    sound, so that nothing is built on it.
     """
     key_map: KeyMap | None = None
+    roles_of = BatchRoles(sources, first_dirty_offset, end_offset, aborted)
     arena = Arena()
     for segment in sources:
         reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
         for chunk in reader:
             check_checksums(chunk, segment.path)
+            roles = roles_of.batches(chunk, segment)
             for part, areas in iterate_record_areas(
                 chunk.buf, chunk.position, chunk.rows, arena, path=segment.path
             ):
                 if key_map is None:
                     # Only now: these records counts were held against the bytes that hold them.
                     expected = _expected_records(chunk.rows[part], sources)
-                    key_map = KeyMap(first_dirty_offset, expected)
-                key_map.add(chunk.rows[part], areas, segment.path)
+                    key_map = KeyMap(first_dirty_offset, expected, latest_offset)
+                key_map.add(chunk.rows[part], areas, segment.path, roles[part])
         if reader.trailing_bytes:
             raise CorruptRecordError(
                 f"{reader.trailing_bytes} bytes after the last whole batch of a "

@@ -12,6 +12,7 @@ Source: Kafka LogSegment.append, onBecomeInactiveSegment; Cleaner.cleanSegments.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +23,16 @@ from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import MAX_INT32, NO_TIMESTAMP
-from kafkalog.format.file_names import log_file_name, offset_index_file_name, time_index_file_name
+from kafkalog.format.file_names import (
+    log_file_name,
+    offset_index_file_name,
+    time_index_file_name,
+    transaction_index_file_name,
+)
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, pack_offset_index
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, pack_time_index
+from kafkalog.format.transaction_index import AbortedTxn, pack_transaction_index
 from kafkalog.kernels.index_entries import (
     LAST_TIME_ENTRY,
     MAX_TIMESTAMP,
@@ -54,7 +61,7 @@ class OutputSegment:
     def __init__(
         self, base_offset: int, config: LogConfig, files: LocalFiles, scratch_path: dict[str, str]
     ) -> None:
-        """`scratch_path` maps the three live file names to where they are written."""
+        """`scratch_path` maps the four live file names to where they are written."""
         self.base_offset = base_offset
         self.position = 0
         self._config = config
@@ -66,6 +73,7 @@ class OutputSegment:
         self._entries: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._time_entries: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self.written_rows: list[NDArray[np.void]] = []
+        self.aborted_transactions: Sequence[AbortedTxn] = ()
 
     def append(self, data: memoryview, rows: NDArray[np.void]) -> None:
         """Write whole batches; `rows` BATCH_ROW[b] have positions in this file and their final
@@ -92,17 +100,23 @@ class OutputSegment:
         self._time_entries.append((timestamps[:time_entries], timestamp_offsets[:time_entries]))
 
     def close(self, owner: os.stat_result, modification_time_ms: int) -> list[OutputFile]:
-        """Write the indexes, sync all three files and give them owner, mode and modification
-        time.
+        """Write the indexes, sync all files and give them owner, mode and modification time.
+
+        The transaction index is made only if it has an entry, and keeps the time it was made, as in
+        Kafka.
         """
         log_name = log_file_name(self.base_offset)
         self._finish(self._open_fd(), owner)
         self.abandon()
         made = [OutputFile(self._paths[log_name], log_name, self.position)]
-        for name, data in (
+        indexes = [
             (offset_index_file_name(self.base_offset), self._pack_offset_index()),
             (time_index_file_name(self.base_offset), self._pack_time_index()),
-        ):
+        ]
+        if self.aborted_transactions:
+            name = transaction_index_file_name(self.base_offset)
+            indexes.append((name, pack_transaction_index(self.aborted_transactions)))
+        for name, data in indexes:
             fd = self._files.create(self._paths[name])
             try:
                 self._files.write(fd, memoryview(data))
@@ -110,7 +124,7 @@ class OutputSegment:
             finally:
                 os.close(fd)
             made.append(OutputFile(self._paths[name], name, len(data), crc32c(data)))
-        for file in made:
+        for file in made[:3]:
             self._files.set_modification_time(file.path, modification_time_ms)
         return made
 

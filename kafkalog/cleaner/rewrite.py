@@ -11,6 +11,7 @@ Source: Kafka Cleaner.cleanInto.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,16 +23,24 @@ from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.stats import CleanerStats
+from kafkalog.cleaner.transactions import CleanedTransactionMetadata, expired_horizons
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.checksum import crc32c_of_ranges
-from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.constants import CONTROL_FLAG_MASK, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
+    CONTROL,
     COPY,
+    DISCARD,
+    EMPTY_TRANSACTION,
     REENCODE,
+    REMOVED_ABORTED,
+    REMOVED_MARKER,
     REMOVED_NO_KEY,
+    REMOVED_REASONS,
     REMOVED_SUPERSEDED,
     REMOVED_TOMBSTONE,
+    RETAIN_EMPTY,
     decide_batches,
 )
 from kafkalog.kernels.encode_records import (
@@ -42,7 +51,9 @@ from kafkalog.kernels.encode_records import (
     assemble_batches,
 )
 from kafkalog.kernels.status import STATUS_TEXT
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks, scan_headers
 
 OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 
@@ -74,6 +85,7 @@ class GroupRewriter:
         self,
         flags: NDArray[np.uint8],
         retention: BatchRetention,
+        aborted: AbortedTransactions,
         *,
         now_ms: int,
         new_horizon_ms: int,
@@ -81,6 +93,8 @@ class GroupRewriter:
     ) -> None:
         self._flags = flags
         self._retention = retention
+        self._aborted = aborted
+        self._transactions = CleanedTransactionMetadata()
         self._now_ms = now_ms
         self._new_horizon_ms = new_horizon_ms
         self._buffers = buffers
@@ -90,17 +104,22 @@ class GroupRewriter:
         self._encoder = BatchEncoder()
 
     def rewrite(
-        self, sources: list[str], output: OutputSegment
+        self, sources: Sequence[SegmentInfo], output: OutputSegment
     ) -> tuple[CleanerStats, RebuiltBatches]:
-        """Write what stays of these `.log` files, in order, to `output`."""
+        """Write what stays of these segments, in order, to `output`."""
         stats = CleanerStats()
         rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        for path in sources:
-            chunks = read_chunks(path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers)
+        next_bases = [*(segment.base_offset for segment in sources[1:]), None]
+        for segment, next_base in zip(sources, next_bases, strict=True):
+            self._add_aborted(segment, next_base)
+            chunks = read_chunks(
+                segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
+            )
             for chunk in chunks:
-                decisions = self._decide(chunk.rows, stats)
+                decisions = self._decide(chunk, segment.path, stats)
                 stats.bytes_before += chunk.buf.size
-                self._write(chunk, decisions, path, output, rebuilt)
+                self._write(chunk, decisions, segment.path, output, rebuilt)
+        output.aborted_transactions = self._transactions.take_kept_entries()
         stats.batches_retained = sum(rows.size for rows in output.written_rows)
         stats.bytes_after = output.position
         empty = np.empty(0, np.int64)
@@ -109,20 +128,48 @@ class GroupRewriter:
             np.concatenate([empty, *(folds for _, folds in rebuilt)]),
         )
 
-    def _decide(self, rows: NDArray[np.void], stats: CleanerStats) -> Decisions:
+    def _add_aborted(self, segment: SegmentInfo, next_base: int | None) -> None:
+        """Make the aborted transactions known that touch this segment. The last one of a group ends
+        where its batches do.
+        """
+        if not self._aborted.is_empty:
+            if next_base is None:
+                rows = scan_headers(segment.path).rows
+                next_base = int(rows["last_offset"][-1]) + 1 if rows.size else segment.base_offset
+            found = self._aborted.between(segment.base_offset, next_base)
+            self._transactions.add_aborted(found)
+
+    def _rules(self, chunk: Chunk, path: str) -> NDArray[np.uint8]:
+        """What is asked of each batch of a chunk: bits of kernels.decide_batches."""
+        rows = chunk.rows
+        discardable = self._transactions.discardable(chunk, path)
+        is_control = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
+        # A marker with nothing left to mark stays until the horizon it was given has passed.
+        goes = discardable & (~is_control | expired_horizons(rows, self._now_ms))
+        rules = self._retention.retain_empty(rows) * np.uint8(RETAIN_EMPTY)
+        for mask, bit in (
+            (goes, DISCARD),
+            (is_control, CONTROL),
+            (discardable & is_control, EMPTY_TRANSACTION),
+        ):
+            rules[mask] |= np.uint8(bit)
+        return rules
+
+    def _decide(self, chunk: Chunk, path: str, stats: CleanerStats) -> Decisions:
+        rows = chunk.rows
         counts = rows["records_count"].astype(np.int64)
         first_records = self._next_record + np.cumsum(counts) - counts
         actions = np.empty(rows.size, np.uint8)
         horizons = np.empty(rows.size, np.int64)
         retained = np.empty(rows.size, np.int32)
-        removed = np.zeros(3, np.int64)
+        removed = np.zeros(REMOVED_REASONS, np.int64)
         if self._next_record + int(counts.sum()) > self._flags.size:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
         self._next_record = decide_batches(
             rows,
             self._flags,
             self._next_record,
-            self._retention.retain_empty(rows),
+            self._rules(chunk, path),
             self._now_ms,
             self._new_horizon_ms,
             actions,
@@ -137,6 +184,8 @@ class GroupRewriter:
         stats.no_key += int(removed[REMOVED_NO_KEY])
         stats.superseded += int(removed[REMOVED_SUPERSEDED])
         stats.tombstone += int(removed[REMOVED_TOMBSTONE])
+        stats.aborted += int(removed[REMOVED_ABORTED])
+        stats.marker += int(removed[REMOVED_MARKER])
         return Decisions(actions, horizons, retained.astype(np.int64), first_records)
 
     def _write(

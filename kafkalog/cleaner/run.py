@@ -54,7 +54,8 @@ class CompactionRequest:
     """What to compact, and how: the options of `compact`.
 
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
-    the round's time; high_watermark: for logs whose checkpoint does not tell.
+    the round's time; high_watermark: for logs whose checkpoint does not tell; dedupe_buffer_size:
+    bytes of Kafka's bounded map, whose rounds then are done, None for one round whatever the keys.
     """
 
     log_dirs: tuple[str, ...]
@@ -65,6 +66,7 @@ class CompactionRequest:
     kafka_version: str = "4.3"
     high_watermark: int | None = None
     force: frozenset[str] = frozenset()
+    dedupe_buffer_size: int | None = None
 
     def __post_init__(self) -> None:
         unknown = sorted(self.force - KNOWN_FORCE_RULES)
@@ -198,6 +200,7 @@ def _plan(partition: PartitionInventory, request: CompactionRequest) -> Compacti
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
         kafka_version=request.kafka_version,
+        dedupe_buffer_size=request.dedupe_buffer_size,
     )
 
 

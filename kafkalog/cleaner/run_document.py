@@ -109,7 +109,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "firstDirtyOffset": plan.first_dirty_offset,
         "firstUncleanableOffset": plan.first_uncleanable_offset,
         "uncleanableReason": plan.uncleanable_reason,
-        "endOffset": plan.end_offset,
+        "endOffset": stats.end_offset if stats else plan.end_offset,
         "logStartOffset": plan.log_start_offset,
         "logEndOffset": plan.log_end_offset,
         "highWatermark": plan.high_watermark,
@@ -124,8 +124,8 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         and {
             "superseded": stats.superseded,
             "tombstone": stats.tombstone,
-            "aborted": 0,
-            "marker": 0,
+            "aborted": stats.aborted,
+            "marker": stats.marker,
             "noKey": stats.no_key,
         },
         "groups": [

@@ -15,8 +15,10 @@ REFUSED = "refused"
 class CleanerStats(JsonFacts):
     """Counts over the source segments of a round (Kafka: CleanerStats).
 
-    `superseded`, `tombstone`, `no_key`: records removed, by the rule that removed them. Bytes are
-    those of `.log` files.
+    `superseded`, `tombstone`, `no_key`, `aborted`, `marker`: records removed, by the rule that
+    removed them. Bytes are those of
+    `.log` files. `end_offset`, of the whole round alone: where it ended, below the plan's with a
+    bounded map.
     """
 
     records_read: int = 0
@@ -29,7 +31,10 @@ class CleanerStats(JsonFacts):
     superseded: int = 0
     tombstone: int = 0
     no_key: int = 0
+    aborted: int = 0
+    marker: int = 0
     distinct_keys: int = 0
+    end_offset: int = 0
 
     def add(self, other: CleanerStats) -> None:
         """Add another's counts, of another group of the same round."""

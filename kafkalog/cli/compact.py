@@ -74,6 +74,7 @@ def request_of(args: argparse.Namespace) -> CompactionRequest:
         kafka_version=args.kafka_version,
         high_watermark=args.high_watermark,
         force=frozenset(args.force),
+        dedupe_buffer_size=args.dedupe_buffer_size,
     )
 
 

@@ -121,7 +121,11 @@ OPTIONS = (
     Option("--redact", None, "hash keys and drop values in every output", _ALL),
     Option("--no-undo", None, "keep no replaced files", _COMPACT, _COMPACT),
     Option("--strategy", "within-task|across-tasks", "how the key map is built", _COMPACT),
-    Option("--dedupe-buffer-size", "N", "Kafka's bounded key map", _COMPACT),
+    Option(
+        "--dedupe-buffer-size", "N",
+        "bytes of a key map bounded as Kafka's, and its rounds (default: no bound)",
+        _COMPACT, _COMPACT, parse_offset,
+    ),
     Option("--output", "DIR", "write beside instead of in place", _COMPACT),
     Option("--swap-per-group", None, "swap group by group: less disk space", _COMPACT),
     Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),

@@ -1,8 +1,10 @@
 """What becomes of each batch in a round, from one flag byte per record.
 
 A record goes if it has no key, if a later record of its key supersedes it, or if it is a tombstone
-whose batch has a delete horizon at or before now. A batch is copied as it is when nothing goes and
-no horizon must be set; else it is rebuilt from what stays, or reduced to its header, or dropped.
+whose batch has a delete horizon at or before now. All records of an aborted transaction's batch go,
+and markers by the horizon alone; records past the map's end stay otherwise. A batch is copied as it
+is when nothing goes and no horizon must be set; else it is rebuilt from what stays, or reduced to
+its header, or dropped.
 
 Source: Kafka Cleaner.cleanInto and shouldRetainRecord, MemoryRecords.filterTo; KIP-534.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK
-from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, SUPERSEDED, TOMBSTONE
+from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, PAST_MAP, SUPERSEDED, TOMBSTONE
 from kafkalog.kernels.jit import (
     I32_OUT,
     I64,
@@ -34,10 +36,21 @@ EMPTY = 2
 REBUILD = 3
 REENCODE = 4  # rebuild, and encode each record again: some of them are not as Kafka writes them
 
+# What is asked of a batch, bits of `rules`: keep at least its header; let all its records go (data
+# of an aborted transaction, a marker whose horizon passed); it is a control batch; it is a marker
+# with nothing left to mark, which gets a delete horizon.
+RETAIN_EMPTY = 1
+DISCARD = 2
+CONTROL = 4
+EMPTY_TRANSACTION = 8
+
 # Where the counts of removed records are in `removed_out`.
 REMOVED_NO_KEY = 0
 REMOVED_SUPERSEDED = 1
 REMOVED_TOMBSTONE = 2
+REMOVED_ABORTED = 3
+REMOVED_MARKER = 4
+REMOVED_REASONS = 5
 
 NO_HORIZON = -(2**63)
 
@@ -46,12 +59,21 @@ _KEYLESS = np.uint8(KEYLESS)
 _TOMBSTONE = np.uint8(TOMBSTONE)
 _SUPERSEDED = np.uint8(SUPERSEDED)
 _FOREIGN = np.uint8(FOREIGN)
+_PAST_MAP = np.uint8(PAST_MAP)
 _GONE = np.uint8(KEYLESS | SUPERSEDED)
 _HORIZON_BIT = DELETE_HORIZON_FLAG_MASK
 _NO_HORIZON = np.int64(NO_HORIZON)
 _NO_KEY = REMOVED_NO_KEY
 _REMOVED_SUPERSEDED = REMOVED_SUPERSEDED
 _REMOVED_TOMBSTONE = REMOVED_TOMBSTONE
+_REMOVED_ABORTED = REMOVED_ABORTED
+_REMOVED_MARKER = REMOVED_MARKER
+_RETAIN_EMPTY, _DISCARD, _CONTROL, _EMPTY_TRANSACTION = (
+    RETAIN_EMPTY,
+    DISCARD,
+    CONTROL,
+    EMPTY_TRANSACTION,
+)
 
 
 @kernel((ROW_IN, U8_OUT, I64, U8_IN, I64, I64, U8_OUT, I64_OUT, I32_OUT, I64_OUT))
@@ -59,7 +81,7 @@ def decide_batches(
     rows: RowArray,
     flags: U8Array,
     first_record: int,
-    retain_empty: U8Array,
+    rules: U8Array,
     now_ms: int,
     new_horizon_ms: int,
     actions_out: U8Array,
@@ -67,14 +89,15 @@ def decide_batches(
     retained_out: I32Array,
     removed_out: I64Array,
 ) -> int:
-    """Decide on consecutive data batches.
+    """Decide on consecutive batches.
 
-    in   rows BATCH_ROW[b]; retain_empty uint8[b]: keep at least the header of this batch
+    in   rows BATCH_ROW[b]; rules uint8[b]: what is asked of each batch, bits
          flags uint8[r] of the partition, first_record the index of the first batch's first record;
          a record that goes gets SUPERSEDED set here, whatever the reason, so that the rewrite asks
-         one bit new_horizon_ms: the delete horizon of a batch that gets one in this round
+         one bit
+         new_horizon_ms: the delete horizon of a batch that gets one in this round
     out  actions_out uint8[b]; horizons_out int64[b], NO_HORIZON for none; retained_out int32[b]
-         removed_out int64[3]: records removed by reason, added to what is there
+         removed_out int64[REMOVED_REASONS]: records removed by reason, added to what is there
     returns the index of the first record after these batches
     """
     f = first_record
@@ -83,31 +106,35 @@ def decide_batches(
         has_horizon = (rows[b]["attributes"] & _HORIZON_BIT) != 0
         horizon = rows[b]["base_timestamp"] if has_horizon else _NO_HORIZON
         expired = has_horizon and now_ms >= horizon
+        is_control = (rules[b] & _CONTROL) != 0
         retained = 0
         foreign = False
-        tombstone_stays = False
-        for r in range(f, f + count):
-            flag = flags[r]
-            if flag & _GONE:
-                if flag & _KEYLESS:
-                    removed_out[_NO_KEY] += 1
+        stamp = (rules[b] & _EMPTY_TRANSACTION) != 0
+        if rules[b] & _DISCARD:
+            removed_out[_REMOVED_MARKER if is_control else _REMOVED_ABORTED] += count
+        else:
+            for r in range(f, f + count):
+                flag = flags[r]
+                if flag & _GONE and not flag & _PAST_MAP:
+                    if flag & _KEYLESS:
+                        removed_out[_NO_KEY] += 1
+                        flags[r] = flag | _SUPERSEDED
+                    else:
+                        removed_out[_REMOVED_SUPERSEDED] += 1
+                elif flag & _TOMBSTONE and expired and not flag & _PAST_MAP:
+                    removed_out[_REMOVED_TOMBSTONE] += 1
                     flags[r] = flag | _SUPERSEDED
                 else:
-                    removed_out[_REMOVED_SUPERSEDED] += 1
-            elif flag & _TOMBSTONE and expired:
-                removed_out[_REMOVED_TOMBSTONE] += 1
-                flags[r] = flag | _SUPERSEDED
-            else:
-                retained += 1
-                tombstone_stays = tombstone_stays or (flag & _TOMBSTONE) != 0
-                foreign = foreign or (flag & _FOREIGN) != 0
+                    retained += 1
+                    stamp = stamp or (flag & _TOMBSTONE) != 0
+                    foreign = foreign or (flag & _FOREIGN) != 0
         f += count
         retained_out[b] = retained
         if retained == 0:
-            actions_out[b] = _EMPTY if retain_empty[b] else _DROP
+            actions_out[b] = _EMPTY if rules[b] & _RETAIN_EMPTY else _DROP
             horizons_out[b] = _NO_HORIZON
             continue
-        needs_horizon = tombstone_stays and not has_horizon
+        needs_horizon = stamp and not has_horizon
         horizons_out[b] = new_horizon_ms if needs_horizon else horizon
         if horizons_out[b] < 0:
             # Kafka writes none then. delete.retention.ms may be so large that a new one passes 64

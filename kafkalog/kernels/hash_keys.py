@@ -56,6 +56,8 @@ KEYLESS = 1
 TOMBSTONE = 2
 SUPERSEDED = 4
 FOREIGN = 8
+# past the offset where a bounded map was full: it stays, whatever its key
+PAST_MAP = 16
 
 BLOCK_ENTRIES = 512
 ENTRY_WORDS = 3
@@ -63,6 +65,7 @@ ENTRY_WORDS = 3
 _KEYLESS = np.uint8(KEYLESS)
 _TOMBSTONE = np.uint8(TOMBSTONE)
 _FOREIGN = np.uint8(FOREIGN)
+_PAST_MAP = np.uint8(PAST_MAP)
 _BLOCK_ENTRIES = BLOCK_ENTRIES
 _ENTRY_WORDS = ENTRY_WORDS
 
@@ -241,9 +244,11 @@ def _walk_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, bo
         ROW_IN,
         I64_IN,
         I64_IN,
+        U8_IN,
         U64,
         U64,
         I32,
+        I64,
         I64,
         I64,
         I64,
@@ -260,11 +265,13 @@ def map_records(
     rows: RowArray,
     starts: I64Array,
     ends: I64Array,
+    roles: U8Array,
     k0: np.uint64,
     k1: np.uint64,
     shift: int,
     first_index: int,
     first_dirty_offset: int,
+    latest_offset: int,
     previous_offset: int,
     pool: U64Array,
     block_next: I32Array,
@@ -273,11 +280,14 @@ def map_records(
     free_block: int,
     flags_out: U8Array,
 ) -> tuple[int, int, int, int, int, int]:
-    """Put every keyed record of some batches into its bucket, and note KEYLESS, TOMBSTONE and
-    FOREIGN of each.
+    """Put every keyed record of some batches into its bucket, and note KEYLESS, TOMBSTONE, FOREIGN
+    and PAST_MAP of each.
 
     in   buf uint8[n] read-only: the uncompressed records of batch b are buf[starts[b]:ends[b]]
-         rows BATCH_ROW[b], data batches only; shift = 64 - bits of the bucket number
+         rows BATCH_ROW[b]; roles uint8[b]: 0 for batches whose records never meet the map, markers
+         and data of aborted transactions: FOREIGN alone is noted of their records
+         shift = 64 - bits of the bucket number; latest_offset: where the map ends, records past it
+         are not put into it
          first_index: partition-wide index of the first record; previous_offset: the offset before
          it pool, block_next: room for records / BLOCK_ENTRIES + buckets blocks from free_block on
     out  flags_out uint8[r], r >= sum of records_count; the bucket arrays grow in place
@@ -347,13 +357,20 @@ def map_records(
                     flags |= _FOREIGN
             if at != record_end:
                 return r, _LENGTH_MISMATCH, pos, b, free_block, clean_records
-            if value_length < 0:
-                flags |= _TOMBSTONE
             if offset < first_dirty_offset:
                 clean_records += 1
+            if roles[b] == 0:
+                flags_out[r] = flags
+                r += 1
+                pos = record_end
+                continue
+            if value_length < 0:
+                flags |= _TOMBSTONE
             if key_length < 0:
                 flags |= _KEYLESS
-            else:
+            if offset > latest_offset:
+                flags |= _PAST_MAP
+            elif key_length >= 0:
                 first, second = siphash_128(buf, key, key_length, k0, k1)
                 bucket: Any = np.int64(first >> np.uint64(shift))
                 free_block = _put(

@@ -226,9 +226,32 @@ class PartitionFacts(JsonFacts):
     """What had to be read from the `.log` files to plan: one SegmentFacts a live segment, and the
     producer state at the end.
 
-    `problems` says why the producer state could not be built; no batch may then be dropped.
+    `completed_transactions`: (first offset, marker's offset) of those that ended in the replay.
+    `batches_at`: (first offset of an open transaction, base of the first batch there or behind it),
+    which differ where cleaning took the batch. `problems` says why the producer state could not be
+    built; no batch may then be dropped.
     """
 
     segments: tuple[SegmentFacts, ...]
     active_producers: tuple[ActiveProducer, ...] = ()
+    completed_transactions: tuple[tuple[int, int], ...] = ()
+    batches_at: tuple[tuple[int, int], ...] = ()
     problems: tuple[str, ...] = ()
+
+    def first_unstable_offset(self, high_watermark: int | None) -> int | None:
+        """The first offset of the earliest transaction that is open, or whose marker is not below
+        the high watermark yet; None if there is none.
+        """
+        batches = dict(self.batches_at)
+        starts = [
+            batches.get(producer.current_txn_first_offset, producer.current_txn_first_offset)
+            for producer in self.active_producers
+            if producer.current_txn_first_offset is not None
+        ]
+        if high_watermark is not None:
+            starts += [
+                first
+                for first, marker_offset in self.completed_transactions
+                if marker_offset >= high_watermark
+            ]
+        return min(starts, default=None)

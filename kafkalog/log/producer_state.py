@@ -46,6 +46,8 @@ class ProducerState:
     def __init__(self, next_offset: int, entries: Iterable[ActiveProducer] = ()) -> None:
         self.next_offset = next_offset
         self.problems: list[str] = []
+        self.completed_transactions: list[tuple[int, int]] = []
+        """(first offset, marker's offset) of the transactions that ended during the replay."""
         self._entries = {entry.producer_id: entry for entry in entries}
 
     def apply(self, rows: NDArray[np.void]) -> None:
@@ -88,6 +90,9 @@ class ProducerState:
         producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
         known = self._entries.get(producer_id)
         same_epoch = known is not None and known.epoch == epoch
+        if known is not None and known.current_txn_first_offset is not None:
+            ended = known.current_txn_first_offset, int(row["last_offset"])
+            self.completed_transactions.append(ended)
         self._entries[producer_id] = ActiveProducer(
             producer_id=producer_id,
             epoch=epoch,

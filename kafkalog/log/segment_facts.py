@@ -42,16 +42,37 @@ def scan_partition_facts(
     `expiration_ms` is producer.id.expiration.ms. OSError if a file cannot be read.
     """
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
+    open_since = [p.current_txn_first_offset for p in state.active_producers()]
+    wanted = sorted(offset for offset in open_since if offset is not None)
+    still_there: dict[int, int] = {}
     segments = []
     for segment in partition.segments:
         scan = scan_headers(segment.path)
         facts = segment_facts(segment.base_offset, scan)
         segments.append(facts)
+        _find_batches(scan.rows, wanted, still_there)
         if facts.next_offset > state.next_offset or segment.is_active:
             state.apply(scan.rows)
             if scan.error is not None:
                 state.problems.append(f"cannot be rebuilt: {scan.error}")
-    return PartitionFacts(tuple(segments), state.active_producers(), tuple(state.problems))
+    return PartitionFacts(
+        tuple(segments),
+        state.active_producers(),
+        tuple(state.completed_transactions),
+        tuple(still_there.items()),
+        tuple(state.problems),
+    )
+
+
+def _find_batches(rows: Rows, offsets: list[int], found: dict[int, int]) -> None:
+    """For each of these offsets that has none yet: the base of the first batch at or behind it."""
+    if not rows.size:
+        return
+    last_offset = int(rows["last_offset"][-1])
+    for offset in offsets:
+        if offset not in found and offset <= last_offset:
+            b = int(np.searchsorted(rows["last_offset"], offset))
+            found[offset] = int(rows["base_offset"][b])
 
 
 def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:

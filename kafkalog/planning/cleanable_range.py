@@ -1,8 +1,8 @@
 """Which offsets of a log may be cleaned now, and what stops the range where it ends.
 
     first dirty        where the last round ended (the cleaner checkpoint, if it lies in the log)
-    first uncleanable  the lowest of: high watermark, active segment, first segment too young for
-                       min.compaction.lag.ms; never below first dirty
+    first uncleanable  the lowest of: high watermark, last stable offset, active segment, first
+                       segment too young for min.compaction.lag.ms; never below first dirty
     end                the base of the segment that holds it: segments are cleaned whole or not
 
 A first dirty offset in mid segment counts that segment's bytes as clean and as dirty, as Kafka
@@ -42,7 +42,12 @@ class CleanableRange:
 
 
 def find_cleanable_range(
-    partition: PartitionInventory, config: LogConfig, *, now_ms: int, high_watermark: int | None
+    partition: PartitionInventory,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    high_watermark: int | None,
+    first_unstable_offset: int | None = None,
 ) -> CleanableRange:
     """The range of one round. An unknown high watermark bounds nothing: the plan refuses it."""
     segments = partition.segments
@@ -52,6 +57,10 @@ def find_cleanable_range(
     bound, reason = active_base, "active segment"
     if high_watermark is not None and high_watermark < bound:
         bound, reason = high_watermark, f"high watermark {high_watermark}"
+    if first_unstable_offset is not None:
+        last_stable = max(first_unstable_offset, partition.log_start_offset)
+        if last_stable < min(bound, bound if high_watermark is None else high_watermark):
+            bound, reason = last_stable, f"transaction open since offset {first_unstable_offset}"
     young = _first_young_segment(dirty_segments, config, now_ms)
     if young is not None and young.base_offset < bound:
         bound, reason = young.base_offset, _lag_reason(young)

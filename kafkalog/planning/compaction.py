@@ -11,6 +11,7 @@ Source: Kafka LogCleanerManager.cleanableOffsets and maxCompactionDelay, LogToCl
 from __future__ import annotations
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.constants import MAX_INT32
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.cleanable_range import CleanableRange, find_cleanable_range
 from kafkalog.planning.compaction_plan import (
@@ -28,6 +29,10 @@ from kafkalog.planning.refusals import (
 )
 from kafkalog.planning.segment_groups import group_segments, segments_between
 
+# Kafka SkimpyOffsetMap: an MD5 and an offset; log.cleaner.io.buffer.load.factor.
+_SLOT_BYTES = 24
+_LOAD_FACTOR = 0.9
+
 __all__ = ["CLEAN", "REFUSED", "SKIP", "CompactionPlan", "SegmentGroup", "plan_compaction"]
 
 
@@ -39,17 +44,25 @@ def plan_compaction(
     now_ms: int,
     high_watermark: int | None = None,
     kafka_version: str = "4.3",
+    dedupe_buffer_size: int | None = None,
 ) -> CompactionPlan:
     """The plan of one round for one partition.
 
     `facts` covers every live segment below the active one. `high_watermark` is for logs whose
     checkpoint does not tell; where both are known the lower one holds. `kafka_version` is 4.1 to
-    4.4. Bad settings raise InvalidConfigError; everything about the partition itself is a status
-    and a reason in the plan, never an error.
+    4.4. `dedupe_buffer_size` in bytes asks for Kafka's bounded map. Bad settings raise
+    InvalidConfigError; everything about the partition itself is a status and a reason in the plan,
+    never an error.
     """
     parse_kafka_version(kafka_version)
     watermark = _effective_high_watermark(partition, high_watermark)
-    cleanable = find_cleanable_range(partition, config, now_ms=now_ms, high_watermark=watermark)
+    cleanable = find_cleanable_range(
+        partition,
+        config,
+        now_ms=now_ms,
+        high_watermark=watermark,
+        first_unstable_offset=facts.first_unstable_offset(watermark),
+    )
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
     sources = segments_between(partition.segments, 0, cleanable.end_offset)
     refusal = refuse_by_inventory(partition, config, watermark)
@@ -85,7 +98,19 @@ def plan_compaction(
         token=partition.token,
         peak_bytes=_peak_bytes(groups),
         leftovers=partition.leftovers,
+        map_entries=None if dedupe_buffer_size is None else usable_entries(dedupe_buffer_size),
     )
+
+
+def usable_entries(dedupe_buffer_size: int) -> int:
+    """How many keys Kafka's offset map of this many bytes holds: 24 bytes a slot, filled to the
+    default load factor. InvalidConfigError for a buffer that holds none.
+    """
+    slots = min(dedupe_buffer_size, MAX_INT32) // _SLOT_BYTES
+    entries = int(slots * _LOAD_FACTOR)
+    if entries < 1:
+        raise InvalidConfigError(f"a dedupe buffer of {dedupe_buffer_size} bytes holds no key")
+    return entries
 
 
 def _effective_high_watermark(partition: PartitionInventory, given: int | None) -> int | None:

@@ -44,6 +44,7 @@ class CompactionPlan(JsonFacts):
     `checkpoint_reset` is the offset to write into the cleaner checkpoint even if nothing is
     cleaned, because the one there is outside the log; None if it is sound. `peak_bytes` is the disk
     space the new files may take beside the old ones. `groups` is empty unless status is `clean`.
+    `map_entries` is how many keys a broker's bounded map would hold, None for no bound.
     """
 
     topic_partition: TopicPartition
@@ -71,6 +72,7 @@ class CompactionPlan(JsonFacts):
     token: str
     peak_bytes: int
     leftovers: tuple[str, ...]
+    map_entries: int | None = None
 
     @property
     def sources(self) -> tuple[SegmentInfo, ...]:

@@ -89,13 +89,6 @@ def _facts_rules(
             )
     if facts.problems:
         yield REFUSED, "producer state: " + "; ".join(facts.problems)
-    for producer in facts.active_producers:
-        if producer.current_txn_first_offset is not None:
-            yield (
-                REFUSED,
-                f"producer {producer.producer_id} has an open transaction since offset "
-                f"{producer.current_txn_first_offset}: transactional logs cannot be compacted yet",
-            )
 
 
 def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
@@ -120,10 +113,6 @@ def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
             f"segment {base} @ {segment.valid_bytes}: {segment.trailing_bytes} bytes after the "
             "last whole batch of a segment that is not the active one",
         )
-    if segment.has_transactional:
-        yield REFUSED, f"segment {base} holds transactional batches: they cannot be compacted yet"
-    if segment.has_control:
-        yield REFUSED, f"segment {base} holds control batches: they cannot be compacted yet"
     if segment.next_offset - 1 - base > MAX_INT32:
         yield (
             REFUSED,

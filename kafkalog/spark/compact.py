@@ -37,6 +37,7 @@ def compact(
     kafka_version: str = "4.3",
     high_watermark: int | None = None,
     force: Sequence[str] = (),
+    dedupe_buffer_size: int | None = None,
     apply: bool = False,
 ) -> CompactionRun:
     """Plan compaction of the selected partitions; with `apply` carry it out as Spark tasks.
@@ -57,6 +58,7 @@ def compact(
         kafka_version=kafka_version,
         high_watermark=high_watermark,
         force=frozenset(force),
+        dedupe_buffer_size=dedupe_buffer_size,
     )
     return apply_run(request, spark_executor(spark)) if apply else plan_run(request)
 

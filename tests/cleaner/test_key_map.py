@@ -13,11 +13,14 @@ from kafkalog.errors import CorruptRecordError
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.kernels.hash_keys import KEYLESS, SUPERSEDED
+from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_file import ChunkBuffers
 from tests.batches.logs import rows_of
 from tests.kernels.compaction import expected_superseded
 from tests.support.log_builder import LogBuilder
+
+NONE_ABORTED = AbortedTransactions((), 0)
 
 
 def add(key_map: KeyMap, records: list[Record], per_batch: int, codec: int = 0) -> None:
@@ -69,7 +72,7 @@ def test_many_more_records_than_expected_find_room() -> None:
 def test_nothing_is_nothing() -> None:
     found = KeyMap(0, 0).superseded()
     assert (found.flags.size, found.distinct_keys) == (0, 0)
-    assert map_sources([], 0, ChunkBuffers()).flags.size == 0
+    assert map_sources([], 0, 0, NONE_ABORTED, ChunkBuffers()).flags.size == 0
 
 
 def test_every_map_has_a_secret_of_its_own() -> None:
@@ -105,5 +108,5 @@ def test_sources_are_read_with_their_checksums_to_their_end(log_dir: Path, damag
     (partition,) = open_log_dir(str(path)).partitions
     expected = "CRC" if damage == "crc" else "70 bytes after the last whole batch"
     with pytest.raises(CorruptRecordError, match=expected) as caught:
-        map_sources(partition.segments[:2], 0, ChunkBuffers())
+        map_sources(partition.segments[:2], 0, 3, NONE_ABORTED, ChunkBuffers())
     assert caught.value.path == str(source)

@@ -15,11 +15,12 @@ from tests.batches.logs import rows_of
 from tests.support.log_builder import BuiltSegment
 
 KINDS = (".log", ".index", ".timeindex")
+ALL_KINDS = (*KINDS, ".txnindex")
 
 
 def open_output(directory: Path, *overrides: str) -> OutputSegment:
     config = LogConfig.from_overrides(["index.interval.bytes=0", *overrides])
-    names = [f"{7:020d}{kind}" for kind in KINDS]
+    names = [f"{7:020d}{kind}" for kind in ALL_KINDS]
     return OutputSegment(7, config, LocalFiles(), {n: str(directory / f"x-{n}") for n in names})
 
 

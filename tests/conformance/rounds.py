@@ -20,6 +20,7 @@ from kafkalog.cleaner.stats import DONE, CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, parse_batches
+from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from tests.support.log_builder import START_MS, LogBuilder
@@ -38,6 +39,7 @@ def compact(
     kafka_version: str = "4.3",
     high_watermark: int | None = None,
     partitions: Sequence[TopicPartition] = (),
+    dedupe_buffer_size: int | None = None,
 ) -> CompactionRun:
     """One `compact --apply` over all topics; any dirty byte is enough, keyless records may go."""
     config = ["cleanup.policy=compact", "min.cleanable.dirty.ratio=0", *settings]
@@ -50,6 +52,7 @@ def compact(
         kafka_version=kafka_version,
         high_watermark=high_watermark,
         force=frozenset({"null-keys"}),
+        dedupe_buffer_size=dedupe_buffer_size,
     )
     return apply_run(request, clean_one_by_one)
 
@@ -72,10 +75,21 @@ def continued(path: Path) -> LogBuilder:
         for position, header, records in parse_batches(data):
             log.append(data[position : position + header.size_in_bytes])
             log.records += records
+        index = file.with_suffix(".txnindex")
+        log.segments[-1].aborted = bytearray(index.read_bytes() if index.exists() else b"")
     if checkpoint is not None:
         log.cleaner_offset(checkpoint)
     shutil.rmtree(path)
     return log
+
+
+def aborted(path: Path) -> list[AbortedTxn]:
+    """The entries of all transaction indexes of the partition, in order."""
+    return [
+        entry
+        for file in sorted(path.glob("*.txnindex"))
+        for entry in parse_transaction_index(file.read_bytes(), int(file.stem), str(file))
+    ]
 
 
 def bases(path: Path) -> list[int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.kernels.buckets import mark_superseded
 from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, map_records
 from tests.batches.logs import rows_of
@@ -31,10 +32,19 @@ class Mapped:
 
 
 def map_log(
-    data: bytes, *, first_dirty_offset: int = 0, bucket_bits: int = 2, pieces: int = 1
+    data: bytes,
+    *,
+    first_dirty_offset: int = 0,
+    latest_offset: int = MAX_INT64,
+    roles: Sequence[bool] | None = None,
+    bucket_bits: int = 2,
+    pieces: int = 1,
 ) -> Mapped:
-    """Map an uncompressed log, in several calls of whole batches."""
+    """Map an uncompressed log, in several calls of whole batches. `roles`: which batches meet the
+    map, all without it.
+    """
     rows = rows_of(data)
+    meets = np.ones(rows.size, np.uint8) if roles is None else np.array(roles, np.uint8)
     buf = np.frombuffer(data, np.uint8)
     starts = rows["position"] + 61
     ends = rows["position"] + rows["size_in_bytes"]
@@ -53,11 +63,13 @@ def map_log(
                 rows[part],
                 starts[part],
                 ends[part],
+                meets[part],
                 np.uint64(1),
                 np.uint64(2),
                 64 - bucket_bits,
                 done,
                 first_dirty_offset,
+                latest_offset,
                 previous,
                 pool,
                 block_next,
@@ -92,12 +104,17 @@ def superseded(mapped: Mapped, *, table_slots: int | None = None) -> tuple[int, 
 
 
 def expected_superseded(
-    keys: Sequence[bytes | None], offsets: Sequence[int], first_dirty_offset: int
+    keys: Sequence[bytes | None],
+    offsets: Sequence[int],
+    first_dirty_offset: int,
+    latest_offset: int = MAX_INT64,
 ) -> tuple[list[bool], int]:
     """What a dict says: which records a later dirty one replaces, and how many dirty keys."""
     pairs = zip(keys, offsets, strict=True)
     last = {
-        key: offset for key, offset in pairs if key is not None and offset >= first_dirty_offset
+        key: offset
+        for key, offset in pairs
+        if key is not None and first_dirty_offset <= offset <= latest_offset
     }
     gone = [
         key is not None and last.get(key, -1) > offset

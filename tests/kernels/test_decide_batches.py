@@ -9,15 +9,25 @@ from hypothesis import strategies as st
 from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.decide_batches import (
+    CONTROL,
     COPY,
+    DISCARD,
     DROP,
     EMPTY,
+    EMPTY_TRANSACTION,
     NO_HORIZON,
     REBUILD,
     REENCODE,
+    REMOVED_ABORTED,
+    REMOVED_MARKER,
+    REMOVED_NO_KEY,
+    REMOVED_REASONS,
+    REMOVED_SUPERSEDED,
+    REMOVED_TOMBSTONE,
+    RETAIN_EMPTY,
     decide_batches,
 )
-from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, SUPERSEDED, TOMBSTONE
+from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, PAST_MAP, SUPERSEDED, TOMBSTONE
 
 NOW, NEW_HORIZON = 1000, 5000
 
@@ -26,31 +36,45 @@ NOW, NEW_HORIZON = 1000, 5000
 class Batch:
     flags: list[int]
     horizon: int | None
-    retain_empty: bool
+    rules: int
 
 
+# what is past the map's end is superseded by nothing
+flag_bytes = st.integers(0, 31).filter(lambda f: not (f & SUPERSEDED and f & PAST_MAP))
 batches = st.builds(
     Batch,
-    st.lists(st.integers(0, 15), max_size=5),
+    st.lists(flag_bytes, max_size=5),
     st.none() | st.sampled_from([-1, 0, NOW - 1, NOW, NOW + 1]),
-    st.booleans(),
+    st.integers(0, 15),
 )
 
 
 def decided(batch: Batch) -> tuple[int, int, int, list[bool], list[int]]:
     """(action, horizon, retained, which stay, removed by reason), in plain words."""
     expired = batch.horizon is not None and batch.horizon <= NOW
-    removed = [0, 0, 0]
+    removed = [0] * REMOVED_REASONS
     stay = []
     for flag in batch.flags:
-        reasons = [flag & KEYLESS, flag & SUPERSEDED, flag & TOMBSTONE and expired]
-        stay.append(not any(reasons))
-        if any(reasons):
-            removed[[bool(reason) for reason in reasons].index(True)] += 1
+        reason = None
+        if batch.rules & DISCARD:
+            reason = REMOVED_MARKER if batch.rules & CONTROL else REMOVED_ABORTED
+        elif flag & PAST_MAP:
+            pass
+        elif flag & KEYLESS:
+            reason = REMOVED_NO_KEY
+        elif flag & SUPERSEDED:
+            reason = REMOVED_SUPERSEDED
+        elif flag & TOMBSTONE and expired:
+            reason = REMOVED_TOMBSTONE
+        stay.append(reason is None)
+        if reason is not None:
+            removed[reason] += 1
     kept = [flag for flag, stays in zip(batch.flags, stay, strict=True) if stays]
     if not kept:
-        return EMPTY if batch.retain_empty else DROP, NO_HORIZON, 0, stay, removed
-    stamps = batch.horizon is None and any(flag & TOMBSTONE for flag in kept)
+        action = EMPTY if batch.rules & RETAIN_EMPTY else DROP
+        return action, NO_HORIZON, 0, stay, removed
+    asks = bool(batch.rules & EMPTY_TRANSACTION) or any(flag & TOMBSTONE for flag in kept)
+    stamps = batch.horizon is None and asks
     horizon = NEW_HORIZON if stamps else NO_HORIZON if batch.horizon is None else batch.horizon
     if horizon < 0:  # Kafka never writes such a one
         horizon = NO_HORIZON
@@ -76,12 +100,12 @@ def test_decisions_are_those_of_the_rules(log: list[Batch], before: int) -> None
     actions = np.full(len(log), 77, np.uint8)
     horizons = np.full(len(log), 77, np.int64)
     retained = np.full(len(log), 77, np.int32)
-    removed = np.array([10, 20, 30], np.int64)
+    removed = np.arange(REMOVED_REASONS)
     end = decide_batches(
         rows,
         flags,
         before,
-        np.array([batch.retain_empty for batch in log], np.uint8),
+        np.array([batch.rules for batch in log], np.uint8),
         NOW,
         NEW_HORIZON,
         actions,
@@ -95,6 +119,10 @@ def test_decisions_are_those_of_the_rules(log: list[Batch], before: int) -> None
     assert horizons.tolist() == [horizon for _, horizon, *_ in wanted]
     assert retained.tolist() == [count for _, _, count, *_ in wanted]
     stays = [stays for *_, stay, _ in wanted for stays in stay]
-    assert [not flag & SUPERSEDED for flag in flags[before:]] == stays
-    sums = [sum(column) for column in zip(*(w[4] for w in wanted), strict=True)] or [0, 0, 0]
-    assert removed.tolist() == [10 + sums[0], 20 + sums[1], 30 + sums[2]]
+    discarded = [bool(batch.rules & DISCARD) for batch in log for _ in batch.flags]
+    for flag, is_discarded, stays_in in zip(flags[before:], discarded, stays, strict=True):
+        # the rewrite asks SUPERSEDED alone, and nothing of batches that go as a whole
+        assert is_discarded or (not flag & SUPERSEDED) == stays_in
+    sums = [sum(column) for column in zip(*(w[4] for w in wanted), strict=True)]
+    expected = [n + count for n, count in enumerate(sums or [0] * REMOVED_REASONS)]
+    assert removed.tolist() == expected

@@ -10,7 +10,14 @@ from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.varint import pack_varint
 from kafkalog.kernels import status
 from kafkalog.kernels.buckets import TABLE_TOO_SMALL
-from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, SUPERSEDED, TOMBSTONE, hash_bytes
+from kafkalog.kernels.hash_keys import (
+    FOREIGN,
+    KEYLESS,
+    PAST_MAP,
+    SUPERSEDED,
+    TOMBSTONE,
+    hash_bytes,
+)
 from tests.kernels.compaction import expected_superseded, map_log, superseded
 from tests.kernels.raw_batches import raw_batch, raw_record
 from tests.reference.siphash import siphash_2_4_128
@@ -84,6 +91,49 @@ def test_superseded_records_are_those_a_dict_finds(
     found, distinct = superseded(mapped)
     gone, keys_count = expected_superseded(
         [record.key for record in made], [record.offset for record in made], first_dirty
+    )
+    assert (found, distinct) == (0, keys_count)
+    assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone
+
+
+@given(
+    records,
+    st.integers(0, 130),
+    st.integers(0, 130),
+    st.integers(1, 9),
+    st.lists(st.booleans(), min_size=60, max_size=60),
+)
+@settings(max_examples=60)
+def test_batches_without_a_role_and_records_past_the_map_meet_nothing(
+    specs: list[tuple[bytes | None, bytes | None, int]],
+    first_dirty: int,
+    latest: int,
+    per_batch: int,
+    meet: list[bool],
+) -> None:
+    made = [Record(2 * i, 0, key, value) for i, (key, value, _) in enumerate(specs)]
+    batches = [made[i : i + per_batch] for i in range(0, len(made), per_batch)]
+    log = b"".join(pack_batch(batch) for batch in batches)
+    mapped = map_log(
+        log,
+        first_dirty_offset=first_dirty,
+        latest_offset=latest,
+        roles=meet[: len(batches)],
+        pieces=2,
+    )
+    assert mapped.status == status.OK
+    assert mapped.clean_records == sum(record.offset < first_dirty for record in made)
+    met = [meet[i // per_batch] for i in range(len(made))]
+    for record, meets, flag in zip(made, met, mapped.flags, strict=True):
+        assert bool(flag & KEYLESS) == (meets and record.key is None)
+        assert bool(flag & TOMBSTONE) == (meets and record.value is None)
+        assert bool(flag & PAST_MAP) == (meets and record.offset > latest)
+    found, distinct = superseded(mapped)
+    gone, keys_count = expected_superseded(
+        [record.key if meets else None for record, meets in zip(made, met, strict=True)],
+        [record.offset for record in made],
+        first_dirty,
+        latest,
     )
     assert (found, distinct) == (0, keys_count)
     assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone

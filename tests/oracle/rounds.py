@@ -160,7 +160,7 @@ def play(
             kafkas=kafkas,
             source=base,
             kafka=kafka,
-            ignored=_come_and_go(log_start, log_end),
+            ignored=_come_and_go(log_start, log_end, base / scenario.partition_name),
         )
         if outcome.complaints:
             break
@@ -221,11 +221,14 @@ def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> d
     )
 
 
-def _come_and_go(log_start: int, log_end: int) -> frozenset[str]:
-    """Where every record is deleted (log start = log end), Kafka removes the snapshot at the end
-    each time it opens a log that has it, and writes it each time it closes one that has not.
+def _come_and_go(log_start: int, log_end: int, partition_dir: Path) -> frozenset[str]:
+    """Where every record is deleted (log start = log end), Kafka removes the snapshots each time it
+    opens a log that has them, and writes them each time it opens or closes one that has not.
     """
-    return frozenset({f"{log_end:020d}.snapshot"} if log_start == log_end else ())
+    if log_start != log_end:
+        return frozenset()
+    bases = {path.stem for path in partition_dir.glob("*.log")}
+    return frozenset(f"{offset}.snapshot" for offset in {*bases, f"{log_end:020d}"})
 
 
 def _run_and_compare(

@@ -39,12 +39,14 @@ class Round:
 
 @dataclass
 class Producer:
-    """An idempotent producer: its next sequence, and whether it has fallen silent."""
+    """An idempotent or transactional producer: its next sequence, whether it has fallen silent."""
 
     producer_id: int
     epoch: int = 0
     sequence: int = 0
     idle: bool = False
+    transactional: bool = False
+    in_transaction: bool = False
 
 
 @dataclass
@@ -70,6 +72,8 @@ class Scenario:
     max_batches: int
     max_value: int
     producers: list[Producer] = field(default_factory=list)
+    transactional_share: float = 0.0
+    bumps_epochs: bool = False
     leader_epoch: int = 0
 
     @property
@@ -101,12 +105,14 @@ class Scenario:
                 lines.append({"advance_ms": step})
             batch, next_offset = self._batch(next_offset, clock)
             lines.append(batch)
+            if self.transactional_share:
+                next_offset = self._maybe_end(lines, next_offset, clock)
         if self.keyless and rnd.random() < 0.6:
             # the round's last batch loses all its records, and is kept empty for its offset
             batch, next_offset = self._batch(next_offset, clock)
             for record in batch["records"]:
                 record["key"] = None
-            for name in ("pid", "producerEpoch", "sequence"):
+            for name in ("pid", "producerEpoch", "sequence", "transactional"):
                 batch.pop(name, None)
             lines += [batch, {"roll": True}]
         elif rnd.random() < 0.5:
@@ -125,11 +131,42 @@ class Scenario:
     def _producers_move_on(self) -> None:
         """Some producers restart (epoch bump), some fall silent, new ones come."""
         for producer in self.producers:
-            if self.random.random() < 0.15:
+            if self.random.random() < 0.15 and not producer.in_transaction:
                 producer.epoch, producer.sequence = producer.epoch + 1, 0
             producer.idle = producer.idle or self.random.random() < 0.1
         if self.producers and self.random.random() < 0.3:
-            self.producers.append(Producer(max(p.producer_id for p in self.producers) + 7))
+            self.producers.append(
+                self._new_producer(max(p.producer_id for p in self.producers) + 7)
+            )
+
+    def _new_producer(self, producer_id: int) -> Producer:
+        is_transactional = self.random.random() < self.transactional_share
+        return Producer(producer_id, transactional=is_transactional)
+
+    def _maybe_end(self, lines: list[Line], next_offset: int, clock: int) -> int:
+        """Some transactions end: markers with and without data before them, fencing ones too."""
+        rnd = self.random
+        for producer in self.producers:
+            if not producer.transactional:
+                continue
+            if rnd.random() >= (0.25 if producer.in_transaction else 0.03):
+                continue
+            if self.bumps_epochs or rnd.random() < 0.05:
+                producer.epoch, producer.sequence = producer.epoch + 1, 0
+            lines.append(
+                {
+                    "control": rnd.choice(("commit", "abort")),
+                    "pid": producer.producer_id,
+                    "producerEpoch": producer.epoch,
+                    "coordinatorEpoch": rnd.randint(0, 3),
+                    "leaderEpoch": self.leader_epoch,
+                    "ts": clock,
+                    "baseOffset": next_offset,
+                }
+            )
+            producer.in_transaction = False
+            next_offset += 1
+        return next_offset
 
     def _batch(self, next_offset: int, clock: int) -> tuple[Line, int]:
         rnd = self.random
@@ -160,6 +197,8 @@ class Scenario:
             line |= {"pid": producer.producer_id, "producerEpoch": producer.epoch}
             line["sequence"] = producer.sequence
             producer.sequence += last - base + 1
+            if producer.transactional:
+                line["transactional"] = producer.in_transaction = True
         return line, last + 1
 
     def _record(self, offset: int, clock: int) -> tuple[Line, int]:
@@ -186,8 +225,12 @@ class Scenario:
         return rnd.choice((*odd, clock - 10**12, 2**62, 253_402_300_800_000))
 
 
-def random_scenario(seed: int, *, keyless: bool = False, codec: str | None = None) -> Scenario:
-    """The scenario of a seed. `codec` fixes the codec, `keyless` mixes in null and empty keys."""
+def random_scenario(
+    seed: int, *, keyless: bool = False, codec: str | None = None, transactional: bool = False
+) -> Scenario:
+    """The scenario of a seed. `codec` fixes the codec, `keyless` mixes in null and empty keys,
+    `transactional` producers that commit, abort and leave transactions open.
+    """
     rnd = random.Random(seed)
     codecs = rnd.choice((("none",),) * 6 + tuple((c,) for c in CODECS[1:]) + (CODECS,))
     scenario = Scenario(
@@ -212,12 +255,19 @@ def random_scenario(seed: int, *, keyless: bool = False, codec: str | None = Non
     )
     if rnd.random() < 0.6:
         scenario.producers = [Producer(1000 * n) for n in range(rnd.randint(1, 4))]
+    if transactional:
+        scenario.transactional_share = rnd.choice((0.5, 1.0))
+        scenario.bumps_epochs = rnd.random() < 0.3
+        scenario.producers = [scenario._new_producer(1000 * n) for n in range(rnd.randint(1, 5))]
+        scenario.producers[0].transactional = True
     return scenario
 
 
 def seed_scenario(seed: int) -> Scenario:
-    """The scenario of a seed in tests and in the fuzzer: every tenth one has keyless records."""
-    return random_scenario(seed, keyless=seed % 10 == 0)
+    """The scenario of a seed in tests and in the fuzzer: every tenth one has keyless records, every
+    third one transactions.
+    """
+    return random_scenario(seed, keyless=seed % 10 == 0, transactional=seed % 3 == 1)
 
 
 def _random_config(rnd: random.Random) -> dict[str, str]:

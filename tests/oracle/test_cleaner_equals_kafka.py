@@ -7,6 +7,7 @@ in `.cache/oracle/failed/`; `python -m tests.fuzz.run_fuzz --scenario N` plays i
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 
@@ -18,25 +19,28 @@ pytestmark = pytest.mark.oracle
 
 FIRST, LAST = map(int, os.environ.get("KAFKALOG_ORACLE_SEEDS", "0-99").split("-"))
 CHUNK = 10
+TRANSACTIONAL_SEEDS = range(2_000_000, 2_000_040)
 
 
 @pytest.mark.parametrize("first", range(FIRST, LAST + 1, CHUNK))
 def test_random_rounds_equal_kafkas(kafka: Kafka, first: int) -> None:
-    scenarios = [seed_scenario(seed) for seed in range(first, min(first + CHUNK, LAST + 1))]
-    outcomes = [_played(scenario, kafka) for scenario in scenarios]
-    wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
-    assert not wrong, "\n".join(wrong)
-    rounds = sum(outcome.rounds for outcome in outcomes)
-    # rounds in which nothing is due are worth having, but not many
-    assert sum(outcome.cleaned for outcome in outcomes) > rounds / 3
-    assert sum(outcome.kafka_failures for outcome in outcomes) < rounds / 20
+    _all_equal(kafka, [seed_scenario(seed) for seed in range(first, min(first + CHUNK, LAST + 1))])
 
 
-@pytest.mark.parametrize("keyless", [False, True], ids=["keyed", "keyless"])
+@pytest.mark.parametrize("first", TRANSACTIONAL_SEEDS[::CHUNK])
+def test_random_rounds_with_transactions_equal_kafkas(kafka: Kafka, first: int) -> None:
+    seeds = range(first, first + CHUNK)
+    _all_equal(kafka, [random_scenario(seed, transactional=True) for seed in seeds])
+
+
+KINDS = {"keyed": {}, "keyless": {"keyless": True}, "transactional": {"transactional": True}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("codec", CODECS)
-def test_each_codec_equals_kafkas(kafka: Kafka, codec: str, keyless: bool) -> None:
+def test_each_codec_equals_kafkas(kafka: Kafka, codec: str, kind: str) -> None:
     outcomes = [
-        _played(random_scenario(seed, codec=codec, keyless=keyless), kafka)
+        _played(random_scenario(seed, codec=codec, **KINDS[kind]), kafka)
         for seed in (1_000_003, 1_000_004)
     ]
     wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
@@ -44,8 +48,21 @@ def test_each_codec_equals_kafkas(kafka: Kafka, codec: str, keyless: bool) -> No
     assert any(outcome.cleaned for outcome in outcomes)
 
 
-def test_the_default_run_is_300_partition_rounds() -> None:
-    assert sum(seed_scenario(seed).rounds for seed in range(100)) >= 300
+def test_the_default_run_is_400_partition_rounds() -> None:
+    scenarios = [seed_scenario(seed) for seed in range(100)]
+    transactional = [random_scenario(seed, transactional=True) for seed in TRANSACTIONAL_SEEDS]
+    assert sum(scenario.rounds for scenario in [*scenarios, *transactional]) >= 400
+    assert sum(scenario.rounds for scenario in transactional) >= 120
+
+
+def _all_equal(kafka: Kafka, scenarios: Sequence[Scenario]) -> None:
+    outcomes = [_played(scenario, kafka) for scenario in scenarios]
+    wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
+    assert not wrong, "\n".join(wrong)
+    rounds = sum(outcome.rounds for outcome in outcomes)
+    # rounds in which nothing is due are worth having, but not many
+    assert sum(outcome.cleaned for outcome in outcomes) > rounds / 3
+    assert sum(outcome.kafka_failures for outcome in outcomes) < rounds / 20
 
 
 def _played(scenario: Scenario, kafka: Kafka) -> Outcome:

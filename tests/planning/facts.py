@@ -116,6 +116,8 @@ def plan(
     *overrides: str,
     facts: Iterable[SegmentFacts] = (),
     producers: tuple[ActiveProducer, ...] = (),
+    completed: tuple[tuple[int, int], ...] = (),
+    batches_at: tuple[tuple[int, int], ...] = (),
     problems: tuple[str, ...] = (),
     now_ms: int = NOW_MS,
     **options: Any,
@@ -126,7 +128,13 @@ def plan(
     return plan_compaction(
         inventory,
         config(*overrides),
-        PartitionFacts(segments, producers, problems),
+        PartitionFacts(
+            segments,
+            producers,
+            completed_transactions=completed,
+            batches_at=batches_at,
+            problems=problems,
+        ),
         now_ms=now_ms,
         **options,
     )

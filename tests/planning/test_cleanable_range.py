@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafkalog.log.inventory import ActiveProducer
 from kafkalog.planning.compaction import CLEAN, SKIP
 from kafkalog.planning.segment_groups import inactive_segments_from
 from tests.planning.facts import FIVE, HOUR_MS, NOW_MS, OLD_MS, partition, plan, segment
@@ -181,3 +182,57 @@ def test_inactive_segments_are_those_from_the_containing_one(
 def test_empty_log_is_skipped() -> None:
     made = plan(partition([(0, 0)], end=0))
     assert (made.status, made.end_offset) == (SKIP, 0)
+
+
+def _open(first_offset: int, producer_id: int = 7) -> ActiveProducer:
+    return ActiveProducer(producer_id, 0, 49, NOW_MS, current_txn_first_offset=first_offset)
+
+
+def test_first_uncleanable_is_the_start_of_the_oldest_open_transaction() -> None:  # item 15
+    made = plan(partition(), producers=(_open(32), _open(25, 8)))
+    assert (made.status, made.first_uncleanable_offset, made.end_offset) == (CLEAN, 25, 20)
+    assert made.uncleanable_reason == "transaction open since offset 25"
+
+
+def test_an_open_transaction_from_the_start_on_leaves_nothing_to_clean() -> None:
+    made = plan(partition(), producers=(_open(0),))
+    assert (made.status, made.first_uncleanable_offset, made.end_offset) == (SKIP, 0, 0)
+
+
+def test_an_open_transaction_in_the_active_segment_bounds_nothing() -> None:
+    made = plan(partition(), producers=(_open(44),))
+    assert (made.first_uncleanable_offset, made.uncleanable_reason) == (40, "active segment")
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "expected"), [(20, "high watermark 20"), (30, "transaction open since")]
+)
+def test_the_lower_of_high_watermark_and_open_transaction_bounds(
+    high_watermark: int, expected: str
+) -> None:
+    made = plan(partition(high_watermark=high_watermark), producers=(_open(25),))
+    assert made.first_uncleanable_offset == min(high_watermark, 25)
+    assert expected in made.uncleanable_reason
+
+
+@pytest.mark.parametrize(("high_watermark", "bound"), [(32, 12), (33, 33)])
+def test_a_transaction_is_open_until_its_marker_is_below_the_high_watermark(
+    high_watermark: int, bound: int
+) -> None:  # item 85
+    made = plan(partition(high_watermark=high_watermark), completed=((12, 32), (3, 8)))
+    assert made.first_uncleanable_offset == bound
+
+
+def test_an_open_transaction_whose_batch_is_gone_starts_at_the_next_batch() -> None:
+    made = plan(partition(), producers=(_open(12),), batches_at=((12, 31),))
+    assert (made.first_uncleanable_offset, made.end_offset) == (31, 30)
+
+
+def test_an_open_transaction_below_the_log_start_starts_there() -> None:
+    made = plan(partition(start=15), producers=(_open(12),))
+    assert made.first_uncleanable_offset == 15
+
+
+def test_an_open_transaction_below_first_dirty_leaves_nothing_to_clean() -> None:
+    made = plan(partition(cleaner=20), producers=(_open(12),))
+    assert (made.status, made.first_dirty_offset, made.first_uncleanable_offset) == (SKIP, 20, 20)

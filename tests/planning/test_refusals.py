@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkalog.log.inventory import ActiveProducer, PartitionFacts, PartitionKind, TopicPartition
+from kafkalog.log.inventory import PartitionFacts, PartitionKind, TopicPartition
 from kafkalog.planning.compaction import CLEAN, REFUSED, SKIP, CompactionPlan, plan_compaction
 from kafkalog.planning.log_config import LogConfig
 from tests.planning.facts import NOW_MS, config, facts_of, partition, plan, segment
@@ -71,8 +71,6 @@ def test_an_unknown_high_watermark_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"has_transactional": True}, "segment 10 holds transactional batches"),
-        ({"has_control": True}, "segment 10 holds control batches"),
         ({"magics": (1, 2)}, "segment 10 holds magic 1 batches"),
         ({"corrupt": "batch length 3", "corrupt_position": 61}, "segment 10 @ 61: batch length 3"),
         ({"trailing_bytes": 9}, "9 bytes after the last whole batch"),
@@ -104,17 +102,13 @@ def test_a_span_of_31_bits_is_not_refused() -> None:
 
 
 def test_segments_past_the_end_of_the_round_refuse_nothing() -> None:
-    facts = [facts_of(segment(base), has_transactional=True) for base in (20, 30, 40)]
+    facts = [facts_of(segment(base), magics=(1, 2)) for base in (20, 30, 40)]
     assert plan(partition(high_watermark=25), facts=facts).status == CLEAN
 
 
-def test_an_open_transaction_is_refused() -> None:  # item 15, until transactions are compacted
-    producer = ActiveProducer(7, 0, 45, NOW_MS, current_txn_first_offset=44)
-    _expect(
-        plan(partition(), producers=(producer,)),
-        REFUSED,
-        "producer 7 has an open transaction since offset 44",
-    )
+def test_transactions_are_not_refused() -> None:
+    facts = [facts_of(segment(base), has_transactional=True, has_control=True) for base in (0, 10)]
+    assert plan(partition(), facts=facts).status == CLEAN
 
 
 def test_unknown_producer_state_is_refused() -> None:

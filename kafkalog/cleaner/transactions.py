@@ -1,0 +1,137 @@
+"""Which batches of a round belong to aborted transactions, and which markers have nothing left to
+mark.
+
+Fed with every transactional and control batch of a round in offset order:
+
+ data     of an aborted transaction: its records go at once, whatever their keys
+ ABORT    ends it: while a batch of it was seen the marker and the index entry stay, else the marker
+          has nothing left to mark
+ COMMIT   has nothing left to mark if no data of its producer was seen since its last marker
+ empty    what is left of a marker: nothing to mark either
+ other    never goes
+
+A marker with nothing left to mark first gets a delete horizon and goes in a round after it. An
+empty data batch that is kept for its producer counts as seen, so it holds its marker. State is
+carried over the groups of a round (KAFKA-8351).
+
+Source: Kafka CleanedTransactionMetadata, Cleaner.shouldDiscardBatch; KIP-98, KIP-534.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.format.constants import (
+    CONTROL_FLAG_MASK,
+    DELETE_HORIZON_FLAG_MASK,
+    TRANSACTIONAL_FLAG_MASK,
+)
+from kafkalog.format.control_record import ControlRecordType, parse_control_type
+from kafkalog.format.record import parse_records
+from kafkalog.format.transaction_index import AbortedTxn
+from kafkalog.log.segment_file import Chunk
+
+
+class CleanedTransactionMetadata:
+    """The transactions of one pass over a log."""
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[int, int, AbortedTxn]] = []
+        self._added = 0
+        self._aborted: dict[int, AbortedTxn] = {}
+        self._seen: set[int] = set()
+        self._committed: set[int] = set()
+        self._kept: list[AbortedTxn] = []
+
+    def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
+        """Make known what the next segment's batches may belong to."""
+        for transaction in transactions:
+            self._added += 1
+            heapq.heappush(self._pending, (transaction.first_offset, self._added, transaction))
+
+    def take_kept_entries(self) -> list[AbortedTxn]:
+        """The index entries of the aborted transactions that ended since this was last asked, and
+        of which something is left.
+        """
+        kept, self._kept = self._kept, []
+        return kept
+
+    def on_data(self, producer_id: int, last_offset: int) -> bool:
+        """A transactional data batch; True if it belongs to an aborted transaction."""
+        self._begin_up_to(last_offset)
+        if producer_id in self._aborted:
+            self._seen.add(producer_id)
+            return True
+        self._committed.add(producer_id)
+        return False
+
+    def on_marker(self, producer_id: int, last_offset: int, kind: ControlRecordType | None) -> bool:
+        """A control batch, `kind` None if it has no record; True if it has nothing left to mark."""
+        self._begin_up_to(last_offset)
+        if kind is None:
+            return True
+        if kind is ControlRecordType.ABORT:
+            transaction = self._aborted.pop(producer_id, None)
+            if transaction is None or producer_id not in self._seen:
+                return True
+            self._seen.discard(producer_id)
+            self._kept.append(transaction)
+            return False
+        if kind is ControlRecordType.COMMIT:
+            was_seen = producer_id in self._committed
+            self._committed.discard(producer_id)
+            return not was_seen
+        return False
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._pending and self._pending[0][0] <= offset:
+            transaction = heapq.heappop(self._pending)[2]
+            if transaction.producer_id not in self._aborted:
+                self._aborted[transaction.producer_id] = transaction
+                self._seen.discard(transaction.producer_id)
+
+    def discardable(self, chunk: Chunk, path: str) -> NDArray[np.bool_]:
+        """bool[b]: data of aborted transactions, markers with nothing left to mark.
+
+        CorruptRecordError for a control record that cannot be understood.
+        """
+        rows = chunk.rows
+        result = np.zeros(rows.size, np.bool_)
+        attributes = rows["attributes"]
+        of_interest = np.flatnonzero(attributes & (TRANSACTIONAL_FLAG_MASK | CONTROL_FLAG_MASK))
+        for b in of_interest.tolist():
+            producer_id, last_offset = int(rows["producer_id"][b]), int(rows["last_offset"][b])
+            if attributes[b] & CONTROL_FLAG_MASK:
+                result[b] = self.on_marker(producer_id, last_offset, control_type(chunk, b, path))
+            else:
+                result[b] = self.on_data(producer_id, last_offset)
+        return result
+
+
+def control_type(chunk: Chunk, b: int, path: str) -> ControlRecordType | None:
+    """The type of a control batch's first record, None for a batch without records."""
+    row = chunk.rows[b]
+    if row["records_count"] == 0:
+        return None
+    areas = open_record_areas(chunk.buf, chunk.position, chunk.rows[b : b + 1], Arena(), path=path)
+    place = {"path": path, "position": int(row["position"])}
+    records = parse_records(
+        areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
+        int(row["records_count"]),
+        int(row["base_offset"]),
+        int(row["base_timestamp"]),
+        **place,  # type: ignore[arg-type]
+    )
+    return parse_control_type(records[0].key, offset=int(row["base_offset"]), **place)  # type: ignore[arg-type]
+
+
+def expired_horizons(rows: NDArray[np.void], now_ms: int) -> NDArray[np.bool_]:
+    """bool[b]: batches with a delete horizon at or before now."""
+    has_horizon = (rows["attributes"] & DELETE_HORIZON_FLAG_MASK) != 0
+    expired: NDArray[np.bool_] = has_horizon & (rows["base_timestamp"] <= now_ms)
+    return expired
