@@ -223,10 +223,11 @@ class ActiveProducer(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts(JsonFacts):
-    """What had to be read from the `.log` files to plan: one SegmentFacts a live segment, and the
-    producer state at the end.
+    """What had to be read from the files of a partition to plan.
 
-    `problems` says why the producer state could not be built; no batch may then be dropped.
+    For compaction one SegmentFacts a live segment, and the producer state at the end; `problems`
+    says why that could not be built. For retention the segments a broker would repair on load;
+    `problems` says what else cannot be read.
     """
 
     segments: tuple[SegmentFacts, ...]

@@ -10,7 +10,6 @@ Source: Kafka LogCleanerManager.cleanableOffsets and maxCompactionDelay, LogToCl
 
 from __future__ import annotations
 
-from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.cleanable_range import CleanableRange, find_cleanable_range
 from kafkalog.planning.compaction_plan import (
@@ -20,6 +19,7 @@ from kafkalog.planning.compaction_plan import (
     CompactionPlan,
     SegmentGroup,
 )
+from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.refusals import (
@@ -48,7 +48,7 @@ def plan_compaction(
     and a reason in the plan, never an error.
     """
     parse_kafka_version(kafka_version)
-    watermark = _effective_high_watermark(partition, high_watermark)
+    watermark = effective_high_watermark(partition, high_watermark)
     cleanable = find_cleanable_range(partition, config, now_ms=now_ms, high_watermark=watermark)
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
     sources = segments_between(partition.segments, 0, cleanable.end_offset)
@@ -86,18 +86,6 @@ def plan_compaction(
         peak_bytes=_peak_bytes(groups),
         leftovers=partition.leftovers,
     )
-
-
-def _effective_high_watermark(partition: PartitionInventory, given: int | None) -> int | None:
-    """The high watermark a broker would start with: within the log; None if nothing tells it."""
-    if given is not None and given < 0:
-        raise InvalidConfigError(f"high watermark {given} is negative")
-    known = [
-        offset for offset in (given, partition.checkpoints.high_watermark) if offset is not None
-    ]
-    if not known:
-        return None
-    return min(max(min(known), partition.log_start_offset), partition.log_end_offset)
 
 
 def _must_compact(
