@@ -10,12 +10,8 @@ import sys
 
 from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.cli.main import report_error
-from kafkalog.cli.output import say
+from kafkalog.cli.output import say, say_nothing
 from kafkalog.cli.retain import run
-
-
-def _say_nothing(_: str) -> None:
-    pass
 
 
 def main(argv: list[str]) -> int:
@@ -24,7 +20,7 @@ def main(argv: list[str]) -> int:
         args = parse_verb_arguments("retain", argv, prog="apply_retention.py")
         # spark-submit merges a Python driver's stderr into its stdout: with --json nothing else is
         # said.
-        return run(args, _say_nothing if args.json else say)
+        return run(args, say_nothing if args.json else say)
     except Exception as error:
         return report_error(error)
 

@@ -80,7 +80,10 @@ def clean_partition(
     try:
         earlier, resolved = cleaning.give_up()
     except (KafkaLogError, OSError) as error:
-        earlier, resolved = None, f"; cleaning up failed as well: {describe_error(error, plan.path)}"
+        earlier, resolved = (
+            None,
+            f"; cleaning up failed as well: {describe_error(error, plan.path)}",
+        )
     if earlier is not None:
         by_us = f"compacted, but then: {reason}"
         who = by_us if cleaning.is_swapped else "by another attempt of the same task"

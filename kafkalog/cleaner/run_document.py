@@ -22,7 +22,9 @@ from kafkalog.log.topic_partition import (
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.log_config import LogConfig
 
-CANNOT_BE_UNDONE = "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
+CANNOT_BE_UNDONE = (
+    "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
+)
 
 
 class Run(Protocol):

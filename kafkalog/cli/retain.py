@@ -34,6 +34,8 @@ def run(args: argparse.Namespace, tell: Callable[[str], None] = say) -> ExitCode
         done = apply_retention_run(request, tell)
     else:
         done = plan_retention_run(request)
+        for problem in done.problems:
+            tell(problem)
     seconds = time.monotonic() - started
     if args.json:
         write_json(retention_document(done, seconds))

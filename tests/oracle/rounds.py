@@ -160,7 +160,7 @@ def play(
             kafkas=kafkas,
             source=base,
             kafka=kafka,
-            ignored=come_and_go(log_start, log_end),
+            ignored=_come_and_go(log_start, log_end),
         )
         if outcome.complaints:
             break
@@ -221,7 +221,7 @@ def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> d
     )
 
 
-def come_and_go(log_start: int, log_end: int) -> frozenset[str]:
+def _come_and_go(log_start: int, log_end: int) -> frozenset[str]:
     """Where every record is deleted (log start = log end), Kafka removes the snapshot at the end
     each time it opens a log that has it, and writes it each time it closes one that has not.
     """
