@@ -222,8 +222,8 @@ def recover_partitions(
     """
     for partition in partitions:
         is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
-        is_other = partition.kind is not PartitionKind.LIVE or partition.has_remote_segments
-        if is_other or is_metadata:
+        # A swap that crosses the log start looks like remote segments: it is resolved, too.
+        if partition.kind is not PartitionKind.LIVE or is_metadata:
             continue
         wait_for_other_runs(partition.path)
         try:
