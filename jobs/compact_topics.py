@@ -12,13 +12,9 @@ from pyspark.sql import SparkSession
 from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.cli.compact import run_with
 from kafkalog.cli.main import report_error
-from kafkalog.cli.output import say
+from kafkalog.cli.output import say, say_nothing
 from kafkalog.spark import configure_spark
 from kafkalog.spark.compact import spark_executor
-
-
-def _say_nothing(_: str) -> None:
-    pass
 
 
 def main(argv: list[str]) -> int:
@@ -29,7 +25,7 @@ def main(argv: list[str]) -> int:
         try:
             # spark-submit merges a Python driver's stderr into its stdout: with --json nothing else
             # is said.
-            return run_with(args, spark_executor(spark), _say_nothing if args.json else say)
+            return run_with(args, spark_executor(spark), say_nothing if args.json else say)
         finally:
             spark.stop()
     except Exception as error:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkalog.log.log_dir import open_log_dir as open_log_dir
     from kafkalog.planning.compaction import plan_compaction as plan_compaction
+    from kafkalog.planning.retention import plan_retention as plan_retention
     from kafkalog.reading.tables import read_batches as read_batches
     from kafkalog.reading.tables import read_records as read_records
 
@@ -27,11 +28,12 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "open_log_dir": "kafkalog.log.log_dir",
     "plan_compaction": "kafkalog.planning.compaction",
+    "plan_retention": "kafkalog.planning.retention",
     "read_batches": "kafkalog.reading.tables",
     "read_records": "kafkalog.reading.tables",
 }
 
-__all__ = ["open_log_dir", "plan_compaction", "read_batches", "read_records"]
+__all__ = ["open_log_dir", "plan_compaction", "plan_retention", "read_batches", "read_records"]
 
 
 def __getattr__(name: str) -> Any:

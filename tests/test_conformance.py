@@ -19,7 +19,6 @@ LATER_SUBJECTS = {
     "bounded map",
     "legacy batches",
     "recovery",
-    "retention",
     "running broker state",
     "settings from the disk",
     "splitting segments on overflow",

@@ -22,6 +22,7 @@ from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
 from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
+from kafkalog.cleaner.plan_check import check_unchanged, describe_error
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.rewrite import GroupRewriter
@@ -38,7 +39,6 @@ from kafkalog.cleaner.swap import (
 from kafkalog.cleaner.verify import verify_index, verify_segment
 from kafkalog.errors import (
     KafkaLogError,
-    LogChangedError,
     LogCleaningAbortedError,
     LogCleaningRefusedError,
 )
@@ -50,8 +50,6 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.kernels.hash_keys import KEYLESS
 from kafkalog.log.aborted_transactions import AbortedTransactions
-from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.planning.segment_groups import group_segments
@@ -82,7 +80,7 @@ def clean_partition(
     except LogCleaningRefusedError as error:
         status, reason = REFUSED, str(error)
     except (KafkaLogError, OSError) as error:
-        status, reason = FAILED, _describe(error, plan.path)
+        status, reason = FAILED, describe_error(error, plan.path)
     except MemoryError:
         status, reason = FAILED, "not enough memory; fewer --workers leave more to each"
     else:
@@ -90,7 +88,10 @@ def clean_partition(
     try:
         earlier, resolved = cleaning.give_up()
     except (KafkaLogError, OSError) as error:
-        earlier, resolved = None, f"; cleaning up failed as well: {_describe(error, plan.path)}"
+        earlier, resolved = (
+            None,
+            f"; cleaning up failed as well: {describe_error(error, plan.path)}",
+        )
     if earlier is not None:
         by_us = f"compacted, but then: {reason}"
         who = by_us if cleaning.is_swapped else "by another attempt of the same task"
@@ -111,7 +112,7 @@ class _Cleaning:
     def run_all(self) -> CleanerStats:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
         self._check_alone()
-        partition = self._check_unchanged()
+        partition = check_unchanged(self._plan.path, self._plan.token)
         self._check_ownership()
         plan = self._plan
         aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
@@ -181,17 +182,6 @@ class _Cleaning:
                     path=self._plan.path,
                 )
 
-    def _check_unchanged(self) -> PartitionInventory:
-        """The plan is for these very files on this very disk, or it is for nothing."""
-        found = reopen_partition(self._plan.path)
-        if found is None or found.token != self._plan.token:
-            raise LogChangedError(
-                "files, checkpoints or log dir are not those the plan was made from: another "
-                "host's disk under the same path, or somebody wrote meanwhile",
-                path=self._plan.path,
-            )
-        return found
-
     def _check_ownership(self) -> None:
         for group in self._plan.groups:
             owner = owner_of(group.sources[0].path)
@@ -244,7 +234,7 @@ class _Cleaning:
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> None:
         with partition_turn(self._scratch):
             self._check_alone()
-            self._check_unchanged()
+            check_unchanged(self._plan.path, self._plan.token)
             check_lock_holder(self._plan.log_dir, self._run.lock_holder)
             swap_groups(self._scratch, self._attempt_id, finished, self._files)
             self.is_swapped = True
@@ -257,12 +247,6 @@ def _wrapped(value: int) -> int:
     horizon is none.
     """
     return (value + 2**63) % 2**64 - 2**63
-
-
-def _describe(error: KafkaLogError | OSError, directory: str) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename or directory}: {error.strerror or error}"
-    return str(error)
 
 
 def _result(

@@ -82,15 +82,16 @@ def recover_partition(directory: str, files: LocalFiles) -> list[str]:
         done.append(f"finished the swap of segment {', '.join(map(str, bases))}")
     if done:
         files.sync_directory(directory)
+    orphans = _orphans(directory)
     deleted = _with_suffix(names, DELETED_SUFFIX)
-    _remove(directory, deleted, files)
+    _remove(directory, [*orphans, *deleted], files)
     _remove_recorded_snapshots(directory, groups, files)
     scratch = [name for name in names if is_scratch(name)]
     # Swap records last: as long as one is there, what it tells can be done again.
     for name in sorted(scratch, key=lambda name: (_is_swap_record(name), name)):
         files.remove(path_in(directory, name))
-    if not done and (deleted or scratch):
-        done.append(f"removed {len(deleted) + len(scratch)} files that were left over")
+    if not done and (left := len(orphans) + len(deleted) + len(scratch)):
+        done.append(f"removed {left} files that were left over")
     return done
 
 
@@ -163,6 +164,24 @@ def _finish_swaps(
     for found in sorted(swaps, key=lambda found: _KINDS.index(found.parsed.kind)):
         final = found.name.removesuffix(SWAP_SUFFIX)
         files.rename(path_in(directory, found.name), path_in(directory, final))
+
+
+def _orphans(directory: str) -> list[_Found]:
+    """What a loader removes as well: indexes without a log, and snapshots below the first segment.
+    A deletion that stopped halfway leaves them.
+    """
+    live = _with_suffix(list_names(directory), LIVE_SUFFIX)
+    bases = {file.parsed.offset for file in live if file.parsed.kind is LogFileKind.LOG}
+    first = min(bases, default=0)
+    return [
+        file
+        for file in live
+        if (
+            file.parsed.offset < first
+            if file.parsed.kind is LogFileKind.PRODUCER_SNAPSHOT
+            else file.parsed.offset not in bases
+        )
+    ]
 
 
 def _read_swap(directory: str, log: _Found, groups: Sequence[SwapGroup]) -> _Swap:

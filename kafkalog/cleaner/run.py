@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
@@ -51,7 +51,7 @@ KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, "config-differs"})
 
 @dataclass(frozen=True, slots=True)
 class CompactionRequest:
-    """What to compact, and how: the options of `compact`.
+    """What to compact or to delete from, and how: the options of `compact` and `retain`.
 
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
     the round's time; high_watermark: for logs whose checkpoint does not tell; dedupe_buffer_size:
@@ -135,14 +135,11 @@ def apply_run(
     Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked: then nothing
     was changed.
     """
-    if not request.topics:
-        raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
     files = files or LocalFiles()
     run = CleanRun(new_run_id(), os.getpid(), request.force)
-    with ExitStack() as locks:
-        for log_dir in _log_dirs(request):
-            locks.enter_context(LogDirLock(log_dir))
-        recovered = tuple(_recover(request, files))
+    with locked_log_dirs(request):
+        may_be_changed = request.open() if request.config.is_compacted else ()
+        recovered = tuple(recover_partitions(may_be_changed, files))
         for line in recovered:
             tell(line)
         planned = plan_run(request, run.run_id)
@@ -204,23 +201,32 @@ def _plan(partition: PartitionInventory, request: CompactionRequest) -> Compacti
     )
 
 
-def _log_dirs(request: CompactionRequest) -> list[str]:
-    return sorted({partition.log_dir for partition in request.open()})
+@contextmanager
+def locked_log_dirs(request: CompactionRequest) -> Iterator[None]:
+    """Hold the lock of every log dir of the selected partitions.
+
+    Raises InvalidConfigError if no topic is named, LogDirLockedError if a log dir is locked.
+    """
+    if not request.topics:
+        raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
+    with ExitStack() as locks:
+        for log_dir in sorted({partition.log_dir for partition in request.open()}):
+            locks.enter_context(LogDirLock(log_dir))
+        yield
 
 
-def _recover(request: CompactionRequest, files: LocalFiles) -> Iterator[str]:
-    """Resolve interrupted cleanings in the selected partitions, where compaction is allowed at all.
+def recover_partitions(
+    partitions: Iterable[PartitionInventory], files: LocalFiles
+) -> Iterator[str]:
+    """Resolve what interrupted runs left, where anything may be changed at all; what was done.
 
     A partition that cannot be resolved is left to its plan, which refuses it. LogDirLockedError if
     a task of an earlier run is at work on one and does not end.
     """
-    for partition in request.open():
+    for partition in partitions:
         is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
-        if (
-            partition.kind is not PartitionKind.LIVE
-            or is_metadata
-            or not request.config.is_compacted
-        ):
+        # A swap that crosses the log start looks like remote segments: it is resolved, too.
+        if partition.kind is not PartitionKind.LIVE or is_metadata:
             continue
         wait_for_other_runs(partition.path)
         try:

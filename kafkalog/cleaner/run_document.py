@@ -1,5 +1,5 @@
 """A run as the JSON document of `compact --json`, one entry per selected partition; and how it
-counts as a whole.
+counts as a whole. `run_frame` is what the documents of all runs have in common.
 
 Names and shape are those of the public interface; counts of what was removed are null in a dry run,
 which decodes nothing.
@@ -9,19 +9,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kafkalog.cleaner.run import CompactionRun
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanResult
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
-from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
+from kafkalog.log.topic_partition import (
+    PartitionKind,
+    TopicPartition,
+    parse_partition_dir_name,
+)
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.log_config import LogConfig
 
-CANNOT_BE_UNDONE = "replaced files are removed as a broker does: this run cannot be undone"
+CANNOT_BE_UNDONE = (
+    "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
+)
+
+
+class Run(Protocol):
+    """What every run has."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def applied(self) -> bool: ...
+    @property
+    def recovered(self) -> tuple[str, ...]: ...
+    @property
+    def problems(self) -> tuple[str, ...]: ...
 
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
+    return run_frame(run, seconds, [_partition(plan, result) for plan, result in _pairs(run)])
+
+
+def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """The document of a run whose partitions are these."""
     return {
         "runId": run.run_id,
         "applied": run.applied,
@@ -29,7 +54,15 @@ def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "recovered": list(run.recovered),
         "problems": list(run.problems),
-        "partitions": [_partition(plan, result) for plan, result in _pairs(run)],
+        "partitions": partitions,
+    }
+
+
+def config_sources(config: LogConfig) -> dict[str, dict[str, str]]:
+    """Every setting, and where its value came from."""
+    return {
+        key: {"value": value, "source": config.source(key)}
+        for key, value in config.to_properties().items()
     }
 
 
@@ -40,7 +73,8 @@ def partition_statuses(run: CompactionRun, named_topics: Sequence[str]) -> list[
     return [
         plan.status if result is None else result.status
         for plan, result in _pairs(run)
-        if plan.topic_partition.topic in named_topics or not _is_never_compacted(plan)
+        if plan.topic_partition.topic in named_topics
+        or not is_never_changed(plan.path, plan.topic_partition)
     ]
 
 
@@ -92,10 +126,11 @@ def _bytes(plan: CompactionPlan) -> int:
     return plan.clean_bytes + plan.cleanable_bytes
 
 
-def _is_never_compacted(plan: CompactionPlan) -> bool:
-    name = parse_partition_dir_name(Path(plan.path).name)
+def is_never_changed(path: str, topic_partition: TopicPartition) -> bool:
+    """Whether this directory is refused whatever is in it."""
+    name = parse_partition_dir_name(Path(path).name)
     is_live = name is not None and name.kind is PartitionKind.LIVE
-    return not is_live or plan.topic_partition.topic == CLUSTER_METADATA_TOPIC
+    return not is_live or topic_partition.topic == CLUSTER_METADATA_TOPIC
 
 
 def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, Any]:
@@ -137,8 +172,5 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
             for group in plan.groups
         ],
         "leftovers": list(plan.leftovers),
-        "configSources": {
-            key: {"value": value, "source": plan.config.source(key)}
-            for key, value in plan.config.to_properties().items()
-        },
+        "configSources": config_sources(plan.config),
     }

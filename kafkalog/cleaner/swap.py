@@ -131,7 +131,7 @@ def _swap_group(directory: str, finished: FinishedGroup, files: LocalFiles) -> N
     for name in names:
         files.rename(path(name, CLEANED_SUFFIX), path(name, SWAP_SUFFIX))
     files.sync_directory(directory)
-    replaced = list(_existing(directory, finished.group.sources, SEGMENT_KINDS))
+    replaced = list(existing_files(directory, finished.group.sources, SEGMENT_KINDS))
     for name in replaced:
         files.rename(path(name), path(name, DELETED_SUFFIX))
     for name in names:
@@ -158,9 +158,10 @@ def remove_other_attempts(scratch: Scratch, attempt_id: str, files: LocalFiles) 
             files.remove(path_in(scratch.directory, name))
 
 
-def _existing(
+def existing_files(
     directory: str, base_offsets: Sequence[int], kinds: Sequence[LogFileKind]
 ) -> Iterator[str]:
+    """Names of the files of these segments that are there, segment by segment in offset order."""
     for base_offset in sorted(base_offsets):
         for kind in kinds:
             name = f"{base_offset:020d}{kind}"

@@ -13,12 +13,13 @@ from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run, plan_run
 from kafkalog.cleaner.run_document import (
     CANNOT_BE_UNDONE,
+    Run,
     is_done,
     partition_statuses,
     run_document,
     status_table,
 )
-from kafkalog.cleaner.stats import DONE, CleanResult
+from kafkalog.cleaner.stats import DONE, REFUSED, CleanResult
 from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.planning.compaction_plan import CompactionPlan
@@ -82,11 +83,14 @@ def exit_code(run: CompactionRun, request: CompactionRequest) -> ExitCode:
     """DONE if every partition is planned or done, UNSAFE if rules forbade all that was asked for,
     else FINDINGS.
     """
-    statuses = partition_statuses(run, request.topics)
+    return exit_code_of(run, partition_statuses(run, request.topics))
+
+
+def exit_code_of(run: Run, statuses: Sequence[str]) -> ExitCode:
+    """The same from one status a partition, for the run of any verb."""
     if not run.problems and all(is_done(status) for status in statuses):
         return ExitCode.DONE
-    nothing_done = run.applied and not any(status == DONE for status in statuses)
-    if nothing_done and all(status == "refused" for status in statuses):
+    if run.applied and all(status == REFUSED for status in statuses):
         return ExitCode.UNSAFE
     return ExitCode.FINDINGS
 

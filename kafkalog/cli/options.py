@@ -58,7 +58,7 @@ class Option:
 VERBS = (
     Verb("compact", "plan log compaction; with --apply carry it out", "kafkalog.cli.compact"),
     Verb("segments", "list the segments below the log dirs", "kafkalog.cli.segments"),
-    Verb("retain", "plan retention; with --apply delete what it allows"),
+    Verb("retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain"),
     Verb("audit", "findings per partition"),
     Verb("cluster", "members, leaders, placement, drift"),
     Verb("verify", "check CRC, order and indexes; nothing is changed"),
@@ -73,7 +73,8 @@ VERBS = (
 )
 
 _ALL = tuple(verb.name for verb in VERBS)
-_BOTH = ("compact", "segments")
+_READY = ("compact", "retain", "segments")
+_CHANGING = ("compact", "retain")
 _COMPACT = ("compact",)
 _AUDIT = ("audit",)
 _DUMP = ("dump",)
@@ -81,38 +82,38 @@ _DUMP = ("dump",)
 OPTIONS = (
     Option(
         "--log-dir", "DIR", "a log dir, a partition directory or a glob; repeatable",
-        _ALL, _BOTH, repeatable=True, is_required=True,
+        _ALL, _READY, repeatable=True, is_required=True,
     ),
     Option(
         "--topic", "NAME|GLOB", "only these topics; needed with --apply ('*' is all); repeatable",
-        _ALL, _BOTH, repeatable=True,
+        _ALL, _READY, repeatable=True,
     ),
     Option(
         "--topic-partition", "T-P", "only these partitions, as orders-3; repeatable",
-        _ALL, _BOTH, parse=parse_partition_name, repeatable=True,
+        _ALL, _READY, parse=parse_partition_name, repeatable=True,
     ),
     Option(
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
-        _ALL, _COMPACT, repeatable=True,
+        _ALL, _CHANGING, repeatable=True,
     ),
     Option("--config-file", "F", "settings per topic", _ALL),
     Option("--server-properties", "F", "the broker's settings", _ALL),
     Option(
-        "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _COMPACT, parse_now
+        "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _CHANGING, parse_now
     ),
     Option(
         "--kafka-version", "X.Y", "4.1 to 4.4: whose rules (default 4.3)",
-        _ALL, _COMPACT, parse_version, default="4.3",
+        _ALL, _CHANGING, parse_version, default="4.3",
     ),
     Option(
-        "--high-watermark", "N", "where no checkpoint tells it", _ALL, _COMPACT, parse_offset
+        "--high-watermark", "N", "where no checkpoint tells it", _ALL, _CHANGING, parse_offset
     ),
-    Option("--json", None, "one JSON document on stdout", _ALL, _BOTH),
+    Option("--json", None, "one JSON document on stdout", _ALL, _READY),
     Option("--report", "F.html", "write a page", _ALL),
-    Option("--apply", None, "change the log; without it nothing is changed", _ALL, _COMPACT),
+    Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
         "--force", "RULE", "lift one safety rule by name (null-keys); repeatable",
-        _ALL, _COMPACT, parse_force_rule, repeatable=True,
+        _ALL, _CHANGING, parse_force_rule, repeatable=True,
     ),
     Option(
         "--workers", "N", "processes (default: one per core)", _ALL, _COMPACT, parse_count

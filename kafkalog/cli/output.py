@@ -56,6 +56,10 @@ def say(text: str) -> None:
         _silence(sys.stderr)
 
 
+def say_nothing(_: str) -> None:
+    """In place of `say` where stdout and stderr are one stream and all of it is data."""
+
+
 def finish_output() -> None:
     """Hand over all data; what nobody reads any more (`| head`) is dropped."""
     try:

@@ -223,13 +223,15 @@ class ActiveProducer(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts(JsonFacts):
-    """What had to be read from the `.log` files to plan: one SegmentFacts a live segment, and the
-    producer state at the end.
+    """What had to be read from the files of a partition to plan.
+
+    For compaction one SegmentFacts a live segment, and the producer state at the end; `problems`
+    says why that could not be built. For retention the segments a broker would repair on load;
+    `problems` says what else cannot be read.
 
     `completed_transactions`: (first offset, marker's offset) of those that ended in the replay.
     `batches_at`: (first offset of an open transaction, base of the first batch there or behind it),
-    which differ where cleaning took the batch. `problems` says why the producer state could not be
-    built; no batch may then be dropped.
+    which differ where cleaning took the batch.
     """
 
     segments: tuple[SegmentFacts, ...]

@@ -21,6 +21,7 @@ from kafkalog.planning.compaction_plan import (
     CompactionPlan,
     SegmentGroup,
 )
+from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.refusals import (
@@ -55,7 +56,7 @@ def plan_compaction(
     never an error.
     """
     parse_kafka_version(kafka_version)
-    watermark = _effective_high_watermark(partition, high_watermark)
+    watermark = effective_high_watermark(partition, high_watermark)
     cleanable = find_cleanable_range(
         partition,
         config,
@@ -111,18 +112,6 @@ def usable_entries(dedupe_buffer_size: int) -> int:
     if entries < 1:
         raise InvalidConfigError(f"a dedupe buffer of {dedupe_buffer_size} bytes holds no key")
     return entries
-
-
-def _effective_high_watermark(partition: PartitionInventory, given: int | None) -> int | None:
-    """The high watermark a broker would start with: within the log; None if nothing tells it."""
-    if given is not None and given < 0:
-        raise InvalidConfigError(f"high watermark {given} is negative")
-    known = [
-        offset for offset in (given, partition.checkpoints.high_watermark) if offset is not None
-    ]
-    if not known:
-        return None
-    return min(max(min(known), partition.log_start_offset), partition.log_end_offset)
 
 
 def _must_compact(

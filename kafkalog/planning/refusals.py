@@ -1,7 +1,7 @@
-"""What must not be compacted, whatever its bytes: each rule is a status and a reason.
+"""What must not be changed, whatever its bytes: each rule is a status and a reason.
 
 The first rule that applies speaks. Rules by inventory come first because they cost nothing; rules
-by facts look only at the segments a round would rewrite.
+by facts look only at the segments a round would rewrite, or a broker would repair.
 
 Source: Kafka LogCleanerManager (what a broker never picks); the rest are our own safety rules: a
 log we cannot compact exactly as Kafka would is left alone.
@@ -30,20 +30,54 @@ def refuse_by_inventory(
     partition: PartitionInventory, config: LogConfig, high_watermark: int | None
 ) -> Refusal | None:
     """(status, reason) of the first rule against this partition that needs no `.log` to be read."""
-    return next(_inventory_rules(partition, config, high_watermark), None)
+    return next(_compaction_rules(partition, config, high_watermark), None)
 
 
-def _inventory_rules(
+def refuse_retention(
+    partition: PartitionInventory, facts: PartitionFacts, high_watermark: int | None
+) -> Refusal | None:
+    """(status, reason) of the first rule against deleting segments of this partition.
+
+    `facts` has the segments a broker would repair on load: what it would cut off there is not ours
+    to guess.
+    """
+    return next(_retention_rules(partition, facts, high_watermark), None)
+
+
+def _compaction_rules(
     partition: PartitionInventory, config: LogConfig, high_watermark: int | None
 ) -> Iterator[Refusal]:
-    if partition.kind is not PartitionKind.LIVE:
-        yield REFUSED, f"a -{partition.kind} directory is never compacted"
-    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
-        yield REFUSED, f"{CLUSTER_METADATA_TOPIC} is never compacted"
+    yield from _never_rules(partition, "compacted")
     if not config.is_compacted:
         policy = ",".join(config.cleanup_policy) or "empty"
         source = config.source("cleanup.policy")
         yield SKIP, f"cleanup.policy is {policy} (from {source}), not compact"
+    yield from _state_rules(partition, high_watermark)
+
+
+def _retention_rules(
+    partition: PartitionInventory, facts: PartitionFacts, high_watermark: int | None
+) -> Iterator[Refusal]:
+    yield from _never_rules(partition, "deleted from")
+    yield from _state_rules(partition, high_watermark)
+    active_base = partition.segments[-1].base_offset
+    for segment in facts.segments:
+        base = segment.base_offset
+        if segment.corrupt is not None:
+            yield REFUSED, f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}"
+        if segment.trailing_bytes and base != active_base:
+            yield _trailing_refusal(segment)
+    yield from ((REFUSED, problem) for problem in facts.problems)
+
+
+def _never_rules(partition: PartitionInventory, done: str) -> Iterator[Refusal]:
+    if partition.kind is not PartitionKind.LIVE:
+        yield REFUSED, f"a -{partition.kind} directory is never {done}"
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        yield REFUSED, f"{CLUSTER_METADATA_TOPIC} is never {done}"
+
+
+def _state_rules(partition: PartitionInventory, high_watermark: int | None) -> Iterator[Refusal]:
     if partition.has_remote_segments:
         yield REFUSED, "the partition has remote segments"
     if not partition.segments:
@@ -108,13 +142,16 @@ def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
     if segment.corrupt is not None:
         yield REFUSED, f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}"
     if segment.trailing_bytes:
-        yield (
-            REFUSED,
-            f"segment {base} @ {segment.valid_bytes}: {segment.trailing_bytes} bytes after the "
-            "last whole batch of a segment that is not the active one",
-        )
+        yield _trailing_refusal(segment)
     if segment.next_offset - 1 - base > MAX_INT32:
         yield (
             REFUSED,
             f"segment {base} spans offsets up to {segment.next_offset - 1}, more than {MAX_INT32}",
         )
+
+
+def _trailing_refusal(segment: SegmentFacts) -> Refusal:
+    return REFUSED, (
+        f"segment {segment.base_offset} @ {segment.valid_bytes}: {segment.trailing_bytes} bytes "
+        "after the last whole batch of a segment that is not the active one"
+    )

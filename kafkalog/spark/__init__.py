@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkalog.spark.compact import compact as compact
+    from kafkalog.spark.retention import retain as retain
     from kafkalog.spark.session import configure_spark as configure_spark
     from kafkalog.spark.session import register as register
     from kafkalog.spark.views import batches as batches
@@ -40,6 +41,7 @@ _PUBLIC = {
     "partitions": "kafkalog.spark.views",
     "records": "kafkalog.spark.views",
     "register": "kafkalog.spark.session",
+    "retain": "kafkalog.spark.retention",
     "segments": "kafkalog.spark.views",
 }
 
@@ -52,6 +54,7 @@ __all__ = [
     "partitions",
     "records",
     "register",
+    "retain",
     "segments",
 ]
 

@@ -104,7 +104,8 @@ def first_sentence(path: Path) -> str:
 
 
 def readme_tables() -> dict[str, list[str]]:
-    tables = {"options": option_table(), "compact options": verb_options("compact")}
+    tables = {"options": option_table()}
+    tables |= {f"{verb} options": verb_options(verb) for verb in ("compact", "retain")}
     return tables | {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
 
 

@@ -1,0 +1,275 @@
+"""Decide which segments retention deletes from one partition, as Kafka's `deleteOldSegments` would.
+
+Three walks from the oldest segment, each on what the one before left:
+
+    log start   the next segment starts at or below the log start offset
+    size        without it at least retention.bytes remain
+    time        its largest timestamp is older than retention.ms (strictly)
+
+A walk stops at the first segment that is not due, reaches to the high watermark or past it, or is
+the empty active one: what goes is always a prefix of the log, and a segment of future timestamps
+shields all behind it. Without `delete` in cleanup.policy only the first walk is made. Where every
+segment goes, an empty one is made at the log's end first. Nothing is read here and there is no
+clock.
+
+Source: Kafka UnifiedLog.deleteOldSegments (order: KAFKA-12177; high watermark: KAFKA-5634; empty
+cleanup.policy: KIP-1161).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.planning.compaction_plan import REFUSED, SKIP
+from kafkalog.planning.high_watermark import effective_high_watermark
+from kafkalog.planning.kafka_version import parse_kafka_version
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.refusals import refuse_retention
+from kafkalog.planning.retention_plan import (
+    DELETE,
+    RetentionPlan,
+    RetentionRule,
+    SegmentVerdict,
+)
+from kafkalog.planning.texts import format_timestamp
+
+__all__ = ["DELETE", "REFUSED", "SKIP", "RetentionPlan", "RetentionRule", "plan_retention"]
+
+Reason = tuple[RetentionRule, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A segment as a broker has it after loading; `end_offset` is the next one's base, or the log's
+    end.
+    """
+
+    base_offset: int
+    end_offset: int
+    size_in_bytes: int
+    timestamp_ms: int
+    is_file_time: bool
+    is_active: bool
+
+    @property
+    def is_empty_active(self) -> bool:
+        return self.is_active and self.size_in_bytes == 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    config: LogConfig
+    now_ms: int
+    high_watermark: int
+    log_start_offset: int
+
+    @property
+    def deletes(self) -> bool:
+        return "delete" in self.config.cleanup_policy
+
+    def is_expired(self, segment: _Segment) -> bool:
+        retention_ms = self.config.retention_ms
+        is_limited = self.deletes and retention_ms >= 0
+        return is_limited and self.now_ms - segment.timestamp_ms > retention_ms
+
+    def is_below_start(self, segment: _Segment) -> bool:
+        return not segment.is_active and segment.end_offset <= self.log_start_offset
+
+
+def plan_retention(
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    *,
+    now_ms: int,
+    high_watermark: int | None = None,
+    kafka_version: str = "4.3",
+) -> RetentionPlan:
+    """The plan of one pass of retention over one partition.
+
+    `facts` covers the segments a broker would repair on load (`log.retention_facts`).
+    `high_watermark` is for logs whose checkpoint does not tell; where both are known the lower one
+    holds. `kafka_version` is 4.1 to 4.4. Bad settings raise InvalidConfigError; everything about
+    the partition itself is a status and a reason in the plan, never an error.
+    """
+    if not config.cleanup_policy and parse_kafka_version(kafka_version) < (4, 2):
+        raise InvalidConfigError("cleanup.policy is empty, which Kafka allows from 4.2 on")
+    watermark = effective_high_watermark(partition, high_watermark)
+    refusal = refuse_retention(partition, facts, watermark)
+    if refusal is None and config.remote_storage_enable:
+        refusal = REFUSED, "remote.storage.enable is true: what may go depends on what is uploaded"
+    deleted: tuple[SegmentVerdict, ...] = ()
+    kept: tuple[SegmentVerdict, ...] = ()
+    if refusal is None and watermark is not None:
+        limits = _Limits(config, now_ms, watermark, partition.log_start_offset)
+        deleted, kept = _decide(_loaded_segments(partition, facts), limits)
+    status, reason = refusal or _summed_up(deleted, kept)
+    roll_offset = partition.log_end_offset if deleted and not kept else None
+    first_offset = kept[0].base_offset if kept else roll_offset
+    return RetentionPlan(
+        topic_partition=partition.topic_partition,
+        path=partition.path,
+        log_dir=partition.log_dir,
+        status=status,
+        reason=reason,
+        deleted=deleted,
+        kept=kept,
+        roll_offset=roll_offset,
+        log_start_before=partition.log_start_offset,
+        log_start_offset=max(partition.log_start_offset, first_offset or 0),
+        log_end_offset=partition.log_end_offset,
+        high_watermark=watermark,
+        now_ms=now_ms,
+        kafka_version=kafka_version,
+        config=config,
+        token=partition.token,
+        leftovers=partition.leftovers,
+    )
+
+
+def _loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> list[_Segment]:
+    repaired = {segment.base_offset: segment for segment in facts.segments}
+    loaded = []
+    ends = [segment.base_offset for segment in partition.segments[1:]]
+    for segment, end in zip(partition.segments, [*ends, partition.log_end_offset], strict=True):
+        size, timestamp_ms = segment.size_in_bytes, segment.largest_timestamp_ms
+        known = repaired.get(segment.base_offset)
+        if known is not None:
+            size, timestamp_ms = known.valid_bytes, known.max_timestamp_ms
+        if segment.is_active and end == segment.base_offset:
+            size = 0  # no whole batch: what is there a broker cuts off
+        is_file_time = timestamp_ms < 0
+        loaded.append(
+            _Segment(
+                base_offset=segment.base_offset,
+                end_offset=end,
+                size_in_bytes=size,
+                timestamp_ms=segment.modification_time_ms if is_file_time else timestamp_ms,
+                is_file_time=is_file_time,
+                is_active=segment.is_active,
+            )
+        )
+    return loaded
+
+
+def _decide(
+    segments: Sequence[_Segment], limits: _Limits
+) -> tuple[tuple[SegmentVerdict, ...], tuple[SegmentVerdict, ...]]:
+    """The verdicts of those that go and of those that stay."""
+    deleted: list[SegmentVerdict] = []
+
+    def walk(is_due: Callable[[_Segment], bool], why: Callable[[_Segment], Reason]) -> None:
+        for segment in segments[len(deleted) :]:
+            is_deletable = limits.high_watermark >= segment.end_offset and is_due(segment)
+            if not is_deletable or segment.is_empty_active:
+                return
+            deleted.append(_verdict(segment, why(segment)))
+
+    walk(limits.is_below_start, lambda segment: _below_start(segment, limits))
+    excess = _excess_bases(segments[len(deleted) :], limits)
+    walk(lambda segment: segment.base_offset in excess, lambda _: _too_large(limits))
+    walk(limits.is_expired, lambda segment: _expired(segment, limits))
+    remaining = segments[len(deleted) :]
+    kept = [
+        _verdict(segment, _why_kept(segment, remaining[number + 1 :], remaining[0], limits))
+        for number, segment in enumerate(remaining)
+    ]
+    return tuple(deleted), tuple(kept)
+
+
+def _excess_bases(segments: Sequence[_Segment], limits: _Limits) -> frozenset[int]:
+    """Bases of the oldest segments without which at least `retention.bytes` remain."""
+    if not limits.deletes or limits.config.retention_bytes < 0:
+        return frozenset()
+    excess = sum(segment.size_in_bytes for segment in segments) - limits.config.retention_bytes
+    bases = set()
+    for segment in segments:
+        excess -= segment.size_in_bytes
+        if excess < 0:
+            break
+        bases.add(segment.base_offset)
+    return frozenset(bases)
+
+
+def _verdict(segment: _Segment, reason: Reason) -> SegmentVerdict:
+    return SegmentVerdict(
+        base_offset=segment.base_offset,
+        size_in_bytes=segment.size_in_bytes,
+        timestamp_ms=segment.timestamp_ms,
+        is_file_time=segment.is_file_time,
+        rule=reason[0],
+        reason=reason[1],
+    )
+
+
+def _below_start(segment: _Segment, limits: _Limits) -> Reason:
+    return RetentionRule.LOG_START, (
+        f"ends at offset {segment.end_offset - 1}, below the log start offset "
+        f"{limits.log_start_offset}"
+    )
+
+
+def _too_large(limits: _Limits) -> Reason:
+    return RetentionRule.RETENTION_BYTES, (
+        f"without it at least retention.bytes {limits.config.retention_bytes} remain"
+    )
+
+
+def _expired(segment: _Segment, limits: _Limits) -> Reason:
+    return RetentionRule.RETENTION_MS, (
+        f"{_age(segment)}, more than retention.ms {limits.config.retention_ms} ago"
+    )
+
+
+def _why_kept(
+    segment: _Segment, behind: Sequence[_Segment], oldest: _Segment, limits: _Limits
+) -> Reason:
+    """The rule that keeps a segment, of those that do the one nobody can lift first."""
+    config = limits.config
+    if segment.is_empty_active:
+        return RetentionRule.EMPTY_ACTIVE, "the empty active segment is never deleted"
+    if limits.high_watermark < segment.end_offset:
+        return RetentionRule.HIGH_WATERMARK, (
+            f"ends at offset {segment.end_offset - 1}, not below the high watermark "
+            f"{limits.high_watermark}"
+        )
+    if not limits.deletes:
+        policy = ",".join(config.cleanup_policy) or "empty"
+        return RetentionRule.CLEANUP_POLICY, (
+            f"cleanup.policy is {policy}: only what is below the log start offset goes"
+        )
+    if limits.is_expired(segment):
+        return RetentionRule.EARLIER_SEGMENT, (
+            f"{_age(segment)}, more than retention.ms ago, but segment {oldest.base_offset} in "
+            "front of it stays"
+        )
+    if config.retention_ms >= 0 and segment.timestamp_ms > limits.now_ms:
+        shielded = sum(s.size_in_bytes for s in behind if limits.is_expired(s))
+        return RetentionRule.FUTURE_TIMESTAMP, (
+            f"{_age(segment)}, in the future; it shields {shielded} bytes behind it that are due"
+        )
+    if config.retention_ms >= 0:
+        until = format_timestamp(segment.timestamp_ms + config.retention_ms)
+        return RetentionRule.RETENTION_MS, f"{_age(segment)}, goes after {until}"
+    if config.retention_bytes >= 0:
+        return RetentionRule.RETENTION_BYTES, (
+            f"without it less than retention.bytes {config.retention_bytes} would remain"
+        )
+    return RetentionRule.NO_LIMIT, "retention.ms and retention.bytes are off"
+
+
+def _age(segment: _Segment) -> str:
+    what = "no timestamps, its file is of" if segment.is_file_time else "largest timestamp"
+    return f"{what} {format_timestamp(segment.timestamp_ms)}"
+
+
+def _summed_up(
+    deleted: Sequence[SegmentVerdict], kept: Sequence[SegmentVerdict]
+) -> tuple[str, str]:
+    if deleted:
+        rules = dict.fromkeys(str(segment.rule) for segment in deleted)
+        return DELETE, "by " + ", ".join(rules)
+    return SKIP, f"nothing to delete: segment {kept[0].base_offset}: {kept[0].reason}"

@@ -1,0 +1,30 @@
+"""Retention as `kafkalog.spark` offers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.spark import retain
+from tests.support.log_builder import START_MS, LogBuilder
+
+pytestmark = pytest.mark.spark
+
+
+def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path) -> None:
+    log = LogBuilder(log_dir, "orders-0")
+    for _ in range(3):
+        log.segment().batch(("k", "v"), timestamp=START_MS)
+    path = log.write()
+    options = {"config": ["retention.ms=1"], "now_ms": START_MS + 2, "topics": ["orders"]}
+    planned = retain(spark, [str(log_dir)], **options)  # type: ignore[arg-type]
+    assert (planned.applied, len(planned.plans[0].deleted)) == (False, 3)
+    assert len(list(path.glob("*.log"))) == 3
+    with pytest.raises(InvalidConfigError, match="how long to keep"):
+        retain(spark, [str(log_dir)], topics=["orders"], apply=True)
+    done = retain(spark, [str(log_dir)], **options, apply=True)  # type: ignore[arg-type]
+    assert [result.status for result in done.results] == ["deleted"]
+    assert [file.name for file in path.glob("*.log")] == [f"{3:020d}.log"]
