@@ -75,7 +75,7 @@ def request_of(args: argparse.Namespace) -> CompactionRequest:
         kafka_version=args.kafka_version,
         high_watermark=args.high_watermark,
         force=frozenset(args.force),
-        dedupe_buffer_size=args.dedupe_buffer_size,
+        dedupe_buffer_size=getattr(args, "dedupe_buffer_size", None),
     )
 
 

@@ -1,8 +1,8 @@
 """Which records of a bucket a later one supersedes: the offset map, one bucket at a time.
 
-Only dirty records (index >= first_dirty_index) enter the map, as in Kafka; a record of either kind
-is superseded if a later dirty record has its key. The table is open addressing over entry numbers,
-small enough to stay in a processor's cache.
+Only dirty records (index >= first_dirty_index, without LOOKUP_BIT) enter the map, as in Kafka; a
+record of either kind is superseded if a later dirty record has its key. The table is open
+addressing over entry numbers, small enough to stay in a processor's cache.
 
 Source: Kafka Cleaner.buildOffsetMap, shouldRetainRecord.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, SUPERSEDED
+from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, LOOKUP_BIT, SUPERSEDED
 from kafkalog.kernels.jit import (
     I32_IN,
     I64,
@@ -40,6 +40,7 @@ _TWO = np.uint64(2)
 _WORDS = np.uint64(ENTRY_WORDS)
 _BLOCK = np.uint64(BLOCK_ENTRIES)
 _EMPTY = np.uint32(0xFFFFFFFF)
+_LOOKUP_BIT = np.uint64(LOOKUP_BIT)
 
 OK = 0
 TABLE_TOO_SMALL = 1
@@ -100,15 +101,16 @@ def mark_superseded(
         mask = np.uint64(size - 1)
         for slot in range(size):
             table[slot] = _EMPTY
-        has_clean = False
+        has_lookups = False
         block = heads[bucket]
         while block >= 0:
             entry = np.uint64(block) * _BLOCK
             end = _block_end(block, block_next[block], tails[bucket])
             while entry < end:
                 at = entry * _WORDS
-                if pool[at + _TWO] < first_dirty:
-                    has_clean = True
+                index = pool[at + _TWO]
+                if index < first_dirty or index >= _LOOKUP_BIT:
+                    has_lookups = True
                 else:
                     place = _slot(pool, table, mask, at)
                     if table[place] != _EMPTY:
@@ -118,15 +120,22 @@ def mark_superseded(
                     table[place] = np.uint32(entry)
                 entry += _ONE
             block = block_next[block]
-        # Clean records come first in a chain, but are looked up only when all dirty ones are in.
-        block = heads[bucket] if has_clean else np.int32(-1)
+        # The others are looked up when all are in.
+        block = heads[bucket] if has_lookups else np.int32(-1)
         while block >= 0:
             entry = np.uint64(block) * _BLOCK
             end = _block_end(block, block_next[block], tails[bucket])
-            while entry < end and pool[entry * _WORDS + _TWO] < first_dirty:
+            while entry < end:
                 at = entry * _WORDS
-                if table[_slot(pool, table, mask, at)] != _EMPTY:
-                    flags[pool[at + _TWO]] |= _SUPERSEDED
+                index = pool[at + _TWO]
+                if index < first_dirty or index >= _LOOKUP_BIT:
+                    index &= ~_LOOKUP_BIT
+                    place = _slot(pool, table, mask, at)
+                    if (
+                        table[place] != _EMPTY
+                        and pool[np.uint64(table[place]) * _WORDS + _TWO] > index
+                    ):
+                        flags[index] |= _SUPERSEDED
                 entry += _ONE
             block = block_next[block]
     return OK, distinct

@@ -59,6 +59,14 @@ FOREIGN = 8
 # past the offset where a bounded map was full: it stays, whatever its key
 PAST_MAP = 16
 
+# What a batch is to the map: its records meet nothing; they go into it if they are dirty; they are
+# looked up and not put into it, whatever their offset.
+MARKER = 0
+DATA = 1
+ONLY_LOOKED_UP = 2
+# Set in an entry's record index where the entry is only looked up.
+LOOKUP_BIT = 1 << 63
+
 BLOCK_ENTRIES = 512
 ENTRY_WORDS = 3
 
@@ -66,6 +74,8 @@ _KEYLESS = np.uint8(KEYLESS)
 _TOMBSTONE = np.uint8(TOMBSTONE)
 _FOREIGN = np.uint8(FOREIGN)
 _PAST_MAP = np.uint8(PAST_MAP)
+_MARKER, _ONLY_LOOKED_UP = MARKER, ONLY_LOOKED_UP
+_LOOKUP_BIT = np.uint64(LOOKUP_BIT)
 _BLOCK_ENTRIES = BLOCK_ENTRIES
 _ENTRY_WORDS = ENTRY_WORDS
 
@@ -170,7 +180,7 @@ def _put(
     bucket: int,
     first: np.uint64,
     second: np.uint64,
-    index: int,
+    index: np.uint64,
 ) -> int:
     """Append an entry to a bucket; returns the next free block."""
     entry = tails[bucket]
@@ -185,7 +195,7 @@ def _put(
     at = entry * _ENTRY_WORDS
     pool[at] = first
     pool[at + 1] = second
-    pool[at + 2] = np.uint64(index)
+    pool[at + 2] = index
     tails[bucket] = entry + 1
     return free_block
 
@@ -284,8 +294,8 @@ def map_records(
     and PAST_MAP of each.
 
     in   buf uint8[n] read-only: the uncompressed records of batch b are buf[starts[b]:ends[b]]
-         rows BATCH_ROW[b]; roles uint8[b]: 0 for batches whose records never meet the map, markers
-         and data of aborted transactions: FOREIGN alone is noted of their records
+         rows BATCH_ROW[b]; roles uint8[b]: MARKER, DATA or ONLY_LOOKED_UP; of a marker's records
+         FOREIGN alone is noted
          shift = 64 - bits of the bucket number; latest_offset: where the map ends, records past it
          are not put into it
          first_index: partition-wide index of the first record; previous_offset: the offset before
@@ -359,7 +369,7 @@ def map_records(
                 return r, _LENGTH_MISMATCH, pos, b, free_block, clean_records
             if offset < first_dirty_offset:
                 clean_records += 1
-            if roles[b] == 0:
+            if roles[b] == _MARKER:
                 flags_out[r] = flags
                 r += 1
                 pos = record_end
@@ -373,6 +383,9 @@ def map_records(
             elif key_length >= 0:
                 first, second = siphash_128(buf, key, key_length, k0, k1)
                 bucket: Any = np.int64(first >> np.uint64(shift))
+                index = np.uint64(first_index + r)
+                if roles[b] == _ONLY_LOOKED_UP:
+                    index |= _LOOKUP_BIT
                 free_block = _put(
                     pool,
                     block_next,
@@ -382,7 +395,7 @@ def map_records(
                     bucket,
                     first,
                     second,
-                    first_index + r,
+                    index,
                 )
             flags_out[r] = flags
             r += 1

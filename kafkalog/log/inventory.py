@@ -230,8 +230,8 @@ class PartitionFacts(JsonFacts):
     `problems` says what else cannot be read.
 
     `completed_transactions`: (first offset, marker's offset) of those that ended in the replay.
-    `batches_at`: (first offset of an open transaction, base of the first batch there or behind it),
-    which differ where cleaning took the batch.
+    `batches_at`: (first offset of an open transaction or the log start, base of the first batch
+    there or behind it), which differ where cleaning took the batch.
     """
 
     segments: tuple[SegmentFacts, ...]
@@ -240,13 +240,15 @@ class PartitionFacts(JsonFacts):
     batches_at: tuple[tuple[int, int], ...] = ()
     problems: tuple[str, ...] = ()
 
-    def first_unstable_offset(self, high_watermark: int | None) -> int | None:
-        """The first offset of the earliest transaction that is open, or whose marker is not below
-        the high watermark yet; None if there is none.
+    def first_unstable_offset(
+        self, high_watermark: int | None, log_start_offset: int = 0
+    ) -> int | None:
+        """Where the earliest transaction begins that is open, or whose marker is not below the high
+        watermark yet: the base of the first batch at or behind its first offset or the log start.
+        None if there is none.
         """
-        batches = dict(self.batches_at)
         starts = [
-            batches.get(producer.current_txn_first_offset, producer.current_txn_first_offset)
+            producer.current_txn_first_offset
             for producer in self.active_producers
             if producer.current_txn_first_offset is not None
         ]
@@ -256,4 +258,7 @@ class PartitionFacts(JsonFacts):
                 for first, marker_offset in self.completed_transactions
                 if marker_offset >= high_watermark
             ]
-        return min(starts, default=None)
+        if not starts:
+            return None
+        offset = max(min(starts), log_start_offset)
+        return dict(self.batches_at).get(offset, offset)

@@ -43,7 +43,8 @@ def scan_partition_facts(
     """
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
     open_since = [p.current_txn_first_offset for p in state.active_producers()]
-    wanted = sorted(offset for offset in open_since if offset is not None)
+    log_start = partition.log_start_offset
+    wanted = [log_start, *(max(first, log_start) for first in open_since if first is not None)]
     still_there: dict[int, int] = {}
     segments = []
     for segment in partition.segments:

@@ -62,7 +62,7 @@ def plan_compaction(
         config,
         now_ms=now_ms,
         high_watermark=watermark,
-        first_unstable_offset=facts.first_unstable_offset(watermark),
+        first_unstable_offset=facts.first_unstable_offset(watermark, partition.log_start_offset),
     )
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
     sources = segments_between(partition.segments, 0, cleanable.end_offset)

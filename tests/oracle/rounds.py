@@ -212,7 +212,8 @@ def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> d
     first = rnd.randrange(len(logs) - 1)
     few = logs[first : first + rnd.randint(2, 4)]
     if draw < 0.1:
-        return {**config, "internal.segment.bytes": str(sum(f.stat().st_size for f in few))}
+        log_bytes = max(1, sum(f.stat().st_size for f in few))  # all of them may be empty
+        return {**config, "internal.segment.bytes": str(log_bytes)}
     index_bytes = sum(f.with_suffix(".index").stat().st_size for f in few)
     # Kafka's time index needs a spare entry, whatever the sums allow
     room = 12 + sum(f.with_suffix(".timeindex").stat().st_size for f in few)
