@@ -21,7 +21,6 @@ LATER_SUBJECTS = {
     "recovery",
     "retention",
     "running broker state",
-    "settings from the disk",
     "splitting segments on overflow",
     "tiered storage",
     "transactions",

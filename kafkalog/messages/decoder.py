@@ -107,7 +107,7 @@ class _Reader:
             start = self.position
             tag, size = self._uvarint(end), self._uvarint(end)
             if size > end - self.position:
-                raise self._error(f"tag {tag} of {size} bytes", start, end)
+                raise self._error(f"tag {tag} of {size} bytes", self.position, end)
             payload_end = self.position + size
             field = table.tagged_fields.get(tag)
             if field is None:

@@ -177,11 +177,11 @@ def _differing(
         same = set(ours) == set(theirs) if is_policy else ours == theirs
         if not same:
             found.append(
-                f"{shown} is {_shown(theirs)} (from {base.source(shown)}), not {_shown(ours)} "
-                f"(from {config.source(shown)})"
+                f"{shown} is {_shown(base, shown)} (from {base.source(shown)}), "
+                f"not {_shown(config, shown)} (from {config.source(shown)})"
             )
     return list(dict.fromkeys(found))
 
 
-def _shown(value: object) -> str:
-    return ",".join(map(str, value)) or "empty" if isinstance(value, tuple) else str(value)
+def _shown(config: LogConfig, key: str) -> str:
+    return config.to_properties()[key] or "empty"

@@ -12,7 +12,6 @@ from data.copy_samples import SAMPLES
 from kafkalog.format.constants import CompressionType
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
-from tests.support.log_builder import TOPIC_ID
 from tests.support.metadata_builder import (
     OTHER_ID,
     MetadataBuilder,

@@ -79,9 +79,7 @@ def test_a_partition_of_version_2_has_directories_and_eligible_leaders() -> None
     ("api_key", "version", "name"),
     [(99, 0, "type 99 version 0"), (4, 1, "ConfigRecord version 1"), (13, 5, "type 13 version 5")],
 )
-def test_unknown_types_and_newer_versions_stay_bytes(
-    api_key: int, version: int, name: str
-) -> None:
+def test_unknown_types_and_newer_versions_stay_bytes(api_key: int, version: int, name: str) -> None:
     record = decode_metadata_record(frame(api_key, version, b"\xde\xad"))
     assert record == RawRecord(api_key, version, b"\xde\xad")
     assert record.name == name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -133,7 +134,5 @@ def test_versions_are_written_as_in_kafkas_definitions() -> None:
 
 @given(st.binary(max_size=60), st.sampled_from(sorted(MESSAGES)), st.integers(0, 3))
 def test_any_garbage_is_read_or_refused_by_name(body: bytes, api_key: int, version: int) -> None:
-    try:
+    with contextlib.suppress(KafkaLogError):
         decode_metadata_record(bytes([1, api_key, version]) + body)
-    except KafkaLogError as error:
-        assert str(error)

@@ -61,9 +61,7 @@ def remove_topic(topic_id: str = TOPIC_ID) -> bytes:
 
 
 def config(resource: str, key: str, value: str | None, kind: int = 2, version: int = 0) -> bytes:
-    return frame(
-        4, version, bytes([kind]) + text(resource) + text(key) + text(value) + NO_TAGS
-    )
+    return frame(4, version, bytes([kind]) + text(resource) + text(key) + text(value) + NO_TAGS)
 
 
 def broker_config(node: str, key: str, value: str | None) -> bytes:
