@@ -19,21 +19,23 @@ Source: Kafka RecordsSnapshotReader, KafkaMetadataLog (recovery), MetadataLoader
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
 from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.spans import decode_spans
-from kafkalog.errors import CorruptRecordError, KafkaLogError
+from kafkalog.errors import CorruptRecordError, KafkaLogError, LogChangedError
 from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.metadata_state import MetadataState
-from kafkalog.log.segment_file import Chunk, read_chunks, scan_headers
+from kafkalog.log.segment_file import read_chunks, scan_headers
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 from kafkalog.messages.cluster_metadata import decode_metadata_record
 
@@ -61,11 +63,29 @@ class _Record:
 
 
 def read_cluster_settings(directory: Path) -> ClusterSettings:
-    """What the metadata partition in `directory` says; problems are in the result."""
+    """What the metadata partition in `directory` says; problems are in the result.
+
+    Beside a live broker files may go while they are read: looked at once more, there are others.
+    """
+    with suppress(FileNotFoundError, LogChangedError):
+        return _read_or_say(directory)
+    try:
+        return _read_or_say(directory)
+    except (FileNotFoundError, LogChangedError) as error:
+        return _unreadable(directory, error)
+
+
+def _read_or_say(directory: Path) -> ClusterSettings:
     try:
         return _read(directory)
+    except (FileNotFoundError, LogChangedError):
+        raise
     except (KafkaLogError, OSError) as error:
-        return ClusterSettings(str(directory), "", 0, problems=(str(error),))
+        return _unreadable(directory, error)
+
+
+def _unreadable(directory: Path, error: Exception) -> ClusterSettings:
+    return ClusterSettings(str(directory), "", 0, problems=(str(error),))
 
 
 def _read(directory: Path) -> ClusterSettings:
@@ -216,7 +236,7 @@ def _records(path: Path, *, is_last: bool = False) -> Iterator[_Record]:
         for part, areas in iterate_record_areas(
             chunk.buf, chunk.position, chunk.rows, arena, path=str(path)
         ):
-            yield from _part_records(chunk, chunk.rows[part], areas, str(path))
+            yield from _part_records(chunk.rows[part], areas, str(path))
     if chunks.trailing_bytes and not is_last:
         raise CorruptRecordError(
             f"{chunks.trailing_bytes} bytes after the last whole batch",
@@ -225,22 +245,23 @@ def _records(path: Path, *, is_last: bool = False) -> Iterator[_Record]:
         )
 
 
-def _part_records(
-    chunk: Chunk, rows: np.ndarray, areas: RecordAreas, path: str
-) -> Iterator[_Record]:
+def _part_records(rows: NDArray[np.void], areas: RecordAreas, path: str) -> Iterator[_Record]:
     spans = decode_spans(areas, rows, path)
-    for r in range(spans.n):
-        row = rows[spans.batch_indexes[r]]
-        position = int(row["position"])
+    positions = rows["position"].tolist()
+    is_control = ((rows["attributes"] & CONTROL_FLAG_MASK) != 0).tolist()
+    data = areas.buf.data
+    for b, offset, key_start, key_length, value_start, value_length in zip(
+        spans.batch_indexes.tolist(),
+        spans.offsets.tolist(),
+        spans.key_starts.tolist(),
+        spans.key_lengths.tolist(),
+        spans.value_starts.tolist(),
+        spans.value_lengths.tolist(),
+        strict=True,
+    ):
         control_type = None
-        if row["attributes"] & CONTROL_FLAG_MASK:
-            key = _field(areas, int(spans.key_starts[r]), int(spans.key_lengths[r]))
-            control_type = parse_control_type(
-                key, path=path, position=position, offset=int(spans.offsets[r])
-            )
-        value = _field(areas, int(spans.value_starts[r]), int(spans.value_lengths[r]))
-        yield _Record(int(spans.offsets[r]), position, control_type, value, path)
-
-
-def _field(areas: RecordAreas, start: int, length: int) -> bytes | None:
-    return None if length < 0 else areas.buf[start : start + length].tobytes()
+        if is_control[b]:
+            key = None if key_length < 0 else bytes(data[key_start : key_start + key_length])
+            control_type = parse_control_type(key, path=path, position=positions[b], offset=offset)
+        value = None if value_length < 0 else bytes(data[value_start : value_start + value_length])
+        yield _Record(offset, positions[b], control_type, value, path)

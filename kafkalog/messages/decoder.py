@@ -196,6 +196,10 @@ class _Reader:
         return count
 
     def _uvarint(self, end: int) -> int:
+        start = self.position
+        if start < end and self._data[start] < 0x80:  # nearly all of them
+            self.position += 1
+            return self._data[start]
         value, self.position = parse_unsigned_varint(self._data, self.position, end)
         return value
 

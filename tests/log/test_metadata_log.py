@@ -59,7 +59,7 @@ def policies(settings: ClusterSettings) -> dict[str, str | None]:
     return {name: found.config.get(POLICY) for name, found in settings.topics.items()}
 
 
-# -- what a broker wrote -----------------------------------------------------------------------------
+# -- what a broker wrote ---------------------------------------------------------------------------
 
 
 def test_the_samples_settings_are_those_the_broker_was_told() -> None:
@@ -104,7 +104,7 @@ def test_a_brokers_own_snapshot_file_is_read(log_dir: Path) -> None:
     assert len(settings.feature_levels) == 6
 
 
-# -- what records do ---------------------------------------------------------------------------------
+# -- what records do -------------------------------------------------------------------------------
 
 
 def test_a_removed_setting_and_feature_are_gone(cluster: MetadataBuilder) -> None:
@@ -185,7 +185,7 @@ def test_a_transaction_within_a_transaction_is_a_problem(cluster: MetadataBuilde
     assert "within another" in problem(cluster.batch(begin(), begin()))
 
 
-# -- snapshots ---------------------------------------------------------------------------------------
+# -- snapshots -------------------------------------------------------------------------------------
 
 
 def with_snapshots(cluster: MetadataBuilder) -> MetadataBuilder:
@@ -278,7 +278,7 @@ def test_unfinished_and_deleted_snapshots_are_none(cluster: MetadataBuilder) -> 
     assert policies(read_cluster_settings(directory)) == {"a": "delete"}
 
 
-# -- damage ------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 def test_a_torn_tail_ends_the_last_segment_only(cluster: MetadataBuilder) -> None:

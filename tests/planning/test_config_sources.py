@@ -187,7 +187,7 @@ def test_settings_of_a_topic_that_are_none_of_a_logs_are_left_alone() -> None:
     assert resolve(told(), cluster(own)).config.given() == COMPACT
 
 
-# -- a broker's own names ----------------------------------------------------------------------------
+# -- a broker's own names --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
