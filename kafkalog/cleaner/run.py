@@ -256,9 +256,7 @@ def _log_dirs(request: CompactionRequest) -> list[str]:
     return sorted({partition.log_dir for partition in request.open()})
 
 
-def _recover(
-    request: CompactionRequest, settings: RunSettings, files: LocalFiles
-) -> Iterator[str]:
+def _recover(request: CompactionRequest, settings: RunSettings, files: LocalFiles) -> Iterator[str]:
     """Resolve interrupted cleanings in the selected partitions, where compaction is allowed at all.
 
     A partition that cannot be resolved is left to its plan, which refuses it. LogDirLockedError if
