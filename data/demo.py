@@ -26,6 +26,8 @@ from kafkalog.spark.compact import compact
 BROKER = SAMPLES / "broker"
 BEFORE = SAMPLES / "cleaning" / "before"
 AFTER = SAMPLES / "cleaning" / "after"
+# The settings were altered after this copy was taken: they are not those of its metadata log.
+FORCE = ["config-differs"]
 STARTED = time.monotonic()
 
 COUNTS = """
@@ -151,7 +153,12 @@ def show_plan(spark: SparkSession, copy: Path) -> None:
     section(3, "The compaction plan (nothing is changed)")
     cleaning = read_manifest()["cleaning"]
     now_ms = max(cleaning["nowMs"].values())
-    for plan in compact(spark, [str(copy)], config=settings(cleaning), now_ms=now_ms).plans:
+    print("As the cluster's own metadata has it, which kept the cleaner away from these topics:\n")
+    for plan in compact(spark, [str(copy)], now_ms=now_ms).plans:
+        print(plan.explain())
+    print("\nWith the settings the broker's cleaner was given next:\n")
+    run = compact(spark, [str(copy)], config=settings(cleaning), now_ms=now_ms, force=FORCE)
+    for plan in run.plans:
         print(plan.explain())
 
 
@@ -171,6 +178,7 @@ def show_compaction(spark: SparkSession, copy: Path) -> None:
             topic_partitions=[TopicPartition(topic, int(partition))],
             config=settings(cleaning),
             now_ms=now_ms,
+            force=FORCE,
             apply=True,
         )
         for result in run.results:
@@ -249,6 +257,7 @@ def is_clean(spark: SparkSession, copy: Path) -> bool:
         topics=cleaning["topics"],
         config=settings(cleaning),
         now_ms=now_ms,
+        force=FORCE,
         apply=True,
     )
     return bool(run.plans) and not run.results

@@ -88,9 +88,10 @@ def make_cleaning_sample(scratch: Path) -> dict[str, Any]:
     say("letting Kafka's cleaner pass once")
     broker.start()
     # Wider segments than they were written with, so that the pass puts several into one.
-    settings["internal_segment_bytes"] = 40_960
+    altered = {"internal_segment_bytes": 40_960, "min_compaction_lag_ms": 0}
+    settings.update(altered)
     for topic in CLEANING_TOPICS:
-        Cluster(broker).alter(topic, internal_segment_bytes=40_960, min_compaction_lag_ms=0)
+        Cluster(broker).alter(topic, **altered)
     wait_for_cleaner(broker.log_dir / "cleaner-offset-checkpoint", partitions=3)
     broker.stop()
     keep(broker.log_dir, "cleaning/after")

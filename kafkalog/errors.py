@@ -83,6 +83,12 @@ class UnsupportedMagicError(KafkaLogError):
     """
 
 
+class UnsupportedMessageVersionError(KafkaLogError):
+    """A generated message, or the frame around it, of a version this one does not know (Kafka:
+    UnsupportedVersionException).
+    """
+
+
 class UnsupportedCompressionTypeError(KafkaLogError):
     """A batch with a codec this version does not handle."""
 

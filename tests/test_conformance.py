@@ -20,7 +20,6 @@ LATER_SUBJECTS = {
     "legacy batches",
     "recovery",
     "running broker state",
-    "settings from the disk",
     "splitting segments on overflow",
     "tiered storage",
 }

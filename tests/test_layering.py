@@ -49,9 +49,9 @@ FLOORS: dict[str, Floor] = {
     "batches": floor("errors format kernels", "numpy", barred_calls=FILES | CLOCK),
     "messages": floor("errors format", barred_calls=FILES | CLOCK),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES | CLOCK),
-    "log": floor("errors format kernels batches", "numpy", barred_calls=CLOCK),
+    "log": floor("errors format kernels batches messages", "numpy", barred_calls=CLOCK),
     "planning": floor(
-        "errors format.constants log.inventory log.topic_partition",
+        "errors format.constants log.cluster_settings log.inventory log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},
         barred_calls=FILES | CLOCK,
     ),

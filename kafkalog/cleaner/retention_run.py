@@ -23,6 +23,7 @@ from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, PartitionKind
 from kafkalog.log.retention_facts import scan_retention_facts
+from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.retention import DELETE, REFUSED, RetentionPlan, plan_retention
 
 
@@ -102,7 +103,7 @@ def _plan(partition: PartitionInventory, request: CompactionRequest) -> Retentio
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
-        kafka_version=request.kafka_version,
+        kafka_version=request.kafka_version or DEFAULT_KAFKA_VERSION,
     )
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
 from kafkalog.cleaner.clean import (
@@ -23,6 +23,7 @@ from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.log_dir_lock import LogDirLock
 from kafkalog.cleaner.recovery import clear_run, recover_partition
 from kafkalog.cleaner.scratch import Scratch
+from kafkalog.cleaner.settings import RunSettings
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.cleaner.swap import wait_for_other_runs
 from kafkalog.errors import InvalidConfigError, KafkaLogError
@@ -40,13 +41,14 @@ from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, ResolvedConfig, Told
 from kafkalog.planning.log_config import LogConfig
 
 Executor = Callable[[Sequence[CompactionPlan], CleanRun], Iterable[CleanResult]]
 Tell = Callable[[str], None]
 
 # A rule that has nothing to lift is accepted: scripts may always name it.
-KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, "config-differs"})
+KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class CompactionRequest:
     """What to compact or to delete from, and how: the options of `compact` and `retain`.
 
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
-    the round's time; high_watermark: for logs whose checkpoint does not tell; dedupe_buffer_size:
+    the round's time; config: the settings given as options, config_file and server_properties those
+    of the files (see `planning.config_sources` for whose word counts); kafka_version: None for the
+    one the disk tells; high_watermark: for logs whose checkpoint does not tell; dedupe_buffer_size:
     bytes of Kafka's bounded map, whose rounds then are done, None for one round whatever the keys.
     """
 
@@ -63,10 +67,12 @@ class CompactionRequest:
     config: LogConfig
     topics: tuple[str, ...] = ()
     topic_partitions: tuple[TopicPartition, ...] = ()
-    kafka_version: str = "4.3"
+    kafka_version: str | None = None
     high_watermark: int | None = None
     force: frozenset[str] = frozenset()
     dedupe_buffer_size: int | None = None
+    config_file: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    server_properties: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         unknown = sorted(self.force - KNOWN_FORCE_RULES)
@@ -86,13 +92,26 @@ class CompactionRequest:
             raise InvalidConfigError("; ".join([error.reason, *found.problems])) from None
         return LogInventory(tuple(chosen), found.problems)
 
+    def read_settings(self) -> RunSettings:
+        """What holds for each partition: a metadata log may be in a log dir of which no partition
+        is selected.
+
+        InvalidConfigError if the settings that were given are wrong.
+        """
+        return RunSettings(
+            Told(self.config, self.config_file, self.server_properties),
+            [partition.log_dir for partition in open_log_dir(*self.log_dirs)],
+            force_differs=FORCE_CONFIG_DIFFERS in self.force,
+            kafka_version=self.kafka_version,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionRun:
     """What a run planned and did: one plan per selected partition, one result per plan that was
     carried out. `recovered`: interrupted cleanings it found, and what became of them; `problems`:
     what in the log dirs could not be read, what went wrong in the end, when the partitions were
-    done.
+    done; `notes`: where the settings of each log dir came from.
     """
 
     run_id: str
@@ -101,6 +120,7 @@ class CompactionRun:
     results: tuple[CleanResult, ...] = ()
     recovered: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def new_run_id() -> str:
@@ -110,16 +130,27 @@ def new_run_id() -> str:
     return secrets.token_hex(6)
 
 
-def plan_run(request: CompactionRequest, run_id: str | None = None) -> CompactionRun:
-    """Plan every selected partition; nothing is locked or changed.
+def plan_run(
+    request: CompactionRequest, run_id: str | None = None, settings: RunSettings | None = None
+) -> CompactionRun:
+    """Plan every selected partition; nothing is locked or changed. `settings` are those of the
+    request, if they were read before.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
     found = request.open()
-    plans = tuple(_plan(partition, request) for partition in found)
+    settings = settings or request.read_settings()
+    plans = tuple(
+        _plan(partition, request, settings.resolve(partition), settings.kafka_version(partition))
+        for partition in found
+    )
     return CompactionRun(
-        run_id or new_run_id(), applied=False, plans=plans, problems=found.problems
+        run_id or new_run_id(),
+        applied=False,
+        plans=plans,
+        problems=found.problems,
+        notes=settings.notes,
     )
 
 
@@ -138,11 +169,16 @@ def apply_run(
     files = files or LocalFiles()
     run = CleanRun(new_run_id(), os.getpid(), request.force)
     with locked_log_dirs(request):
-        may_be_changed = request.open() if request.config.is_compacted else ()
+        settings = request.read_settings()
+        may_be_changed = [
+            partition
+            for partition in request.open()
+            if not _is_never_cleaned(partition) and _may_be_cleaned(settings.resolve(partition))
+        ]
         recovered = tuple(recover_partitions(may_be_changed, files))
         for line in recovered:
             tell(line)
-        planned = plan_run(request, run.run_id)
+        planned = plan_run(request, run.run_id, settings)
         chosen = [plan for plan in planned.plans if plan.status == CLEAN]
         results: list[CleanResult] = []
         coming = execute(chosen, run)
@@ -169,6 +205,7 @@ def apply_run(
         results=tuple(_with_checkpoint_failure(result, unwritten) for result in results),
         recovered=recovered,
         problems=tuple(problems),
+        notes=planned.notes,
     )
 
 
@@ -178,27 +215,45 @@ def clean_one_by_one(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator
         yield clean_partition(plan, run)
 
 
-def _plan(partition: PartitionInventory, request: CompactionRequest) -> CompactionPlan:
+def _plan(
+    partition: PartitionInventory,
+    request: CompactionRequest,
+    resolved: ResolvedConfig,
+    kafka_version: str,
+) -> CompactionPlan:
     facts = PartitionFacts(())
-    may_be_cleaned = partition.kind is PartitionKind.LIVE and request.config.is_compacted
-    if may_be_cleaned and not partition.problems:
+    config = resolved.config
+    is_live = partition.kind is PartitionKind.LIVE
+    if is_live and _may_be_cleaned(resolved) and not partition.problems:
         try:
             facts = scan_partition_facts(
                 partition,
                 now_ms=request.now_ms,
-                expiration_ms=request.config.producer_id_expiration_ms,
+                expiration_ms=config.producer_id_expiration_ms,
             )
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
-    return plan_compaction(
+    plan = plan_compaction(
         partition,
-        request.config,
+        config,
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
-        kafka_version=request.kafka_version,
+        kafka_version=kafka_version,
         dedupe_buffer_size=request.dedupe_buffer_size,
     )
+    if resolved.refusal is None or _is_never_cleaned(partition):
+        return plan
+    return plan.refused(resolved.refusal)
+
+
+def _is_never_cleaned(partition: PartitionInventory) -> bool:
+    is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
+    return partition.kind is not PartitionKind.LIVE or is_metadata
+
+
+def _may_be_cleaned(resolved: ResolvedConfig) -> bool:
+    return resolved.refusal is None and resolved.config.is_compacted
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dic
     return {
         "runId": run.run_id,
         "applied": run.applied,
-        "notes": [CANNOT_BE_UNDONE] if run.applied else [],
+        "notes": [*([CANNOT_BE_UNDONE] if run.applied else []), *run.notes],
         "seconds": round(seconds, 3),
         "recovered": list(run.recovered),
         "problems": list(run.problems),
@@ -148,6 +148,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "logStartOffset": plan.log_start_offset,
         "logEndOffset": plan.log_end_offset,
         "highWatermark": plan.high_watermark,
+        "kafkaVersion": plan.kafka_version,
         "cleanableRatio": plan.cleanable_ratio,
         "checkpointReset": plan.checkpoint_reset,
         "peakBytes": plan.peak_bytes,

@@ -19,6 +19,7 @@ from kafkalog.cleaner.run_document import (
     run_document,
     status_table,
 )
+from kafkalog.cleaner.settings import read_config_file, read_server_properties
 from kafkalog.cleaner.stats import DONE, REFUSED, CleanResult
 from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
@@ -60,6 +61,8 @@ def run_with(
         rows = status_table(done)
         if rows:
             write_table(list(rows[0]), rows)
+        for note in done.notes:
+            tell(note)
         tell(_summary(done, seconds))
     return exit_code(done, request)
 
@@ -69,13 +72,15 @@ def request_of(args: argparse.Namespace) -> CompactionRequest:
     return CompactionRequest(
         log_dirs=tuple(args.log_dir),
         now_ms=args.now if args.now is not None else time.time_ns() // 1_000_000,
-        config=LogConfig.from_overrides(args.config),
+        config=LogConfig.from_overrides(args.config, is_partial=True),
         topics=tuple(args.topic),
         topic_partitions=tuple(args.topic_partition),
         kafka_version=args.kafka_version,
         high_watermark=args.high_watermark,
         force=frozenset(args.force),
         dedupe_buffer_size=getattr(args, "dedupe_buffer_size", None),
+        config_file=read_config_file(getattr(args, "config_file", None)),
+        server_properties=read_server_properties(getattr(args, "server_properties", None)),
     )
 
 

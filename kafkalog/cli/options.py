@@ -96,14 +96,18 @@ OPTIONS = (
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
         _ALL, _CHANGING, repeatable=True,
     ),
-    Option("--config-file", "F", "settings per topic", _ALL),
-    Option("--server-properties", "F", "the broker's settings", _ALL),
+    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _COMPACT),
+    Option(
+        "--server-properties", "F", "the broker's file, for what the disk does not tell",
+        _ALL, _COMPACT,
+    ),
     Option(
         "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _CHANGING, parse_now
     ),
     Option(
-        "--kafka-version", "X.Y", "4.1 to 4.4: whose rules (default 4.3)",
-        _ALL, _CHANGING, parse_version, default="4.3",
+        "--kafka-version", "X.Y",
+        "4.1 to 4.4: whose rules (default: that of the disk's feature level, else 4.3)",
+        _ALL, _CHANGING, parse_version,
     ),
     Option(
         "--high-watermark", "N", "where no checkpoint tells it", _ALL, _CHANGING, parse_offset
@@ -112,7 +116,7 @@ OPTIONS = (
     Option("--report", "F.html", "write a page", _ALL),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
-        "--force", "RULE", "lift one safety rule by name (null-keys); repeatable",
+        "--force", "RULE", "lift one safety rule by name (null-keys, config-differs); repeatable",
         _ALL, _CHANGING, parse_force_rule, repeatable=True,
     ),
     Option(

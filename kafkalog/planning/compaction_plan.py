@@ -7,7 +7,7 @@ says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalog.log.inventory import ActiveProducer, JsonFacts, SegmentInfo, TopicPartition
 from kafkalog.planning.kafka_version import parse_kafka_version
@@ -87,6 +87,12 @@ class CompactionPlan(JsonFacts):
         """
         newer = parse_kafka_version(self.kafka_version) >= (4, 4)
         return self.high_watermark if newer else self.end_offset
+
+    def refused(self, reason: str) -> CompactionPlan:
+        """The same facts, and nothing to be done."""
+        return replace(
+            self, status=REFUSED, reason=reason, groups=(), checkpoint_reset=None, peak_bytes=0
+        )
 
     def explain(self) -> str:
         """One line for people."""

@@ -79,9 +79,11 @@ class LogConfig(JsonFacts):
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_overrides(cls, overrides: Iterable[str], *, source: str = OPTION) -> Self:
+    def from_overrides(
+        cls, overrides: Iterable[str], *, source: str = OPTION, is_partial: bool = False
+    ) -> Self:
         """Settings from `key=value` texts, as `--config` takes them; the last of a repeated key
-        wins.
+        wins. `is_partial`: other sources are still to come, so combinations are not checked yet.
 
         InvalidConfigError names the key: unknown (with what was probably meant), not parseable, or
         outside Kafka's limits.
@@ -92,11 +94,19 @@ class LogConfig(JsonFacts):
             if not equals:
                 raise InvalidConfigError(f"expected KEY=VALUE, found {override!r}")
             properties[key.strip()] = value
-        return cls.from_properties(properties, source=source)
+        return cls.from_properties(properties, source=source, is_partial=is_partial)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str], *, source: str = OPTION) -> Self:
-        """Settings from dotted keys; the same errors as `from_overrides`."""
+    def from_properties(
+        cls,
+        properties: Mapping[str, str],
+        *,
+        source: str | Mapping[str, str] = OPTION,
+        is_partial: bool = False,
+    ) -> Self:
+        """Settings from dotted keys; the same errors as `from_overrides`. `source` is where all
+        values came from, or where each did.
+        """
         known = {config_key(item.name): item for item in fields(cls) if item.metadata}
         values: dict[str, Any] = {}
         for key, text in properties.items():
@@ -108,8 +118,10 @@ class LogConfig(JsonFacts):
             )
         if "internal_segment_bytes" in values:
             values["segment_bytes"] = values["internal_segment_bytes"]
-        config = cls(**values, sources=dict.fromkeys(properties, source))
-        config._check_combinations()
+        sources = dict.fromkeys(properties, source) if isinstance(source, str) else dict(source)
+        config = cls(**values, sources=sources)
+        if not is_partial:
+            config._check_combinations()
         return config
 
     @property
@@ -122,6 +134,24 @@ class LogConfig(JsonFacts):
         if key == "segment.bytes" and "internal.segment.bytes" in self.sources:
             return f"{self.sources['internal.segment.bytes']} internal.segment.bytes"
         return self.sources.get(key, self.DEFAULT)
+
+    @classmethod
+    def keys(cls) -> frozenset[str]:
+        """The dotted keys of all settings."""
+        return frozenset(config_key(item.name) for item in fields(cls) if item.metadata)
+
+    def value(self, key: str) -> Any:
+        """The value in force of a dotted key."""
+        attribute = "segment_bytes" if key == "internal.segment.bytes" else key.replace(".", "_")
+        return getattr(self, attribute)
+
+    def given(self) -> dict[str, str]:
+        """The settings that have a source, under their dotted keys; without a `segment.bytes` that
+        `internal.segment.bytes` overrides.
+        """
+        overridden = {"segment.bytes"} if "internal.segment.bytes" in self.sources else set()
+        wanted = self.sources.keys() - overridden
+        return {key: text for key, text in self.to_properties().items() if key in wanted}
 
     def to_properties(self) -> dict[str, str]:
         """Every setting that has a value under its dotted key, as Kafka writes it."""

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run, plan_run
+from kafkalog.cleaner.settings import read_config_file, read_server_properties
 from kafkalog.cleaner.stats import CleanResult
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import CompactionPlan
@@ -34,7 +35,9 @@ def compact(
     topic_partitions: Sequence[TopicPartition] = (),
     config: Sequence[str] = (),
     now_ms: int | None = None,
-    kafka_version: str = "4.3",
+    config_file: str | None = None,
+    server_properties: str | None = None,
+    kafka_version: str | None = None,
     high_watermark: int | None = None,
     force: Sequence[str] = (),
     dedupe_buffer_size: int | None = None,
@@ -52,13 +55,15 @@ def compact(
     request = CompactionRequest(
         log_dirs=tuple(log_dirs),
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
-        config=LogConfig.from_overrides(config),
+        config=LogConfig.from_overrides(config, is_partial=True),
         topics=tuple(topics),
         topic_partitions=tuple(topic_partitions),
         kafka_version=kafka_version,
         high_watermark=high_watermark,
         force=frozenset(force),
         dedupe_buffer_size=dedupe_buffer_size,
+        config_file=read_config_file(config_file),
+        server_properties=read_server_properties(server_properties),
     )
     return apply_run(request, spark_executor(spark)) if apply else plan_run(request)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,20 @@ AFTER = SAMPLES / "cleaning" / "after"
 NOT_THE_CLEANERS = {"leader-epoch-checkpoint"}
 
 
-def compact(log_dir: Path, topic_partition: str) -> None:
-    """The same pass: the broker's settings, and its clock as the manifest has it."""
+def compact(log_dir: Path, topic_partition: str, *, from_disk: bool = False) -> None:
+    """The same pass: the broker's settings, and its clock as the manifest has it.
+
+    The settings were altered after the copy was taken, so they contradict its metadata log, unless
+    that is the later one.
+    """
     cleaning = read_manifest()["cleaning"]
     words = ["compact", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--workers", "1"]
     words += ["--topic-partition", topic_partition]
     words += ["--now", str(cleaning["nowMs"][topic_partition])]
-    for key, value in cleaning["config"].items():
-        words += ["--config", f"{key}={value}"]
+    if not from_disk:
+        words += ["--force", "config-differs"]
+        for key, value in cleaning["config"].items():
+            words += ["--config", f"{key}={value}"]
     assert main(words) == 0
 
 
@@ -52,6 +59,14 @@ def test_uncompressed_log_is_cleaned_to_the_brokers_bytes(
     copy = copy_sample("cleaning/before", log_dir / "copy")
     compact(copy, topic_partition)
     assert files(copy / topic_partition) == files(AFTER / topic_partition)
+
+
+def test_settings_of_the_metadata_log_alone_give_the_brokers_bytes(log_dir: Path) -> None:
+    copy = copy_sample("cleaning/before", log_dir / "copy")
+    shutil.rmtree(copy / "__cluster_metadata-0")
+    shutil.copytree(AFTER / "__cluster_metadata-0", copy / "__cluster_metadata-0")
+    compact(copy, "accounts-0", from_disk=True)
+    assert files(copy / "accounts-0") == files(AFTER / "accounts-0")
 
 
 def test_compressed_log_is_cleaned_to_the_brokers_records(log_dir: Path) -> None:

@@ -75,6 +75,8 @@ def compact_with_kafkalog(call: CompactCall) -> Mapping[str, Any]:
     arguments += ["--now", str(call.now_ms), "--no-undo", "--json", "--kafka-version", "4.3"]
     for name, value in config.items():
         arguments += ["--config", f"{name}={value}"]
+    # of a broker's log dir, whose metadata log has settings of its own
+    arguments += ["--force", "config-differs"]
     if call.high_watermark is not None:
         arguments += ["--high-watermark", str(call.high_watermark)]
     if call.keyless:

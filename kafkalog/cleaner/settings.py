@@ -1,0 +1,146 @@
+"""The settings of a run's partitions: files and metadata logs read once, resolved per partition.
+
+The metadata log of a log dir is `__cluster_metadata-0` in it, or in another log dir of the same
+node that the run was given: a broker keeps one, in `metadata.log.dir`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kafkalog.errors import CorruptCheckpointError, InvalidConfigError
+from kafkalog.format.java_properties import parse_properties
+from kafkalog.format.partition_metadata import META_PROPERTIES_FILE, MetaProperties
+from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
+from kafkalog.log.small_files import read_small_file
+from kafkalog.planning.config_file import parse_config_file
+from kafkalog.planning.config_sources import ResolvedConfig, Told, resolve_config
+from kafkalog.planning.kafka_version import kafka_version_of
+
+
+def read_config_file(path: str | None) -> dict[str, dict[str, str]]:
+    """The tables of `--config-file`; none without a file.
+
+    InvalidConfigError for a file that cannot be read or that Kafka's rules refuse.
+    """
+    return {} if path is None else parse_config_file(_read(path), path)
+
+
+def read_server_properties(path: str | None) -> dict[str, str] | None:
+    """The settings of a broker's own file. InvalidConfigError for one that cannot be read."""
+    if path is None:
+        return None
+    try:
+        return parse_properties(_read(path), path)
+    except CorruptCheckpointError as error:
+        raise InvalidConfigError(error.reason, path=path) from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        return read_small_file(Path(path))
+    except OSError as error:
+        raise InvalidConfigError(error.strerror or str(error), path=path) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _LogDir:
+    """Whose a log dir is, and what its node's metadata log says; None without one."""
+
+    meta: MetaProperties | None
+    cluster: ClusterSettings | None
+
+    @property
+    def node_id(self) -> int | None:
+        return None if self.meta is None else self.meta.node_id
+
+
+class RunSettings:
+    """Settings and Kafka version of every partition in some log dirs."""
+
+    def __init__(
+        self, told: Told, log_dirs: Iterable[str], *, force_differs: bool, kafka_version: str | None
+    ) -> None:
+        self._told = told
+        self._force_differs = force_differs
+        self._kafka_version = kafka_version
+        self._log_dirs = _read_log_dirs(sorted(set(log_dirs)))
+
+    def resolve(self, partition: PartitionInventory) -> ResolvedConfig:
+        """The settings of a partition's topic; see `resolve_config`."""
+        log_dir = self._log_dirs[partition.log_dir]
+        resolved = resolve_config(
+            partition.topic_partition.topic,
+            partition.topic_id,
+            self._told,
+            log_dir.cluster,
+            log_dir.node_id,
+            force_differs=self._force_differs,
+        )
+        stranger = self._why_not_its_broker(log_dir)
+        return resolved if stranger is None else replace(resolved, refusal=stranger)
+
+    def kafka_version(self, partition: PartitionInventory) -> str:
+        """The version asked for, else the one of the cluster's feature level."""
+        if self._kafka_version is not None:
+            return self._kafka_version
+        cluster = self._log_dirs[partition.log_dir].cluster
+        return kafka_version_of(None if cluster is None else cluster.metadata_version)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the settings of each log dir come from, a sentence each."""
+        return tuple(_note(path, each.cluster) for path, each in self._log_dirs.items())
+
+    def _why_not_its_broker(self, log_dir: _LogDir) -> str | None:
+        """A file of server.properties that names another node's id is not this broker's."""
+        properties = self._told.server_properties or {}
+        stated = properties.get("node.id", properties.get("broker.id", "-1")).strip()
+        if log_dir.node_id is None or stated in ("-1", str(log_dir.node_id)):
+            return None
+        return f"the log dir is of node {log_dir.node_id}, --server-properties of node {stated}"
+
+
+def _read_log_dirs(paths: list[str]) -> dict[str, _LogDir]:
+    metas = {path: read_log_dir_files(Path(path)).meta for path in paths}
+    found = {
+        path: read_cluster_settings(Path(path) / METADATA_DIR)
+        for path in paths
+        if (Path(path) / METADATA_DIR).is_dir()
+    }
+    return {path: _LogDir(meta, _cluster_of(path, metas, found)) for path, meta in metas.items()}
+
+
+def _cluster_of(
+    path: str, metas: dict[str, MetaProperties | None], found: dict[str, ClusterSettings]
+) -> ClusterSettings | None:
+    node = _node(metas[path])
+    of_node = [p for p in found if p == path or (node is not None and _node(metas[p]) == node)]
+    if len(of_node) <= 1:
+        return found[of_node[0]] if of_node else None
+    problem = f"the node has a metadata log in each of {', '.join(of_node)}"
+    return replace(found[of_node[0]], problems=(problem,))
+
+
+def _node(meta: MetaProperties | None) -> tuple[str, int] | None:
+    if meta is None or meta.cluster_id is None or meta.node_id is None:
+        return None
+    return meta.cluster_id, meta.node_id
+
+
+def _note(path: str, cluster: ClusterSettings | None) -> str:
+    if cluster is None:
+        return (
+            f"{path}: no cluster metadata, so settings that are not given are Kafka's defaults; "
+            f"the log dir with {METADATA_DIR} and {META_PROPERTIES_FILE} would tell them"
+        )
+    if cluster.problems:
+        return f"{path}: the cluster metadata cannot be relied on: {'; '.join(cluster.problems)}"
+    unread = ", ".join(f"{count} of {name}" for name, count in sorted(cluster.unread.items()))
+    left = f"; not needed and not decoded: {unread}" if unread else ""
+    return f"{path}: settings from the cluster metadata, {cluster.read_from}{left}"

@@ -1,0 +1,44 @@
+"""What the metadata log of a cluster says about settings: the facts, as a frozen value.
+
+`metadata_log` reads them, `planning.config_sources` weighs them against what else is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+METADATA_VERSION = "metadata.version"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """One topic that exists: id, the settings of its own, and the replicas by partition."""
+
+    topic_id: str
+    config: Mapping[str, str] = field(default_factory=dict)
+    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The cluster as its metadata log has it at `end_offset`.
+
+    path: the partition directory. read_from: for people, what was read. topics by name.
+    broker_configs: dynamic settings by node id as text, of all brokers under "". unread: records
+    that stayed bytes, by type and version. problems: why nothing of this can be relied on.
+    """
+
+    path: str
+    read_from: str
+    end_offset: int
+    topics: Mapping[str, TopicSettings] = field(default_factory=dict)
+    broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    feature_levels: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def metadata_version(self) -> int | None:
+        """The feature level of `metadata.version`, None if no record set it."""
+        return self.feature_levels.get(METADATA_VERSION)

@@ -1,0 +1,187 @@
+"""Whose word counts for a topic's settings, and when they contradict each other.
+
+From strongest to weakest: `--config`, the topic's table in `--config-file`, the topic's own
+settings in the cluster's metadata, the dynamic settings of this broker and of all brokers there,
+the broker's file (`--server-properties`), Kafka's default. Each setting takes the first that says
+something, and the plan says which.
+
+The first two are what an operator says, the others what was in force. Where they differ, compaction
+would do what the cluster never would have, so that is refused unless forced. A topic whose
+`cleanup.policy` nobody has set counts as one that says `delete`: a wrong guess there loses records.
+Other settings that only Kafka's default speaks for may be given freely.
+
+Without the cluster's metadata (a copied partition) the policy must be given: no guess.
+
+Source: Kafka LogConfig.fromProps, DynamicBrokerConfig, ConfigHelper; the refusals are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.planning.broker_config import topic_settings
+from kafkalog.planning.log_config import LogConfig
+
+FORCE_CONFIG_DIFFERS = "config-differs"
+
+CONFIG_FILE = "config-file"
+TOPIC = "topic"
+BROKER = "broker"
+ALL_BROKERS = "all brokers"
+SERVER_PROPERTIES = "server.properties"
+
+_POLICY = "cleanup.policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told about settings beside the log dirs: `options` is a LogConfig of the given ones
+    only; config_file has settings by topic, "*" for all others; server_properties None = no file.
+    """
+
+    options: LogConfig
+    config_file: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    server_properties: Mapping[str, str] | None = None
+
+    def of_topic(self, topic: str) -> dict[str, tuple[str, str]]:
+        """key → (text, source) of what the operator says about a topic."""
+        tables = {**self.config_file.get("*", {}), **self.config_file.get(topic, {})}
+        said = {key: (text, CONFIG_FILE) for key, text in tables.items()}
+        options = self.options
+        return said | {key: (text, options.sources[key]) for key, text in options.given().items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """A topic's settings; `refusal` says why they must not be acted on."""
+
+    config: LogConfig
+    refusal: str | None = None
+
+
+def resolve_config(
+    topic: str,
+    topic_id: str | None,
+    told: Told,
+    cluster: ClusterSettings | None,
+    node_id: int | None,
+    *,
+    force_differs: bool = False,
+) -> ResolvedConfig:
+    """The settings of a topic, and whether they may be acted on.
+
+    topic_id and node_id are those of the directories, None where they do not tell; cluster is None
+    where there is no metadata log. `force_differs` lets the operator's word stand against the
+    cluster's, but never makes a policy up.
+
+    InvalidConfigError if the operator's own settings are wrong; the cluster's are a refusal.
+    """
+    said = told.of_topic(topic)
+    unreliable = _why_unreliable(topic, topic_id, cluster)
+    try:
+        in_force = _in_force(topic, told, None if unreliable else cluster, node_id)
+        base = _config(in_force)
+    except InvalidConfigError as error:
+        refusal = f"the broker's own settings of {topic} are not usable: {error}"
+        return ResolvedConfig(_config(said), refusal)
+    if "segment.bytes" in said:
+        in_force.pop("internal.segment.bytes", None)
+    config = _config(in_force | said)
+    has_policy = _POLICY in said or _POLICY in in_force
+    if unreliable is not None and not (force_differs and has_policy):
+        return ResolvedConfig(config, unreliable)
+    if cluster is None and not has_policy:
+        return ResolvedConfig(
+            config,
+            "no cluster metadata beside the partition: cleanup.policy is not known, and neither "
+            "--config nor --config-file nor --server-properties gives it",
+        )
+    differing = [] if force_differs else _differing(base, config, said, cluster)
+    if differing:
+        return ResolvedConfig(
+            config,
+            f"{', '.join(differing)}; to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}",
+        )
+    return ResolvedConfig(config)
+
+
+def _why_unreliable(
+    topic: str, topic_id: str | None, cluster: ClusterSettings | None
+) -> str | None:
+    if cluster is None:
+        return None
+    if cluster.problems:
+        return f"the cluster metadata cannot be relied on: {'; '.join(cluster.problems)}"
+    known = cluster.topics.get(topic)
+    if known is None:
+        return (
+            f"the cluster metadata ({cluster.read_from}) has no topic {topic}: it was deleted, or "
+            "the directory is another cluster's"
+        )
+    if topic_id is not None and topic_id != known.topic_id:
+        return (
+            f"the directory belongs to topic id {topic_id}, the cluster's {topic} has "
+            f"{known.topic_id}: it was created anew, or the directory is another cluster's"
+        )
+    return None
+
+
+def _in_force(
+    topic: str, told: Told, cluster: ClusterSettings | None, node_id: int | None
+) -> dict[str, tuple[str, str]]:
+    """key → (text, source) of what the broker knows, without Kafka's defaults."""
+    found = _from_broker(told.server_properties or {}, SERVER_PROPERTIES)
+    if cluster is None:
+        return found
+    found |= _from_broker(cluster.broker_configs.get("", {}), ALL_BROKERS)
+    if node_id is not None:
+        dynamic = cluster.broker_configs.get(str(node_id), {})
+        found |= _from_broker(dynamic, f"{BROKER} {node_id}")
+    known = LogConfig.keys()
+    own = cluster.topics[topic].config if topic in cluster.topics else {}
+    # A topic has settings of its own that are none of a log's, as throttled replicas.
+    return found | {key: (text, TOPIC) for key, text in own.items() if key in known}
+
+
+def _from_broker(settings: Mapping[str, str], source: str) -> dict[str, tuple[str, str]]:
+    return {
+        key: (text, f"{source} {name}") for key, (text, name) in topic_settings(settings).items()
+    }
+
+
+def _config(settings: Mapping[str, tuple[str, str]]) -> LogConfig:
+    return LogConfig.from_properties(
+        {key: text for key, (text, _) in settings.items()},
+        source={key: source for key, (_, source) in settings.items()},
+    )
+
+
+def _differing(
+    base: LogConfig,
+    config: LogConfig,
+    said: Mapping[str, tuple[str, str]],
+    cluster: ClusterSettings | None,
+) -> list[str]:
+    """A sentence for each setting that the operator says otherwise than it was in force."""
+    found = []
+    for key in said:
+        shown = "segment.bytes" if key == "internal.segment.bytes" else key
+        ours, theirs = config.value(shown), base.value(shown)
+        is_policy = shown == _POLICY
+        is_default = base.source(shown) == LogConfig.DEFAULT
+        if is_default and not (is_policy and cluster is not None):
+            continue
+        same = set(ours) == set(theirs) if is_policy else ours == theirs
+        if not same:
+            found.append(
+                f"{shown} is {_shown(base, shown)} (from {base.source(shown)}), "
+                f"not {_shown(config, shown)} (from {config.source(shown)})"
+            )
+    return list(dict.fromkeys(found))
+
+
+def _shown(config: LogConfig, key: str) -> str:
+    return config.to_properties()[key] or "empty"
