@@ -58,7 +58,8 @@ def is_legacy_wrapper(rows: Rows) -> Mask:
     """Compressed entries of magic 0 and 1: until they are opened only their last offset is
     known.
     """
-    return is_legacy(rows) & (codecs(rows) != CompressionType.NONE)
+    result: Mask = is_legacy(rows) & (codecs(rows) != CompressionType.NONE)
+    return result
 
 
 def is_transactional(rows: Rows) -> Mask:

@@ -30,7 +30,6 @@ from kafkalog.format.record import Record, pack_records, parse_records
 from kafkalog.format.record_batch import (
     BATCH_ROW,
     CRC_START,
-    HEADER,
     RecordBatchHeader,
     pack_batch,
     pack_header,
@@ -180,9 +179,9 @@ def convert(source: BatchSource, *, path: str) -> EncodedBatch:
     )
     header = parse_header(data)
     new_row = np.zeros(1, BATCH_ROW)
-    for name in ("size_in_bytes", *(n for n in BATCH_ROW.names or () if n in HEADER.fields)):
-        new_row[name] = getattr(header, name)
-    new_row["last_offset"] = header.last_offset
+    for name in BATCH_ROW.names or ():
+        if name != "position":
+            new_row[name] = getattr(header, name)
     offsets = np.array([record.offset for record in kept], np.int64)
     timestamps = np.array([record.timestamp for record in kept], np.int64)
     if append_timestamp is not None:

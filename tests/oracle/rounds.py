@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import random
 import shutil
 import tempfile
@@ -132,6 +133,8 @@ def play(
             config=config,
             producer_expiry_ms=expiry,
         )
+        if scenario.legacy_share:
+            _set_times(base, scenario, number, clock)
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
         shutil.copytree(base, kafkas)
         shutil.copytree(base, ours)
@@ -200,6 +203,25 @@ def _keep(case: Path, seed: int) -> None:
     kept = CACHE / "failed" / f"scenario-{seed}"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(case, kept)
+
+
+def _set_times(base: Path, scenario: Scenario, number: int, clock: int) -> None:
+    """Now and then other times of modification, and a first dirty offset further on: the rule for
+    legacy tombstones compares the times of clean and of dirty segments.
+    """
+    rnd = random.Random(scenario.seed * 100 + number)
+    logs = sorted((base / scenario.partition_name).glob("*.log"))[:-1]
+    if len(logs) < 2 or rnd.random() < 0.4:
+        return
+    retention = int(scenario.config["delete.retention.ms"])
+    for log in logs:
+        age_ms = rnd.choice((0, 1, 5000, retention, retention + 1, 2 * retention))
+        os.utime(log, ns=((clock - age_ms) * 1_000_000,) * 2)
+    if number == 0:
+        offset = int(rnd.choice(logs[1:]).stem) + rnd.choice((0, 0, 1))
+        (base / "cleaner-offset-checkpoint").write_text(
+            f"0\n1\n{scenario.topic} {scenario.partition} {offset}\n"
+        )
 
 
 def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> dict[str, str]:
