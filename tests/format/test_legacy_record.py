@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kafkalog.errors import (
@@ -58,12 +58,14 @@ def read_all(data: bytes) -> list[Record]:
 
 
 def read_by_kafka_python(data: bytes) -> list[Record]:
-    return [
-        Record(x.offset, -1 if x.timestamp is None else x.timestamp, x.key, x.value)
-        for batch in kafka_python.MemoryRecords(data)
-        for x in batch
-        if batch.validate_crc()
-    ]
+    records = []
+    for batch in kafka_python.MemoryRecords(data):
+        assert batch.validate_crc()
+        records += [
+            Record(x.offset, -1 if x.timestamp is None else x.timestamp, x.key, x.value)
+            for x in batch
+        ]
+    return records
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,7 @@ def test_magic_0_has_no_timestamp_type() -> None:
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), magic=magics, codec=codecs)
 def test_kafka_python_reads_what_we_write(data: st.DataObject, magic: int, codec: int) -> None:
+    assume((magic, codec) != (0, LZ4))  # kafka-python needs another library for that checksum
     records = data.draw(legacy_records(magic))
     packed = pack_legacy_entries(records, magic, codec=codec)
     assert read_all(packed) == records
@@ -95,6 +98,7 @@ def test_kafka_python_reads_what_we_write(data: st.DataObject, magic: int, codec
 @given(data=st.data(), magic=magics, codec=codecs)
 def test_we_read_what_kafka_python_writes(data: st.DataObject, magic: int, codec: int) -> None:
     """Its wrappers have offset 0, and their inner offsets are taken as they are."""
+    assume((magic, codec) != (0, LZ4))
     records = data.draw(legacy_records(magic))
     builder = kafka_python.LegacyRecordBatchBuilder(magic, codec, 1 << 20)
     for record in records:
