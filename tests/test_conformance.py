@@ -17,7 +17,6 @@ COUNT = 155
 # What is not built yet. A subject that is done leaves this list, and its items get their tests.
 LATER_SUBJECTS = {
     "bounded map",
-    "legacy batches",
     "recovery",
     "running broker state",
     "splitting segments on overflow",

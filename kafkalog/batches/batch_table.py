@@ -13,16 +13,21 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.format.checksum import crc32c_of_ranges
+from kafkalog.format.checksum import crc32_of_ranges, crc32c_of_ranges
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,
+    LEGACY_CRC_START,
+    MAGIC_VALUE_V0,
+    MAGIC_VALUE_V2,
     MAX_INT32,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_FLAG_MASK,
+    CompressionType,
+    TimestampType,
 )
 from kafkalog.format.record_batch import CRC_START
 
@@ -37,8 +42,24 @@ def codecs(rows: Rows) -> NDArray[np.int16]:
 
 
 def timestamp_types(rows: Rows) -> NDArray[np.int16]:
-    """TimestampType: 0 CREATE_TIME, 1 LOG_APPEND_TIME."""
-    return _has_flag(rows, TIMESTAMP_TYPE_MASK).astype(np.int16)
+    """TimestampType: 0 CREATE_TIME, 1 LOG_APPEND_TIME, -1 for magic 0, which has no timestamps."""
+    types = _has_flag(rows, TIMESTAMP_TYPE_MASK).astype(np.int16)
+    types[rows["magic"] == MAGIC_VALUE_V0] = TimestampType.NO_TIMESTAMP_TYPE
+    return types
+
+
+def is_legacy(rows: Rows) -> Mask:
+    """Entries of magic 0 and 1, plain or wrappers."""
+    result: Mask = rows["magic"] < MAGIC_VALUE_V2
+    return result
+
+
+def is_legacy_wrapper(rows: Rows) -> Mask:
+    """Compressed entries of magic 0 and 1: until they are opened only their last offset is
+    known.
+    """
+    result: Mask = is_legacy(rows) & (codecs(rows) != CompressionType.NONE)
+    return result
 
 
 def is_transactional(rows: Rows) -> Mask:
@@ -82,13 +103,22 @@ def last_sequences(rows: Rows) -> NDArray[np.int32]:
 
 
 def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> Mask:
-    """Whether each batch has the CRC-32C its header states.
+    """Whether each batch has the CRC its header states: CRC-32C, of legacy entries CRC-32.
+
+    Of a wrapper that is the outer CRC; those of the messages inside are not looked at, as in Kafka.
 
     buf uint8[n] holds the batches in full; buf_position is the position of buf[0] in the file, from
     whose start rows.position counts.
     """
     starts = rows["position"] - buf_position
-    found = crc32c_of_ranges(buf, starts + CRC_START, starts + rows["size_in_bytes"])
+    ends = starts + rows["size_in_bytes"]
+    legacy = is_legacy(rows)
+    if not legacy.any():
+        found = crc32c_of_ranges(buf, starts + CRC_START, ends)
+    else:
+        found = np.empty(rows.size, np.int64)
+        found[~legacy] = crc32c_of_ranges(buf, starts[~legacy] + CRC_START, ends[~legacy])
+        found[legacy] = crc32_of_ranges(buf, starts[legacy] + LEGACY_CRC_START, ends[legacy])
     result: Mask = found == rows["crc"]
     return result
 

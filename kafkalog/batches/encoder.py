@@ -1,5 +1,5 @@
-"""A rebuilt batch that kernels alone cannot write: compressed, or with records that must be encoded
-again.
+"""A rebuilt batch that kernels alone cannot write: compressed, legacy, or with records that must be
+encoded again.
 
 What stays is encoded by the same kernel as uncompressed batches, then compressed with the batch's
 own codec at the codec's default level, whatever the topic's setting or the producer's level, as
@@ -24,12 +24,16 @@ from kafkalog.format.constants import (
     LOG_OVERHEAD,
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPE_MASK,
+    TimestampType,
 )
 from kafkalog.format.record import Record, pack_records, parse_records
 from kafkalog.format.record_batch import (
+    BATCH_ROW,
     CRC_START,
     RecordBatchHeader,
+    pack_batch,
     pack_header,
+    parse_header,
     with_crc,
 )
 from kafkalog.kernels.decide_batches import NO_HORIZON
@@ -141,6 +145,50 @@ def reencode(source: BatchSource, *, path: str) -> EncodedBatch:
     return _assemble(
         source, np.frombuffer(payload, np.uint8), base_timestamp, max_timestamp, int(fold[0])
     )
+
+
+def convert(source: BatchSource, *, path: str) -> EncodedBatch:
+    """What stays of a legacy entry, as a magic 2 batch of its own: from the first record that stays
+    to the last, without producer or leader epoch, with the entry's codec and timestamp type.
+
+    Magic 0 becomes create time with timestamps -1. `source.records` are laid out as magic 2 records
+    (kernels.legacy_records).
+    """
+    row = source.row
+    records = parse_records(
+        source.records,
+        int(row["records_count"]),
+        base_offset=int(row["base_offset"]),
+        base_timestamp=int(row["base_timestamp"]),
+        path=path,
+        position=int(row["position"]),
+    )
+    kept = [
+        record
+        for record, flag in zip(records, source.flags.tolist(), strict=True)
+        if not flag & SUPERSEDED
+    ]
+    append_time = bool(row["attributes"] & TIMESTAMP_TYPE_MASK)
+    append_timestamp = int(row["max_timestamp"]) if append_time else None
+    data = pack_batch(
+        kept,
+        codec=int(row["attributes"]) & COMPRESSION_CODEC_MASK,
+        timestamp_type=TimestampType(append_time),
+        max_timestamp=append_timestamp,
+        delete_horizon_ms=source.horizon if source.horizon != NO_HORIZON else None,
+    )
+    header = parse_header(data)
+    new_row = np.zeros(1, BATCH_ROW)
+    for name in BATCH_ROW.names or ():
+        if name != "position":
+            new_row[name] = getattr(header, name)
+    offsets = np.array([record.offset for record in kept], np.int64)
+    timestamps = np.array([record.timestamp for record in kept], np.int64)
+    if append_timestamp is not None:
+        timestamps[:] = append_timestamp
+    fold = np.empty(1, np.int64)
+    fold_records(offsets, timestamps, np.array([len(kept)]), fold)
+    return EncodedBatch(data, new_row[0], int(fold[0]))
 
 
 def _with_valid_header_keys(record: Record) -> Record:

@@ -51,7 +51,7 @@ def bounded_end_offset(
             ):
                 status, b = find_map_end(
                     areas.buf,
-                    chunk.rows[part],
+                    areas.rows,
                     areas.starts,
                     areas.ends,
                     roles[part],
@@ -65,7 +65,7 @@ def bounded_end_offset(
                 if status == OUTPUT_FULL:
                     return int(state[LATEST_OFFSET]) + 1
                 if status:
-                    row = chunk.rows[part][b]
+                    row = areas.rows[b]
                     raise CorruptRecordError(
                         STATUS_TEXT[status],
                         path=segment.path,

@@ -136,6 +136,7 @@ class _Cleaning:
             aborted,
             now_ms=plan.now_ms,
             new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
+            legacy_horizon_ms=legacy_horizon_ms(plan),
             buffers=self._buffers,
         )
         stats = CleanerStats(distinct_keys=mapped.distinct_keys, end_offset=end_offset)
@@ -240,6 +241,14 @@ class _Cleaning:
             self.is_swapped = True
             write_record(self._scratch.done_record, stats, self._files)
             self._files.remove(self._scratch.swap_record)
+
+
+def legacy_horizon_ms(plan: CompactionPlan) -> int:
+    """Segments last modified then or before lose their tombstones of magic 0 and 1: the time of the
+    last segment that begins in the clean part, less `delete.retention.ms`; 0 without one.
+    """
+    clean = [s for s in plan.sources if s.base_offset < plan.first_dirty_offset]
+    return clean[-1].modification_time_ms - plan.config.delete_retention_ms if clean else 0
 
 
 def _wrapped(value: int) -> int:

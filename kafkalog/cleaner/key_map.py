@@ -199,9 +199,9 @@ def map_sources(
             ):
                 if key_map is None:
                     # Only now: these records counts were held against the bytes that hold them.
-                    expected = _expected_records(chunk.rows[part], sources)
+                    expected = _expected_records(areas.rows, sources)
                     key_map = KeyMap(first_dirty_offset, expected, latest_offset)
-                key_map.add(chunk.rows[part], areas, segment.path, roles[part])
+                key_map.add(areas.rows, areas, segment.path, roles[part])
         if reader.trailing_bytes:
             raise CorruptRecordError(
                 f"{reader.trailing_bytes} bytes after the last whole batch of a "

@@ -30,7 +30,7 @@ from kafkalog.planning.retention import DELETE, REFUSED, RetentionPlan, plan_ret
 @dataclass(frozen=True, slots=True)
 class RetentionRun:
     """What a run planned and did: one plan per selected partition, one result per plan that was
-    carried out. `recovered` and `problems` as in CompactionRun.
+    carried out. `recovered`, `problems` and `notes` as in CompactionRun.
     """
 
     run_id: str
@@ -39,6 +39,7 @@ class RetentionRun:
     results: tuple[RetentionResult, ...] = ()
     recovered: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def plan_retention_run(request: CompactionRequest) -> RetentionRun:

@@ -3,7 +3,7 @@
 Strategy: the sources are read in chunks of whole batches. Per chunk a kernel decides what becomes
 of each batch from the flag bytes of the key map; another one writes copied batches, bare headers
 and rebuilt uncompressed batches straight into an output buffer, several thousand a call. A batch
-that needs more (compressed, or oddly encoded) comes back to Python, one by one. Nothing is
+that needs more (compressed, legacy, or oddly encoded) comes back to Python, one by one. Nothing is
 decompressed that is not rebuilt.
 
 Source: Kafka Cleaner.cleanInto.
@@ -17,22 +17,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, open_record_areas
-from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, reencode
+from kafkalog.batches.arena import Arena, complete_rows, open_record_areas
+from kafkalog.batches.batch_table import is_legacy
+from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, convert, reencode
 from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.stats import CleanerStats
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata, expired_horizons
-from kafkalog.errors import CorruptRecordError
+from kafkalog.errors import CorruptRecordError, LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c_of_ranges
-from kafkalog.format.constants import CONTROL_FLAG_MASK, MAX_BATCH_BYTES
+from kafkalog.format.constants import CONTROL_FLAG_MASK, MAGIC_VALUE_V2, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
     CONTROL,
     COPY,
     DISCARD,
+    EMPTY,
     EMPTY_TRANSACTION,
+    LEGACY_EXPIRED,
     REENCODE,
     REMOVED_ABORTED,
     REMOVED_MARKER,
@@ -89,14 +92,19 @@ class GroupRewriter:
         *,
         now_ms: int,
         new_horizon_ms: int,
+        legacy_horizon_ms: int,
         buffers: ChunkBuffers,
     ) -> None:
+        """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
+        before.
+        """
         self._flags = flags
         self._retention = retention
         self._aborted = aborted
         self._transactions = CleanedTransactionMetadata()
         self._now_ms = now_ms
         self._new_horizon_ms = new_horizon_ms
+        self._legacy_horizon_ms = legacy_horizon_ms
         self._buffers = buffers
         self._next_record = 0
         self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
@@ -115,8 +123,12 @@ class GroupRewriter:
             chunks = read_chunks(
                 segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
             )
-            for chunk in chunks:
-                decisions = self._decide(chunk, segment.path, stats)
+            for stored in chunks:
+                rows = complete_rows(
+                    stored.buf, stored.position, stored.rows, self._arena, path=segment.path
+                )
+                chunk = Chunk(stored.buf, stored.position, rows)
+                decisions = self._decide(chunk, segment, stats)
                 stats.bytes_before += chunk.buf.size
                 self._write(chunk, decisions, segment.path, output, rebuilt)
         output.aborted_transactions = self._transactions.take_kept_entries()
@@ -139,10 +151,10 @@ class GroupRewriter:
             found = self._aborted.between(segment.base_offset, next_base)
             self._transactions.add_aborted(found)
 
-    def _rules(self, chunk: Chunk, path: str) -> NDArray[np.uint8]:
+    def _rules(self, chunk: Chunk, segment: SegmentInfo) -> NDArray[np.uint8]:
         """What is asked of each batch of a chunk: bits of kernels.decide_batches."""
         rows = chunk.rows
-        discardable = self._transactions.discardable(chunk, path)
+        discardable = self._transactions.discardable(chunk, segment.path)
         is_control = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
         # A marker with nothing left to mark stays until the horizon it was given has passed.
         goes = discardable & (~is_control | expired_horizons(rows, self._now_ms))
@@ -153,9 +165,11 @@ class GroupRewriter:
             (discardable & is_control, EMPTY_TRANSACTION),
         ):
             rules[mask] |= np.uint8(bit)
+        if segment.modification_time_ms <= self._legacy_horizon_ms:
+            rules[is_legacy(rows)] |= np.uint8(LEGACY_EXPIRED)
         return rules
 
-    def _decide(self, chunk: Chunk, path: str, stats: CleanerStats) -> Decisions:
+    def _decide(self, chunk: Chunk, segment: SegmentInfo, stats: CleanerStats) -> Decisions:
         rows = chunk.rows
         counts = rows["records_count"].astype(np.int64)
         first_records = self._next_record + np.cumsum(counts) - counts
@@ -169,7 +183,7 @@ class GroupRewriter:
             rows,
             self._flags,
             self._next_record,
-            self._rules(chunk, path),
+            self._rules(chunk, segment),
             self._now_ms,
             self._new_horizon_ms,
             actions,
@@ -177,6 +191,7 @@ class GroupRewriter:
             retained,
             removed,
         )
+        _refuse_empty_legacy(rows, actions, segment.path)
         stats.batches_read += rows.size
         stats.batches_copied += int((actions == COPY).sum())
         stats.records_read += int(counts.sum())
@@ -241,13 +256,15 @@ class GroupRewriter:
         areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
         first = int(decisions.first_records[b])
         source = BatchSource(
-            rows=rows,
+            rows=areas.rows,
             b=0,
             records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
             flags=self._flags[first : first + int(rows["records_count"][0])],
             horizon=int(decisions.horizons[b]),
             retained=int(decisions.retained[b]),
         )
+        if rows["magic"][0] < MAGIC_VALUE_V2:
+            return convert(source, path=path)
         if decisions.actions[b] == REENCODE:
             return reencode(source, path=path)
         return self._encoder.rebuild(source, path=path)
@@ -258,6 +275,22 @@ class GroupRewriter:
         # Counts were checked against the bytes that hold the records when they were mapped.
         assert room <= MAX_BATCH_BYTES * 4, "a batch is capped when it is read"  # noqa: S101
         self._out = np.empty(room, np.uint8)
+
+
+def _refuse_empty_legacy(rows: NDArray[np.void], actions: NDArray[np.uint8], path: str) -> None:
+    """The batch that tells the log's end stays even without records, which a legacy entry cannot:
+    Kafka's cleaner ends in an illegal state there, for good.
+    """
+    illegal = np.flatnonzero((actions == EMPTY) & is_legacy(rows))
+    if illegal.size:
+        row = rows[illegal[0]]
+        raise LogCleaningRefusedError(
+            f"nothing stays of the last batch of the round, and a batch of magic {row['magic']} "
+            "cannot be kept empty: a broker's cleaner gives up on this partition as well",
+            path=path,
+            position=int(row["position"]),
+            offset=int(row["last_offset"]),
+        )
 
 
 def set_checksums(

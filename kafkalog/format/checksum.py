@@ -40,3 +40,17 @@ def crc32c_of_ranges(
 def crc32(data: BytesLike) -> int:
     """Unsigned CRC-32 of `data`; nothing is copied."""
     return zlib.crc32(as_view(data))
+
+
+def crc32_of_ranges(
+    buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """CRC-32 of buf[starts[b]:ends[b]] for each b, int64[b]."""
+    checksum, view = zlib.crc32, buf.data
+    return np.array(
+        [
+            checksum(view[start:end])
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ],
+        np.int64,
+    )

@@ -39,8 +39,9 @@ from kafkalog.format.compression_framing import (
     scan_lz4_blocks,
     scan_xerial,
     scan_zstd_frames,
+    with_wrong_lz4_checksum,
 )
-from kafkalog.format.constants import CompressionType
+from kafkalog.format.constants import MAGIC_VALUE_V0, MAGIC_VALUE_V2, CompressionType
 
 GZIP_LEVEL = 6
 ZSTD_LEVEL = 3
@@ -75,11 +76,13 @@ def decompress(
     payload: BytesLike,
     *,
     max_bytes: int,
+    magic: int = MAGIC_VALUE_V2,
     path: str | None = None,
     position: int | None = None,
     offset: int | None = None,
 ) -> bytes | memoryview:
-    """The uncompressed payload of a batch; for codec 0 a view of `payload` itself.
+    """The uncompressed payload of a batch; for codec 0 a view of `payload` itself. `magic` is the
+    batch's: in magic 0 the header checksum of an lz4 frame is not looked at (KAFKA-3160).
 
     Raises RecordTooLargeError past `max_bytes`, CorruptRecordError for what the codec does not
     understand and UnsupportedCompressionTypeError for codecs 5-7; `path`, `position`, `offset` say
@@ -96,7 +99,7 @@ def decompress(
         if codec == CompressionType.SNAPPY:
             return _decompress_snappy(data, max_bytes)
         if codec == CompressionType.LZ4:
-            return _decompress_lz4(data, max_bytes)
+            return _decompress_lz4(data, max_bytes, magic != MAGIC_VALUE_V0)
         if codec == CompressionType.ZSTD:
             return _decompress_zstd(data, max_bytes)
         raise UnsupportedCompressionTypeError(f"compression codec {codec} is not known")
@@ -105,8 +108,10 @@ def decompress(
         raise
 
 
-def compress(codec: int, payload: BytesLike) -> bytes:
-    """`payload` in Kafka's framing for `codec`, at Kafka's default level; codec 0 copies it."""
+def compress(codec: int, payload: BytesLike, *, magic: int = MAGIC_VALUE_V2) -> bytes:
+    """`payload` in Kafka's framing for `codec`, at Kafka's default level; codec 0 copies it. For a
+    batch of magic 0 an lz4 frame gets the wrong header checksum that Kafka gives it there.
+    """
     if codec == CompressionType.NONE:
         return bytes(payload)
     if codec == CompressionType.GZIP:
@@ -114,7 +119,8 @@ def compress(codec: int, payload: BytesLike) -> bytes:
     if codec == CompressionType.SNAPPY:
         return _compress_snappy(as_view(payload))
     if codec == CompressionType.LZ4:
-        return _compress_lz4(as_view(payload))
+        frame = _compress_lz4(as_view(payload))
+        return with_wrong_lz4_checksum(frame) if magic == MAGIC_VALUE_V0 else frame
     if codec == CompressionType.ZSTD:
         return _codecs.zstd_compressor.compress(as_view(payload))
     raise UnsupportedCompressionTypeError(f"compression codec {codec} is not known")
@@ -190,10 +196,10 @@ def _compress_snappy(data: memoryview) -> bytes:
 # -- lz4 -----------------------------------------------------------------------------------------
 
 
-def _decompress_lz4(data: memoryview, max_bytes: int) -> bytes:
+def _decompress_lz4(data: memoryview, max_bytes: int, check_header: bool) -> bytes:
     # Block by block: a frame decoder would verify what Kafka skips, accept what Kafka refuses, and
     # is slower.
-    frame = parse_lz4_header(data)
+    frame = parse_lz4_header(data, check_header=check_header)
     parts: list[bytes | memoryview] = []
     total = 0
     for block in scan_lz4_blocks(data, frame):

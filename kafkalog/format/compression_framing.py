@@ -89,8 +89,10 @@ class Lz4Frame:
     blocks_start: int
 
 
-def parse_lz4_header(payload: memoryview) -> Lz4Frame:
-    """The frame header; refuses what Kafka does: dependent blocks, dictionaries, a wrong HC."""
+def parse_lz4_header(payload: memoryview, *, check_header: bool = True) -> Lz4Frame:
+    """The frame header; refuses what Kafka does: dependent blocks, dictionaries, and, with
+    `check_header`, a wrong HC.
+    """
     if len(payload) < 7:
         raise CorruptRecordError("lz4 frame header is cut off")
     if payload[:4] != LZ4_MAGIC:
@@ -107,7 +109,7 @@ def parse_lz4_header(payload: memoryview) -> Lz4Frame:
     if len(payload) <= descriptor_end:
         raise CorruptRecordError("lz4 frame header is cut off")
     found, expected = payload[descriptor_end], lz4_header_checksum(bytes(payload[4:descriptor_end]))
-    if found != expected:
+    if check_header and found != expected:
         raise CorruptRecordError(f"lz4 header checksum {found:#04x}, computed {expected:#04x}")
     return Lz4Frame(
         max_block_bytes=1 << 8 + 2 * size_id,
@@ -115,6 +117,12 @@ def parse_lz4_header(payload: memoryview) -> Lz4Frame:
         has_content_checksum=bool(flags & 0x04),
         blocks_start=descriptor_end + 1,
     )
+
+
+def with_wrong_lz4_checksum(frame: bytes) -> bytes:
+    """The frame with the HC of magic 0: computed over the frame's magic too (KAFKA-3160)."""
+    checksum = lz4_header_checksum(frame[:6])
+    return frame[:6] + bytes((checksum,)) + frame[7:]
 
 
 @dataclass(frozen=True, slots=True)

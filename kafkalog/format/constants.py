@@ -22,6 +22,8 @@ RECORD_BATCH_OVERHEAD = 61
 # without records
 LEGACY_RECORD_OVERHEAD_V0 = 14
 LEGACY_RECORD_OVERHEAD_V1 = 22
+# where the bytes begin that a legacy entry's CRC-32 covers: its magic
+LEGACY_CRC_START = 16
 # length, attributes, timestamp delta, offset delta, key length, value length, header count: one
 # byte each
 MIN_RECORD_SIZE = 7

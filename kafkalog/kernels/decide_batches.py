@@ -6,6 +6,9 @@ and markers by the horizon alone; records past the map's end stay otherwise. A b
 is when nothing goes and no horizon must be set; else it is rebuilt from what stays, or reduced to
 its header, or dropped.
 
+Legacy entries (magic 0 and 1) have no delete horizon: their segment's time decides on tombstones,
+and what stays of them always becomes a magic 2 batch.
+
 Source: Kafka Cleaner.cleanInto and shouldRetainRecord, MemoryRecords.filterTo; KIP-534.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK
+from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK, MAGIC_VALUE_V2
 from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, PAST_MAP, SUPERSEDED, TOMBSTONE
 from kafkalog.kernels.jit import (
     I32_OUT,
@@ -34,15 +37,17 @@ DROP = 0
 COPY = 1
 EMPTY = 2
 REBUILD = 3
-REENCODE = 4  # rebuild, and encode each record again: some of them are not as Kafka writes them
+REENCODE = 4  # rebuild, and encode each record again: not as Kafka writes them now
 
 # What is asked of a batch, bits of `rules`: keep at least its header; let all its records go (data
 # of an aborted transaction, a marker whose horizon passed); it is a control batch; it is a marker
-# with nothing left to mark, which gets a delete horizon.
+# with nothing left to mark, which gets a delete horizon; it is a legacy entry whose tombstones may
+# go.
 RETAIN_EMPTY = 1
 DISCARD = 2
 CONTROL = 4
 EMPTY_TRANSACTION = 8
+LEGACY_EXPIRED = 16
 
 # Where the counts of removed records are in `removed_out`.
 REMOVED_NO_KEY = 0
@@ -68,12 +73,14 @@ _REMOVED_SUPERSEDED = REMOVED_SUPERSEDED
 _REMOVED_TOMBSTONE = REMOVED_TOMBSTONE
 _REMOVED_ABORTED = REMOVED_ABORTED
 _REMOVED_MARKER = REMOVED_MARKER
-_RETAIN_EMPTY, _DISCARD, _CONTROL, _EMPTY_TRANSACTION = (
+_RETAIN_EMPTY, _DISCARD, _CONTROL, _EMPTY_TRANSACTION, _LEGACY_EXPIRED = (
     RETAIN_EMPTY,
     DISCARD,
     CONTROL,
     EMPTY_TRANSACTION,
+    LEGACY_EXPIRED,
 )
+_MAGIC_V2 = MAGIC_VALUE_V2
 
 
 @kernel((ROW_IN, U8_OUT, I64, U8_IN, I64, I64, U8_OUT, I64_OUT, I32_OUT, I64_OUT))
@@ -105,7 +112,7 @@ def decide_batches(
         count = rows[b]["records_count"]
         has_horizon = (rows[b]["attributes"] & _HORIZON_BIT) != 0
         horizon = rows[b]["base_timestamp"] if has_horizon else _NO_HORIZON
-        expired = has_horizon and now_ms >= horizon
+        expired = (has_horizon and now_ms >= horizon) or (rules[b] & _LEGACY_EXPIRED) != 0
         is_control = (rules[b] & _CONTROL) != 0
         retained = 0
         foreign = False
@@ -140,7 +147,9 @@ def decide_batches(
             # Kafka writes none then. delete.retention.ms may be so large that a new one passes 64
             # bits: its tombstones never expire.
             horizons_out[b] = _NO_HORIZON
-        if retained == count and not needs_horizon:
+        if rows[b]["magic"] < _MAGIC_V2:
+            actions_out[b] = _REENCODE
+        elif retained == count and not needs_horizon:
             actions_out[b] = _COPY
         else:
             actions_out[b] = _REENCODE if foreign else _REBUILD

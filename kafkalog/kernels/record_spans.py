@@ -13,7 +13,7 @@ Source: Kafka DefaultRecord.readFrom, DefaultRecordBatch.
 
 from __future__ import annotations
 
-from kafkalog.format.constants import TIMESTAMP_TYPE_MASK
+from kafkalog.format.constants import MAGIC_VALUE_V2, TIMESTAMP_TYPE_MASK
 from kafkalog.kernels import status
 from kafkalog.kernels.jit import (
     I32_OUT,
@@ -32,6 +32,7 @@ from kafkalog.kernels.jit import (
 from kafkalog.kernels.varints import failure_status, read_varint, read_varlong
 
 _TIMESTAMP_TYPE_MASK = TIMESTAMP_TYPE_MASK
+_MAGIC_V2 = MAGIC_VALUE_V2
 
 _OK = status.OK
 _OUTPUT_FULL = status.OUTPUT_FULL
@@ -111,7 +112,10 @@ def record_spans(
             return r, _OUTPUT_FULL, pos, b
         base_offset = rows[b]["base_offset"]
         base_timestamp = rows[b]["base_timestamp"]
-        is_log_append_time = (rows[b]["attributes"] & _TIMESTAMP_TYPE_MASK) != 0
+        # Records of legacy entries come with the timestamps they have (kernels.legacy_records).
+        is_log_append_time = (rows[b]["attributes"] & _TIMESTAMP_TYPE_MASK) != 0 and (
+            rows[b]["magic"] == _MAGIC_V2
+        )
         if is_log_append_time:
             base_timestamp = rows[b]["max_timestamp"]
 

@@ -3,12 +3,18 @@
 The order of the checks is Kafka's (FileLogInputStream, then DefaultRecordBatch.ensureValid): a
 length below the smallest entry is corruption even at the end of the file; an entry that the file
 does not hold in full is a torn tail whatever else is wrong with it; only then do magic and the
-magic 2 length matter.
+lengths of magic 1 and 2 matter.
 
-Source: Kafka FileLogInputStream, DefaultRecordBatch.
+Legacy entries (magic 0 and 1) become rows as well, with what their first bytes tell. A compressed
+one, a wrapper, tells its last offset only: base_offset is that offset too, records_count and
+base_timestamp are -1, until its content is looked at (`kernels.legacy_records`).
+
+Source: Kafka FileLogInputStream, DefaultRecordBatch, AbstractLegacyRecordBatch.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from kafkalog.format import constants
 from kafkalog.format.record_batch import HEADER, field_position
@@ -20,6 +26,7 @@ from kafkalog.kernels.jit import (
     U8_IN,
     RowArray,
     U8Array,
+    helper,
     inlined,
     kernel,
 )
@@ -43,7 +50,15 @@ _OVERHEAD = constants.LOG_OVERHEAD
 _UP_TO_MAGIC = constants.HEADER_SIZE_UP_TO_MAGIC
 _MIN_LENGTH = constants.LEGACY_RECORD_OVERHEAD_V0
 _MIN_LENGTH_V2 = constants.RECORD_BATCH_OVERHEAD - constants.LOG_OVERHEAD
+_MIN_LENGTH_V1 = constants.LEGACY_RECORD_OVERHEAD_V1
 _MAGIC_V2 = constants.MAGIC_VALUE_V2
+_MAGIC_V1 = constants.MAGIC_VALUE_V1
+_CODEC_MASK = constants.COMPRESSION_CODEC_MASK
+_LEGACY_MASK = constants.COMPRESSION_CODEC_MASK | constants.TIMESTAMP_TYPE_MASK
+_NO_TIMESTAMP = constants.NO_TIMESTAMP
+_LEGACY_CRC = constants.LOG_OVERHEAD
+_LEGACY_ATTRIBUTES = constants.HEADER_SIZE_UP_TO_MAGIC
+_LEGACY_TIMESTAMP = constants.HEADER_SIZE_UP_TO_MAGIC + 1
 
 _OK = status.OK
 _NEED_MORE = status.NEED_MORE
@@ -76,6 +91,30 @@ def _copy_header(buf: U8Array, pos: int, rows_out: RowArray, b: int) -> None:
     rows_out[b]["attributes"] = read_i16(buf, pos + _ATTRIBUTES)
     rows_out[b]["producer_epoch"] = read_i16(buf, pos + _PRODUCER_EPOCH)
     rows_out[b]["magic"] = _MAGIC_V2
+
+
+@helper
+def _copy_legacy(buf: U8Array, pos: int, magic: int, rows_out: RowArray, b: int) -> None:
+    """What the entry at `pos` says of itself; the fields that it does not have get sentinels."""
+    offset = read_i64(buf, pos)
+    timestamp: Any = I64(_NO_TIMESTAMP)
+    attributes = I64(buf[pos + _LEGACY_ATTRIBUTES]) & _CODEC_MASK
+    if magic == _MAGIC_V1:
+        attributes = I64(buf[pos + _LEGACY_ATTRIBUTES]) & _LEGACY_MASK
+        timestamp = read_i64(buf, pos + _LEGACY_TIMESTAMP)
+    is_wrapper = (attributes & _CODEC_MASK) != 0
+    rows_out[b]["base_offset"] = offset
+    rows_out[b]["last_offset"] = offset
+    rows_out[b]["base_timestamp"] = _NO_TIMESTAMP if is_wrapper else timestamp
+    rows_out[b]["max_timestamp"] = timestamp
+    rows_out[b]["producer_id"] = -1
+    rows_out[b]["crc"] = read_u32(buf, pos + _LEGACY_CRC)
+    rows_out[b]["partition_leader_epoch"] = -1
+    rows_out[b]["base_sequence"] = -1
+    rows_out[b]["records_count"] = -1 if is_wrapper else 1
+    rows_out[b]["attributes"] = attributes
+    rows_out[b]["producer_epoch"] = -1
+    rows_out[b]["magic"] = magic
 
 
 @kernel((U8_IN, I64, I64, I64, I64, ROW_OUT))
@@ -113,8 +152,22 @@ def scan_batches(
             return count, _CORRUPT_LENGTH, pos
         if length > file_end - pos - _OVERHEAD:
             return count, _NEED_MORE, pos
-        if buf[pos + _MAGIC] != _MAGIC_V2:
+        magic = buf[pos + _MAGIC]
+        if magic > _MAGIC_V2:  # read unsigned, so a negative one is as well
             return count, _UNSUPPORTED_MAGIC, pos
+        if magic < _MAGIC_V2:
+            if magic == _MAGIC_V1 and length < _MIN_LENGTH_V1:
+                return count, _CORRUPT_LENGTH, pos
+            if end - pos < min(length + _OVERHEAD, _HEADER_BYTES):
+                break
+            if count == capacity:
+                return count, _OUTPUT_FULL, pos
+            _copy_legacy(buf, pos, I64(magic), rows_out, count)
+            rows_out[count]["position"] = I64(pos + file_position)
+            rows_out[count]["size_in_bytes"] = length + _OVERHEAD
+            count += 1
+            pos += length + _OVERHEAD
+            continue
         if length < _MIN_LENGTH_V2:
             return count, _CORRUPT_LENGTH, pos
         if end - pos < _HEADER_BYTES:

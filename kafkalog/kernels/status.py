@@ -23,6 +23,9 @@ TRAILING_BYTES = 17
 HEADER_COUNT = 18
 SPAN_OUT_OF_RANGE = 19
 OFFSET_ORDER = 20
+EMPTY_WRAPPER = 21
+NESTED_COMPRESSION = 22
+WRAPPER_OFFSET = 23
 
 STATUS_TEXT: dict[int, str] = {
     OK: "ok",
@@ -30,7 +33,7 @@ STATUS_TEXT: dict[int, str] = {
     ZERO_TAIL: "only zero bytes follow",
     OUTPUT_FULL: "the output arrays are full",
     CORRUPT_LENGTH: "batch length smaller than its header",
-    UNSUPPORTED_MAGIC: "magic other than 2",
+    UNSUPPORTED_MAGIC: "magic other than 0, 1 and 2",
     NEGATIVE_COUNT: "negative records count",
     VARINT_TOO_LONG: "variable-length integer longer than 5 (32 bit) or 10 (64 bit) bytes",
     RECORD_TRUNCATED: "record runs past the end of the batch's records",
@@ -40,6 +43,9 @@ STATUS_TEXT: dict[int, str] = {
     HEADER_COUNT: "header count negative or larger than the record",
     SPAN_OUT_OF_RANGE: "span outside its buffer",
     OFFSET_ORDER: "offset not above the one before it, or outside its batch",
+    EMPTY_WRAPPER: "compressed message without a message inside",
+    NESTED_COMPRESSION: "compressed message inside a compressed message",
+    WRAPPER_OFFSET: "offset of a compressed message below its last relative one",
 }
 
 

@@ -2,8 +2,9 @@
 stat.
 
 Headers only: nothing is decompressed and no CRC is checked, so this is quick enough to run before
-every plan. What is found wrong here (a batch that breaks the framing, offsets that do not increase)
-is a fact with its position, never an error: the plan refuses the partition and goes on with others.
+every plan. How many messages a legacy wrapper holds they do not tell, so none of them is counted.
+What is found wrong here (a batch that breaks the framing, offsets that do not increase) is a fact
+with its position, never an error: the plan refuses the partition and goes on with others.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from kafkalog.errors import (
     UnsupportedMagicError,
 )
 from kafkalog.format.constants import (
+    HEADER_SIZE_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MAGIC_VALUE_V2,
     MAX_BATCH_BYTES,
@@ -297,7 +298,7 @@ def _batch_bytes(file: LocalFile, position: int, file_end: int) -> int:
     """Size of the batch at `position`, or 0 if the file ends before it does."""
     header = _header_at(file, position, file_end)
     size_in_bytes = int(header["batch_length"]) + LOG_OVERHEAD
-    if position + size_in_bytes > file_end or file_end - position <= RECORD_BATCH_OVERHEAD - 1:
+    if position + size_in_bytes > file_end or file_end - position <= HEADER_SIZE_UP_TO_MAGIC:
         return 0
     if size_in_bytes > MAX_BATCH_BYTES:
         raise RecordTooLargeError(
@@ -330,7 +331,7 @@ def _batch_error(
     reason = STATUS_TEXT[status]
     if status == UNSUPPORTED_MAGIC:
         kind = UnsupportedMagicError
-        reason = f"magic {header['magic']}, this version reads magic 2"
+        reason = f"magic {header['magic']}, this version reads 0, 1 and 2"
     elif status == CORRUPT_LENGTH:
         reason = f"batch length {header['batch_length']}: {reason}"
     elif status == NEGATIVE_COUNT:

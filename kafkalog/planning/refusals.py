@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_INT32
+from kafkalog.format.constants import MAX_INT32
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
     PartitionFacts,
@@ -131,13 +131,7 @@ def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
         yield (
             REFUSED,
             f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}; "
-            "it cannot be compacted yet",
-        )
-    older = [magic for magic in segment.magics if magic != MAGIC_VALUE_V2]
-    if older:
-        yield (
-            REFUSED,
-            f"segment {base} holds magic {older[0]} batches: they cannot be compacted yet",
+            "it cannot be compacted",
         )
     if segment.corrupt is not None:
         yield REFUSED, f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}"

@@ -142,13 +142,13 @@ class _SplitReader:
             path=split.path,
             arena_bytes=_ARENA_BYTES,
         )
-        for part, areas in parts:
-            spans = decode_spans(areas, rows[part], split.path, reuse=self.buffers.spans)
+        for _, areas in parts:
+            spans = decode_spans(areas, areas.rows, split.path, reuse=self.buffers.spans)
             self.buffers.spans = spans
             arrays = RecordArrays(
-                _place(split), areas.buf, rows[part], spans, _wanted_records(spans, split)
+                _place(split), areas.buf, areas.rows, spans, _wanted_records(spans, split)
             )
-            yield len(rows[part]), build_records(arrays, self.request.schema, self.request.names)
+            yield len(areas.rows), build_records(arrays, self.request.schema, self.request.names)
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -250,7 +250,8 @@ def _wanted_batches(rows: Rows, split: ScanSplit, include_control: bool) -> Mask
     if split.start_offset is not None:
         wanted &= rows["last_offset"] >= split.start_offset
     if split.end_offset is not None:
-        wanted &= rows["base_offset"] < split.end_offset
+        # Where a legacy wrapper begins only its content tells.
+        wanted &= (rows["base_offset"] < split.end_offset) | batch_table.is_legacy_wrapper(rows)
     if not include_control:
         wanted &= ~batch_table.is_control(rows)
     return wanted

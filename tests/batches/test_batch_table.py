@@ -11,6 +11,7 @@ from tests.batches.logs import LOG, rows_of
 
 def rows_with(name: str, values: list[int]) -> NDArray[np.void]:
     rows = np.zeros(len(values), BATCH_ROW)
+    rows["magic"] = 2
     rows[name] = values
     return rows
 

@@ -26,6 +26,7 @@ def batch_row(
 ) -> NDArray[np.void]:
     """One decoded header."""
     row = np.zeros(1, BATCH_ROW)
+    row["magic"] = 2
     row["records_count"] = records_count
     row["base_offset"] = base_offset
     row["base_timestamp"] = base_timestamp

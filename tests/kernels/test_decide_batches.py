@@ -15,6 +15,7 @@ from kafkalog.kernels.decide_batches import (
     DROP,
     EMPTY,
     EMPTY_TRANSACTION,
+    LEGACY_EXPIRED,
     NO_HORIZON,
     REBUILD,
     REENCODE,
@@ -37,6 +38,7 @@ class Batch:
     flags: list[int]
     horizon: int | None
     rules: int
+    magic: int
 
 
 # what is past the map's end is superseded by nothing
@@ -45,13 +47,15 @@ batches = st.builds(
     Batch,
     st.lists(flag_bytes, max_size=5),
     st.none() | st.sampled_from([-1, 0, NOW - 1, NOW, NOW + 1]),
-    st.integers(0, 15),
+    st.integers(0, 31),
+    st.sampled_from([0, 1, 2, 2, 2]),
 )
 
 
 def decided(batch: Batch) -> tuple[int, int, int, list[bool], list[int]]:
     """(action, horizon, retained, which stay, removed by reason), in plain words."""
     expired = batch.horizon is not None and batch.horizon <= NOW
+    expired = expired or bool(batch.rules & LEGACY_EXPIRED)
     removed = [0] * REMOVED_REASONS
     stay = []
     for flag in batch.flags:
@@ -78,7 +82,9 @@ def decided(batch: Batch) -> tuple[int, int, int, list[bool], list[int]]:
     horizon = NEW_HORIZON if stamps else NO_HORIZON if batch.horizon is None else batch.horizon
     if horizon < 0:  # Kafka never writes such a one
         horizon = NO_HORIZON
-    if all(stay) and not stamps:
+    if batch.magic < 2:
+        action = REENCODE
+    elif all(stay) and not stamps:
         action = COPY
     else:
         action = REENCODE if any(flag & FOREIGN for flag in kept) else REBUILD
@@ -91,6 +97,7 @@ def test_decisions_are_those_of_the_rules(log: list[Batch], before: int) -> None
     rows = np.zeros(len(log), BATCH_ROW)
     for row, batch in zip(rows, log, strict=True):
         row["records_count"] = len(batch.flags)
+        row["magic"] = batch.magic
         if batch.horizon is not None:
             row["attributes"] = DELETE_HORIZON_FLAG_MASK
             row["base_timestamp"] = batch.horizon

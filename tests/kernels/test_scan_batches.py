@@ -147,8 +147,6 @@ def forge(name: str, value: int) -> bytes:
         ("batch_length", 14, status.CORRUPT_LENGTH),
         ("batch_length", 48, status.CORRUPT_LENGTH),
         ("batch_length", 2**31 - 1, status.NEED_MORE),
-        ("magic", 0, status.UNSUPPORTED_MAGIC),
-        ("magic", 1, status.UNSUPPORTED_MAGIC),
         ("magic", 3, status.UNSUPPORTED_MAGIC),
         ("magic", -1, status.UNSUPPORTED_MAGIC),
         ("records_count", -1, status.NEGATIVE_COUNT),
@@ -160,9 +158,13 @@ def test_a_forged_header_stops_the_walk_in_front_of_it(name: str, value: int, fo
     assert (len(rows), answer, next_pos) == (1, found, EDGES[1])
 
 
-def test_a_legacy_entry_shorter_than_a_header_is_known_by_its_magic() -> None:
-    entry = struct.pack(">qiib", 0, 14, 0, 1) + bytes(9)
-    assert scan(entry)[1:] == (status.UNSUPPORTED_MAGIC, 0)
+def test_a_legacy_entry_shorter_than_its_magic_allows_is_corrupt() -> None:
+    for magic, smallest in ((0, 14), (1, 22)):
+        entry = struct.pack(">qiib", 5, smallest, 0, magic) + bytes(smallest - 5)
+        rows, found, _ = scan(entry)
+        assert (found, rows["last_offset"].tolist()) == (status.OK, [5])
+        short = struct.pack(">qiib", 5, smallest - 1, 0, magic) + bytes(smallest - 6)
+        assert scan(short)[1:] == (status.CORRUPT_LENGTH, 0)
 
 
 @settings(max_examples=300)

@@ -79,13 +79,13 @@ def test_a_broken_batch_is_a_fact_with_its_position(log_dir: Path) -> None:
     assert "length 5" in facts.corrupt
 
 
-def test_a_magic_not_done_yet_is_named(log_dir: Path) -> None:
+def test_an_unknown_magic_is_named(log_dir: Path) -> None:
     log = LogBuilder(log_dir).batch(("k", "v"))
-    log.segments[0].log[16] = 1
+    log.segments[0].log[16] = 3
     (facts,) = _facts(log)
     assert facts.unsupported_magic
     assert facts.corrupt is not None
-    assert "magic 1" in facts.corrupt
+    assert "magic 3" in facts.corrupt
 
 
 @pytest.mark.parametrize("second", [0, 1, 2])

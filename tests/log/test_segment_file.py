@@ -16,7 +16,7 @@ from kafkalog.errors import (
 )
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import HEADER, field_position, pack_batch, parse_batches
-from kafkalog.kernels.status import CORRUPT_LENGTH, NEED_MORE, OK, UNSUPPORTED_MAGIC, ZERO_TAIL
+from kafkalog.kernels.status import CORRUPT_LENGTH, NEED_MORE, OK, ZERO_TAIL
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks, scan_headers
 
 # Small batches, batches larger than any window of the tests, and large ones in a row: the walk
@@ -157,7 +157,7 @@ def forged(b: int, name: str, value: int) -> bytes:
     [
         ("batch_length", -5, CorruptRecordError, "batch length -5"),
         ("batch_length", 48, CorruptRecordError, "batch length 48"),
-        ("magic", 1, UnsupportedMagicError, "magic 1, this version reads magic 2"),
+        ("magic", 3, UnsupportedMagicError, "magic 3, this version reads 0, 1 and 2"),
         ("magic", 9, UnsupportedMagicError, "magic 9"),
         ("records_count", -3, CorruptRecordError, "records count -3"),
     ],
@@ -181,10 +181,18 @@ def test_a_forged_header_is_an_error_with_its_place(
     assert raised.position == EDGES[b]
 
 
-def test_a_legacy_segment_is_named_as_such(log_dir: Path) -> None:
+@pytest.mark.parametrize("chunk_bytes", [61, 100, 4096])
+def test_legacy_entries_are_rows_wherever_a_window_ends(log_dir: Path, chunk_bytes: int) -> None:
+    """Entries are shorter than a magic 2 header, the last one of the file too."""
     entry = struct.pack(">qiibb", 0, 14, 0, 0, 0) + struct.pack(">ii", -1, -1)
-    scan = scan_headers(write(log_dir, entry))
-    assert scan.status == UNSUPPORTED_MAGIC
+    entries = [struct.pack(">q", offset) + entry[8:] for offset in range(20)]
+    path = write(log_dir, b"".join(entries) + LOG[: EDGES[1]] + entries[-1])
+    scan = scan_headers(path, window_bytes=chunk_bytes)
+    assert (scan.status, scan.trailing_bytes) == (OK, 0)
+    assert scan.rows["magic"].tolist() == [0] * 20 + [2, 0]
+    assert scan.rows["records_count"].tolist()[:20] == [1] * 20
+    rows, raised = read_all(path, chunk_bytes)
+    assert (rows, raised) == (scan.rows.tolist(), None)
 
 
 def test_a_damaged_body_is_walked_over(log_dir: Path) -> None:

@@ -30,6 +30,7 @@ BATCH_FIELDS = (
     *("last_offset_delta", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch"),
     *("base_sequence", "records_count"),
 )
+LEGACY_BYTES = 26
 COMPRESSOR_FIELDS = ("length", "crc")
 SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 SNAPSHOT_FIELDS = (
@@ -57,7 +58,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A v2 batch as it lies in the file; `header` has BATCH_FIELDS in order."""
+    """A v2 batch as it lies in the file; `header` has BATCH_FIELDS in order. Of a legacy entry only
+    offset, length and magic mean something.
+    """
 
     position: int
     header: tuple[int, ...]
@@ -122,10 +125,15 @@ def compare_log_dirs(
 def parse_batches(path: Path) -> list[Batch]:
     """The batches of a whole, undamaged `.log` file."""
     data, position, batches = path.read_bytes(), 0, list[Batch]()
-    while position + BATCH_HEADER.size <= len(data):
-        header = BATCH_HEADER.unpack_from(data, position)
+    while position + LEGACY_BYTES <= len(data):
+        is_legacy = data[position + 16] < 2
+        if not is_legacy and len(data) - position < BATCH_HEADER.size:
+            break
+        header = BATCH_HEADER.unpack(
+            data[position : position + BATCH_HEADER.size].ljust(BATCH_HEADER.size, b"\0")
+        )
         end = position + 12 + header[1]
-        if header[1] < 49 or end > len(data):
+        if header[1] < (LEGACY_BYTES - 12 if is_legacy else 49) or end > len(data):
             raise ValueError(f"{path} @ {position}: length {header[1]}, {len(data)} bytes in all")
         batches.append(Batch(position, header, data[position:end]))
         position = end

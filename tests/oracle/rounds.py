@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import random
 import shutil
 import tempfile
@@ -134,6 +135,8 @@ def play(
             config=config,
             producer_expiry_ms=expiry,
         )
+        if scenario.legacy_share:
+            _set_times(base, scenario, number, clock)
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
         shutil.copytree(base, kafkas)
         shutil.copytree(base, ours)
@@ -153,6 +156,8 @@ def play(
         except KafkaFailedError:
             # a partition that Kafka calls uncleanable has no result to compare with
             outcome.kafka_failures += 1
+            if scenario.legacy_share:
+                outcome.complaints += _not_refused(compact, replace(call, log_dir=ours))
             break
         outcome.cleaned += not expected["skipped"]
         outcome.complaints += _run_and_compare(
@@ -204,6 +209,25 @@ def _keep(case: Path, seed: int) -> None:
     shutil.copytree(case, kept)
 
 
+def _set_times(base: Path, scenario: Scenario, number: int, clock: int) -> None:
+    """Now and then other times of modification, and a first dirty offset further on: the rule for
+    legacy tombstones compares the times of clean and of dirty segments.
+    """
+    rnd = random.Random(scenario.seed * 100 + number)
+    logs = sorted((base / scenario.partition_name).glob("*.log"))[:-1]
+    if len(logs) < 2 or rnd.random() < 0.4:
+        return
+    retention = int(scenario.config["delete.retention.ms"])
+    for log in logs:
+        age_ms = rnd.choice((0, 1, 5000, retention, retention + 1, 2 * retention))
+        os.utime(log, ns=((clock - age_ms) * 1_000_000,) * 2)
+    if number == 0:
+        offset = int(rnd.choice(logs[1:]).stem) + rnd.choice((0, 0, 1))
+        (base / "cleaner-offset-checkpoint").write_text(
+            f"0\n1\n{scenario.topic} {scenario.partition} {offset}\n"
+        )
+
+
 def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> dict[str, str]:
     """Now and then a limit that neighbouring segments reach to the byte: they still merge."""
     logs = sorted(partition_dir.glob("*.log"))[:-1]
@@ -222,6 +246,14 @@ def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> d
     return (
         {**config, "segment.index.bytes": str(index_bytes)} if index_bytes >= room else {**config}
     )
+
+
+def _not_refused(compact: Compact, call: CompactCall) -> list[str]:
+    """What Kafka cannot clean for ever must be left alone, and named, by us as well."""
+    with contextlib.suppress(CompactFailedError):
+        compact(call)
+        return ["Kafka gives up on this partition, ours does not"]
+    return []
 
 
 def _come_and_go(log_start: int, log_end: int, partition_dir: Path) -> frozenset[str]:

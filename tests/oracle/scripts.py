@@ -25,6 +25,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 BATCH_OVERHEAD = 61
 # a record's lengths, deltas and attributes; generous, so that estimates are never too small
 RECORD_OVERHEAD = 30
+LEGACY_OVERHEAD = 12
 
 
 @dataclass
@@ -75,6 +76,7 @@ class Scenario:
     transactional_share: float = 0.0
     bumps_epochs: bool = False
     leader_epoch: int = 0
+    legacy_share: float = 0.0
 
     @property
     def partition_name(self) -> str:
@@ -175,10 +177,11 @@ class Scenario:
         base = next_offset + (rnd.randint(1, 40) if rnd.random() < self.hole_share else 0)
         if self.hole_share and rnd.random() < 0.004:
             base += rnd.choice((2**31 - 3, 1_500_000_000))
+        is_legacy = bool(self.legacy_share) and rnd.random() < self.legacy_share
         records, offset, room = list[Line](), base, self.segment_bytes - BATCH_OVERHEAD - 100
         for _ in range(rnd.randint(1, self.max_records)):
             record, size = self._record(offset, clock)
-            room -= size
+            room -= size + (LEGACY_OVERHEAD if is_legacy else 0)
             if room < 0 and records:
                 break
             records.append(record)
@@ -186,6 +189,8 @@ class Scenario:
         last = int(records[-1]["offset"])
         line: Line = {"codec": rnd.choice(self.codecs), "leaderEpoch": self.leader_epoch}
         line |= {"baseOffset": base, "records": records}
+        if is_legacy:
+            return self._legacy(line, clock), last + 1
         if rnd.random() < self.hole_share:
             last += rnd.randint(1, 9)
             line["lastOffset"] = last
@@ -200,6 +205,20 @@ class Scenario:
             if producer.transactional:
                 line["transactional"] = producer.in_transaction = True
         return line, last + 1
+
+    def _legacy(self, line: Line, clock: int) -> Line:
+        """The batch as magic 0 or 1: no producer, no headers, no zstd, its last record's offset."""
+        rnd = self.random
+        line["magic"] = rnd.choice((0, 1, 1))
+        codecs = [codec for codec in self.codecs if codec != "zstd"] or ["none"]
+        line["codec"] = rnd.choice(codecs)
+        for record in line["records"]:
+            record.pop("headers", None)
+            if line["magic"] == 0:
+                record["ts"] = -1
+        if line["magic"] == 1 and rnd.random() < self.append_time_share:
+            line |= {"timestampType": "append", "appendTime": clock}
+        return line
 
     def _record(self, offset: int, clock: int) -> tuple[Line, int]:
         rnd = self.random
@@ -226,10 +245,16 @@ class Scenario:
 
 
 def random_scenario(
-    seed: int, *, keyless: bool = False, codec: str | None = None, transactional: bool = False
+    seed: int,
+    *,
+    keyless: bool = False,
+    codec: str | None = None,
+    transactional: bool = False,
+    legacy: bool = False,
 ) -> Scenario:
     """The scenario of a seed. `codec` fixes the codec, `keyless` mixes in null and empty keys,
-    `transactional` producers that commit, abort and leave transactions open.
+    `transactional` producers that commit, abort and leave transactions open, `legacy` batches of
+    magic 0 and 1.
     """
     rnd = random.Random(seed)
     codecs = rnd.choice((("none",),) * 6 + tuple((c,) for c in CODECS[1:]) + (CODECS,))
@@ -260,6 +285,10 @@ def random_scenario(
         scenario.bumps_epochs = rnd.random() < 0.3
         scenario.producers = [scenario._new_producer(1000 * n) for n in range(rnd.randint(1, 5))]
         scenario.producers[0].transactional = True
+    if legacy:
+        scenario.legacy_share = rnd.choice((0.3, 0.7, 1.0, 1.0))
+        if codec is None:
+            scenario.codecs = rnd.choice((("none",), CODECS[1:4], CODECS))
     return scenario
 
 

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.oracle
 FIRST, LAST = map(int, os.environ.get("KAFKALOG_ORACLE_SEEDS", "0-99").split("-"))
 CHUNK = 10
 TRANSACTIONAL_SEEDS = range(2_000_000, 2_000_040)
+LEGACY_SEEDS = range(3_000_000, 3_000_020)
+KEYLESS_LEGACY_SEEDS = range(3_000_100, 3_000_105)
 
 
 @pytest.mark.parametrize("first", range(FIRST, LAST + 1, CHUNK))
@@ -31,6 +33,21 @@ def test_random_rounds_equal_kafkas(kafka: Kafka, first: int) -> None:
 def test_random_rounds_with_transactions_equal_kafkas(kafka: Kafka, first: int) -> None:
     seeds = range(first, first + CHUNK)
     _all_equal(kafka, [random_scenario(seed, transactional=True) for seed in seeds])
+
+
+@pytest.mark.parametrize("first", LEGACY_SEEDS[::CHUNK])
+def test_random_rounds_with_legacy_batches_equal_kafkas(kafka: Kafka, first: int) -> None:
+    seeds = range(first, first + CHUNK)
+    _all_equal(kafka, [random_scenario(seed, legacy=True) for seed in seeds])
+
+
+def test_where_kafka_gives_up_on_legacy_batches_we_refuse(kafka: Kafka) -> None:
+    """Keyless last records: the state a broker's cleaner calls illegal, in most of these."""
+    scenarios = [random_scenario(seed, legacy=True, keyless=True) for seed in KEYLESS_LEGACY_SEEDS]
+    outcomes = [_played(scenario, kafka) for scenario in scenarios]
+    wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
+    assert not wrong, "\n".join(wrong)
+    assert sum(outcome.kafka_failures for outcome in outcomes) > 1
 
 
 KINDS = {"keyed": {}, "keyless": {"keyless": True}, "transactional": {"transactional": True}}
@@ -53,6 +70,8 @@ def test_the_default_run_is_400_partition_rounds() -> None:
     transactional = [random_scenario(seed, transactional=True) for seed in TRANSACTIONAL_SEEDS]
     assert sum(scenario.rounds for scenario in [*scenarios, *transactional]) >= 400
     assert sum(scenario.rounds for scenario in transactional) >= 120
+    legacy = [random_scenario(seed, legacy=True) for seed in LEGACY_SEEDS]
+    assert sum(scenario.rounds for scenario in legacy) >= 60
 
 
 def _all_equal(kafka: Kafka, scenarios: Sequence[Scenario]) -> None:

@@ -71,7 +71,6 @@ def test_an_unknown_high_watermark_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"magics": (1, 2)}, "segment 10 holds magic 1 batches"),
         ({"corrupt": "batch length 3", "corrupt_position": 61}, "segment 10 @ 61: batch length 3"),
         ({"trailing_bytes": 9}, "9 bytes after the last whole batch"),
         ({"last_offset": 10 + MAX_INT32 + 1}, "spans offsets up to"),
@@ -90,9 +89,9 @@ def test_a_last_source_that_reaches_into_the_active_segment_is_refused() -> None
 
 def test_an_unsupported_magic_is_named() -> None:
     facts = facts_of(
-        segment(0), unsupported_magic=True, corrupt="magic 1", corrupt_position=0, magics=()
+        segment(0), unsupported_magic=True, corrupt="magic 3", corrupt_position=0, magics=()
     )
-    _expect(plan(partition(), facts=[facts]), REFUSED, "magic 1", "cannot be compacted yet")
+    _expect(plan(partition(), facts=[facts]), REFUSED, "magic 3", "cannot be compacted")
 
 
 def test_a_span_of_31_bits_is_not_refused() -> None:
@@ -101,8 +100,13 @@ def test_a_span_of_31_bits_is_not_refused() -> None:
     assert plan(inventory, facts=facts).status == CLEAN
 
 
+def test_legacy_magics_are_not_refused() -> None:
+    facts = [facts_of(segment(base), magics=(0, 1, 2)) for base in (0, 10, 20, 30)]
+    assert plan(partition(), facts=facts).status == CLEAN
+
+
 def test_segments_past_the_end_of_the_round_refuse_nothing() -> None:
-    facts = [facts_of(segment(base), magics=(1, 2)) for base in (20, 30, 40)]
+    facts = [facts_of(segment(base), corrupt="x", corrupt_position=0) for base in (20, 30, 40)]
     assert plan(partition(high_watermark=25), facts=facts).status == CLEAN
 
 

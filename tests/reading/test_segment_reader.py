@@ -237,7 +237,7 @@ def test_batch_whose_base_offset_was_damaged_is_not_passed_over(
     assert offsets(path, mode="DROPMALFORMED") == kept
 
 
-def test_unassigned_codec_and_older_magic_are_named(log_dir: Path) -> None:
+def test_unassigned_codec_and_unknown_magic_are_named(log_dir: Path) -> None:
     log = LogBuilder(log_dir).batch(("a", "1")).batch(("b", "2"))
     path = log.write()
     file = path / f"{0:020}.log"
@@ -248,14 +248,14 @@ def test_unassigned_codec_and_older_magic_are_named(log_dir: Path) -> None:
     file.write_bytes(whole[:second] + with_crc(forged))
     with pytest.raises(UnsupportedCompressionTypeError, match="5"):
         offsets(path)
-    forged[field_position("magic")] = 1
+    forged[field_position("magic")] = 3
     file.write_bytes(whole[:second] + bytes(forged))
-    with pytest.raises(UnsupportedMagicError, match="magic 1"):
+    with pytest.raises(UnsupportedMagicError, match="magic 3"):
         offsets(path)
     assert offsets(path, mode="DROPMALFORMED") == [0]
     last = rows(path, columns=["offset", "position"], mode="PERMISSIVE")[-1]
     assert (last["offset"], last["position"]) == (None, second)
-    assert "magic 1" in last["error"]
+    assert "magic 3" in last["error"]
 
 
 @settings(max_examples=150, deadline=None)

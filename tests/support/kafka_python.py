@@ -13,12 +13,15 @@ with warnings.catch_warnings():
     from kafka import codec
     from kafka.record._crc32c import crc as crc32c
     from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+    from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
     from kafka.record.memory_records import MemoryRecords
     from kafka.record.util import decode_varint, encode_varint
 
 __all__ = [
     "DefaultRecordBatch",
     "DefaultRecordBatchBuilder",
+    "LegacyRecordBatch",
+    "LegacyRecordBatchBuilder",
     "MemoryRecords",
     "codec",
     "crc32c",
