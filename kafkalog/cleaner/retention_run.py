@@ -19,11 +19,11 @@ from kafkalog.cleaner.run import (
     new_run_id,
     recover_partitions,
 )
+from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, PartitionKind
 from kafkalog.log.retention_facts import scan_retention_facts
-from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.retention import DELETE, REFUSED, RetentionPlan, plan_retention
 
 
@@ -45,11 +45,15 @@ class RetentionRun:
 def plan_retention_run(request: CompactionRequest) -> RetentionRun:
     """Plan every selected partition; nothing is locked or changed.
 
+    Where the cluster's metadata log is on the disk its word counts, as for compaction: a setting
+    that contradicts it, above all a policy that does not delete, refuses the partition.
+
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
     found = request.open()
-    plans = tuple(_plan(partition, request) for partition in found)
+    settings = request.read_settings()
+    plans = tuple(_plan(partition, request, settings) for partition in found)
     return RetentionRun(new_run_id(), applied=False, plans=plans, problems=found.problems)
 
 
@@ -91,21 +95,28 @@ def apply_retention_run(
     )
 
 
-def _plan(partition: PartitionInventory, request: CompactionRequest) -> RetentionPlan:
+def _plan(
+    partition: PartitionInventory, request: CompactionRequest, settings: RunSettings
+) -> RetentionPlan:
+    config, refusal = request.config, None
+    if settings.has_metadata(partition):
+        resolved = settings.resolve(partition)
+        config, refusal = resolved.config, resolved.refusal
     facts = PartitionFacts(())
     if partition.kind is PartitionKind.LIVE and not partition.problems:
         try:
             facts = scan_retention_facts(partition)
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
-    return plan_retention(
+    plan = plan_retention(
         partition,
-        request.config,
+        config,
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
-        kafka_version=request.kafka_version or DEFAULT_KAFKA_VERSION,
+        kafka_version=settings.kafka_version(partition),
     )
+    return plan if refusal is None or plan.status == REFUSED else plan.refused(refusal)
 
 
 def _settle_checkpoints(

@@ -92,6 +92,10 @@ class RunSettings:
         cluster = self._log_dirs[partition.log_dir].cluster
         return kafka_version_of(None if cluster is None else cluster.metadata_version)
 
+    def has_metadata(self, partition: PartitionInventory) -> bool:
+        """Whether there is a metadata log of the partition's cluster, sound or not."""
+        return self._log_dirs[partition.log_dir].cluster is not None
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the settings of each log dir come from, a sentence each."""

@@ -7,10 +7,11 @@ as the partition's token is what the plan says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kafkalog.log.inventory import JsonFacts, TopicPartition
+from kafkalog.planning.compaction_plan import REFUSED
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.texts import format_bytes
 
@@ -85,6 +86,18 @@ class RetentionPlan(JsonFacts):
     def kept_bytes(self) -> int:
         """Bytes of the `.log` files that stay."""
         return sum(segment.size_in_bytes for segment in self.kept)
+
+    def refused(self, reason: str) -> RetentionPlan:
+        """The same facts, and nothing to be done."""
+        return replace(
+            self,
+            status=REFUSED,
+            reason=reason,
+            deleted=(),
+            kept=(),
+            roll_offset=None,
+            log_start_offset=self.log_start_before,
+        )
 
     def explain(self) -> str:
         """One line for people."""
