@@ -158,18 +158,6 @@ def siphash_128(
     return first, v0 ^ v1 ^ v2 ^ v3
 
 
-@kernel((U8_IN, I64, I64, U64, U64, U64_OUT))
-def hash_bytes(
-    buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint64, words_out: U64Array
-) -> None:
-    """The hash of one span, in words_out[0:2]; the caller guarantees 0 <= pos <= pos + length <=
-    buf.size.
-    """
-    first, second = siphash_128(buf, pos, length, k0, k1)
-    words_out[0] = first
-    words_out[1] = second
-
-
 @inlined
 def _put(
     pool: U64Array,

@@ -16,8 +16,9 @@ from kafkalog.kernels.hash_keys import (
     PAST_MAP,
     SUPERSEDED,
     TOMBSTONE,
-    hash_bytes,
+    siphash_128,
 )
+from kafkalog.kernels.jit import I64, U8_IN, U64, U64_OUT, U8Array, U64Array, kernel
 from tests.kernels.compaction import expected_superseded, map_log, superseded
 from tests.kernels.raw_batches import raw_batch, raw_record
 from tests.reference.siphash import siphash_2_4_128
@@ -30,6 +31,15 @@ VECTORS = [
     "8177228da4a45dc7fca38bdef60affe4",
     "9c70b60c5267a94e5f33b6b02985ed51",
 ]
+
+
+@kernel((U8_IN, I64, I64, U64, U64, U64_OUT))
+def hash_bytes(
+    buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint64, words_out: U64Array
+) -> None:
+    first, second = siphash_128(buf, pos, length, k0, k1)
+    words_out[0] = first
+    words_out[1] = second
 
 
 def hashed(data: bytes, key: bytes = KEY) -> bytes:
