@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafkalog.errors import CorruptCheckpointError, InvalidConfigError
 from kafkalog.format.java_properties import parse_properties
-from kafkalog.format.partition_metadata import META_PROPERTIES_FILE, MetaProperties
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir_files import read_log_dir_files

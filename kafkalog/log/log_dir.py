@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.file_names import parse_file_name
-from kafkalog.format.partition_metadata import META_PROPERTIES_FILE
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir

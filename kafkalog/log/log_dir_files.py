@@ -17,7 +17,7 @@ from kafkalog.format.checkpoints import (
     RECOVERY_POINT_FILE,
     parse_offset_checkpoint,
 )
-from kafkalog.format.partition_metadata import (
+from kafkalog.format.meta_properties import (
     META_PROPERTIES_FILE,
     MetaProperties,
     parse_meta_properties,

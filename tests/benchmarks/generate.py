@@ -39,13 +39,13 @@ from kafkalog.format.file_names import (
     offset_index_file_name,
     time_index_file_name,
 )
-from kafkalog.format.offset_index import pack_offset_index
-from kafkalog.format.partition_metadata import (
+from kafkalog.format.meta_properties import (
     META_PROPERTIES_FILE,
     MetaProperties,
     pack_meta_properties,
-    pack_partition_metadata,
 )
+from kafkalog.format.offset_index import pack_offset_index
+from kafkalog.format.partition_metadata import pack_partition_metadata
 from kafkalog.format.record_batch import CRC_START, HEADER
 from kafkalog.format.time_index import pack_time_index
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafkalog.format import checkpoints, partition_metadata
+from kafkalog.format import checkpoints, meta_properties, partition_metadata
 from kafkalog.format.checkpoints import pack_leader_epoch_checkpoint
 from kafkalog.format.control_record import ControlRecordType, pack_marker_batch
 from kafkalog.format.file_names import (
@@ -49,7 +49,7 @@ from tests.support.producer_states import ProducerStates
 START_MS = 1_700_000_000_000
 INDEX_BYTES = 10 * 1024 * 1024
 TOPIC_ID = "4L6g3nShT-eMCtK--X86sw"
-META = partition_metadata.MetaProperties(1, "5L6g3nShT-eMCtK--X86sw", 1, "QV6HkAN4wiUW_Jo7G4Y02Q")
+META = meta_properties.MetaProperties(1, "5L6g3nShT-eMCtK--X86sw", 1, "QV6HkAN4wiUW_Jo7G4Y02Q")
 
 Text = str | bytes | None
 RecordSpec = Record | tuple[Text, Text] | tuple[Text, Text, tuple[Header, ...]]
@@ -284,8 +284,8 @@ class LogBuilder:
             known = checkpoints.parse_offset_checkpoint(path.read_bytes()) if path.exists() else {}
             known[topic, int(partition)] = offset
             path.write_bytes(checkpoints.pack_offset_checkpoint(known))
-        meta = self.log_dir / partition_metadata.META_PROPERTIES_FILE
-        meta.write_bytes(partition_metadata.pack_meta_properties(META))
+        meta = self.log_dir / meta_properties.META_PROPERTIES_FILE
+        meta.write_bytes(meta_properties.pack_meta_properties(META))
         marker = self.log_dir / ".kafka_cleanshutdown"
         if clean_shutdown:
             marker.write_bytes(b'{"version":0,"brokerEpoch":1}')

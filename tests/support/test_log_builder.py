@@ -10,8 +10,9 @@ import pytest
 
 from kafkalog.format import checkpoints
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.meta_properties import parse_meta_properties
 from kafkalog.format.offset_index import parse_offset_index
-from kafkalog.format.partition_metadata import parse_meta_properties, parse_partition_metadata
+from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch, parse_batches

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.copy_samples import SAMPLES
+from kafkalog.format.clean_shutdown import (
+    CLEAN_SHUTDOWN_FILE,
+    pack_clean_shutdown,
+    parse_clean_shutdown,
+)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SAMPLES.rglob(CLEAN_SHUTDOWN_FILE)), ids=lambda p: p.parent.name
+)
+def test_the_file_of_a_broker_is_read_and_written_as_it_is(path: Path) -> None:
+    data = path.read_bytes()
+    epoch = parse_clean_shutdown(data)
+    assert epoch is not None
+    assert epoch > 0
+    assert pack_clean_shutdown(epoch) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "epoch"),
+    [
+        (b"", None),  # before 3.7
+        (b'{"version":0,"brokerEpoch":14,"later":[1]}', 14),
+        (b'{"version":7,"brokerEpoch":-1}', -1),
+        (b'{"version":0}', None),
+        (b'{"version":0,"brokerEpoch":9223372036854775808}', None),
+        (b'{"version":0,"brokerEpoch":1', None),
+        (b"[" * 100_000, None),
+    ],
+)
+def test_any_text_is_a_clean_shutdown(data: bytes, epoch: int | None) -> None:
+    assert parse_clean_shutdown(data) == epoch
+
+
+@given(st.binary(max_size=60))
+def test_garbage_never_raises(data: bytes) -> None:
+    parse_clean_shutdown(data)
