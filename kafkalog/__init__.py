@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafkalog.planning.retention import plan_retention as plan_retention
     from kafkalog.reading.tables import read_batches as read_batches
     from kafkalog.reading.tables import read_records as read_records
+    from kafkalog.reading.tables import read_view as read_view
 
 __version__ = "0.1.0"
 
@@ -31,9 +32,17 @@ _PUBLIC = {
     "plan_retention": "kafkalog.planning.retention",
     "read_batches": "kafkalog.reading.tables",
     "read_records": "kafkalog.reading.tables",
+    "read_view": "kafkalog.reading.tables",
 }
 
-__all__ = ["open_log_dir", "plan_compaction", "plan_retention", "read_batches", "read_records"]
+__all__ = [
+    "open_log_dir",
+    "plan_compaction",
+    "plan_retention",
+    "read_batches",
+    "read_records",
+    "read_view",
+]
 
 
 def __getattr__(name: str) -> Any:

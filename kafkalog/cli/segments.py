@@ -14,7 +14,12 @@ from kafkalog.planning.texts import format_timestamp
 from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
 
 # Columns that say the same in nearly every row: left out of the table where they do.
-_USUAL = {"kind": "live", "error": None}
+_USUAL: dict[str, tuple[str | None, ...]] = {
+    "kind": ("live",),
+    "error": (None,),
+    "indexState": ("whole", "empty"),
+    "timeIndexState": ("whole", "empty"),
+}
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -48,5 +53,5 @@ def _table_columns(names: list[str], rows: list[dict[str, Any]]) -> list[str]:
     return [
         name
         for name in names
-        if name not in _USUAL or any(row[name] != _USUAL[name] for row in rows)
+        if name not in _USUAL or any(row[name] not in _USUAL[name] for row in rows)
     ]

@@ -55,6 +55,9 @@ def _more(columns: Iterable[Column]) -> tuple[Column, ...]:
 TOPIC = _fact("topic", pa.string(), "topic")
 PARTITION = _fact("partition", pa.int32(), "partition number")
 PATH = _fact("path", pa.string(), "path of the .log file")
+KIND = _fact("kind", pa.string(), "of the partition directory: live, future, delete or stray")
+STATE = _fact("state", pa.string(), "live, cleaned, swap or deleted")
+ENTRY = _fact("entry", pa.int64(), "number of the entry in the file, from 0")
 SEGMENT_BASE_OFFSET = _fact(
     "segmentBaseOffset", pa.int64(), "base offset in the segment's file name"
 )
@@ -138,7 +141,7 @@ SEGMENTS: tuple[Column, ...] = (
     _maybe("largestTimestampMs", pa.int64(), "largest batch timestamp, null when there is none"),
     _maybe("smallestTimestampMs", pa.int64(), "smallest base timestamp, null when there is none"),
     _fact("isActive", pa.bool_(), "the segment that is appended to"),
-    _fact("state", pa.string(), "live, cleaned, swap or deleted"),
+    STATE,
     _fact("indexSize", pa.int64(), "valid bytes of the offset index"),
     _fact("timeIndexSize", pa.int64(), "valid bytes of the time index"),
     _fact("txnIndexSize", pa.int64(), "bytes of the transaction index"),
@@ -147,7 +150,9 @@ SEGMENTS: tuple[Column, ...] = (
     _fact("trailingBytes", pa.int64(), "bytes behind them: a torn tail, preallocation, or damage"),
     _fact("modificationTime", TIMESTAMP, "modification time of the file"),
     _maybe("error", pa.string(), "why the walk over the headers stopped early"),
-    _fact("kind", pa.string(), "of the partition directory: live, future, delete or stray"),
+    _fact("indexState", pa.string(), "of the offset index: whole, zero-tail, stale, missing …"),
+    _fact("timeIndexState", pa.string(), "of the time index, likewise"),
+    KIND,
     PATH,
 )
 
@@ -170,8 +175,71 @@ PARTITIONS: tuple[Column, ...] = (
     _fact("segmentsCount", pa.int32(), "live segments"),
     _fact("sizeInBytes", pa.int64(), "bytes of the live segments' .log files"),
     _fact("hasRemoteSegments", pa.bool_(), "tiered storage holds more of it"),
+    _fact("isCleanShutdown", pa.bool_(), "a broker closed it in order and has not started since"),
+    _maybe("brokerEpoch", pa.int64(), "of the broker that did, as far as its marker tells"),
     _fact("logDir", pa.string(), "log dir it is in"),
     _fact("path", pa.string(), "partition directory"),
+)
+
+
+def _entries(*columns: Column) -> tuple[Column, ...]:
+    """A view with a row for each entry of a file that is named by an offset."""
+    path = _fact("path", pa.string(), "path of the file")
+    return (TOPIC, PARTITION, *columns, STATE, KIND, path)
+
+
+OFFSET_INDEX = _entries(
+    SEGMENT_BASE_OFFSET,
+    ENTRY,
+    _fact("offset", pa.int64(), "an offset at or below it is found from the position on"),
+    _fact("position", pa.int32(), "where a batch begins in the .log file"),
+)
+
+TIME_INDEX = _entries(
+    SEGMENT_BASE_OFFSET,
+    ENTRY,
+    _fact("timestampMs", pa.int64(), "largest timestamp so far in the segment"),
+    _fact("offset", pa.int64(), "where it was reached: later timestamps lie behind"),
+)
+
+TRANSACTION_INDEX = _entries(
+    SEGMENT_BASE_OFFSET,
+    ENTRY,
+    _fact("producerId", pa.int64(), "whose transaction was aborted"),
+    _fact("firstOffset", pa.int64(), "its first data offset, maybe in an earlier segment"),
+    _fact("lastOffset", pa.int64(), "offset of the ABORT marker"),
+    _fact("lastStableOffset", pa.int64(), "what it was when the marker was appended"),
+)
+
+PRODUCER_SNAPSHOT = _entries(
+    _fact("snapshotOffset", pa.int64(), "the state after all offsets below this one"),
+    ENTRY,
+    _fact("producerId", pa.int64(), "producer id"),
+    _fact("producerEpoch", pa.int16(), "its epoch"),
+    _fact("lastSequence", pa.int32(), "last sequence number, -1 none at this epoch"),
+    _fact("lastOffset", pa.int64(), "last offset of its last data batch, -1 none"),
+    _fact("offsetDelta", pa.int32(), "that batch's last offset less its first one"),
+    _fact("timestampMs", pa.int64(), "of its last batch or marker"),
+    _fact("coordinatorEpoch", pa.int32(), "of its last marker, -1 none"),
+    _fact("currentTxnFirstOffset", pa.int64(), "where its open transaction begins, -1 none"),
+)
+
+LEADER_EPOCHS: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("epoch", pa.int32(), "leader epoch"),
+    _fact("startOffset", pa.int64(), "first offset that was written in it"),
+    KIND,
+    _fact("path", pa.string(), "path of the leader-epoch-checkpoint"),
+)
+
+CHECKPOINTS: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("checkpoint", pa.string(), "name of the file: replication-offset-checkpoint …"),
+    _fact("offset", pa.int64(), "the partition's offset in it"),
+    _fact("logDir", pa.string(), "log dir it is in"),
+    _fact("path", pa.string(), "path of the file"),
 )
 
 VIEWS: dict[str, tuple[Column, ...]] = {
@@ -179,13 +247,16 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "batches": BATCHES,
     "segments": SEGMENTS,
     "partitions": PARTITIONS,
+    "offset_index": OFFSET_INDEX,
+    "time_index": TIME_INDEX,
+    "transaction_index": TRANSACTION_INDEX,
+    "producer_snapshot": PRODUCER_SNAPSHOT,
+    "leader_epochs": LEADER_EPOCHS,
+    "checkpoints": CHECKPOINTS,
 }
 
 # Promised for later; asking for one says so instead of "unknown".
-VIEWS_NOT_YET = (
-    "offset_index", "time_index", "transaction_index", "producer_snapshot", "leader_epochs",
-    "checkpoints", "messages", "transactions", "producers",
-)  # fmt: skip
+VIEWS_NOT_YET = ("messages", "transactions", "producers")
 COLUMNS_NOT_YET = {"records": ("transactionState",)}
 
 

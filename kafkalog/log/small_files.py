@@ -11,11 +11,15 @@ from kafkalog.errors import RecordTooLargeError
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
 
 
-def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
-    """The file's bytes. OSError as the system raises it, RecordTooLargeError above `max_bytes`."""
+def read_small_file(
+    path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES, *, first_bytes: int | None = None
+) -> bytes:
+    """The file's bytes, or its `first_bytes`. OSError as the system raises it, RecordTooLargeError
+    above `max_bytes`.
+    """
     # A named pipe in the file's place must not make us wait for a writer; a file does not mind.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        data = file.read(max_bytes + 1)
+        data = file.read(max_bytes + 1 if first_bytes is None else min(first_bytes, max_bytes + 1))
     if len(data) > max_bytes:
         raise RecordTooLargeError(f"more than {max_bytes} bytes", path=str(path))
     return data

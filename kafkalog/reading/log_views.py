@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from kafkalog.columns.places import rows_batch
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_clean_shutdown
+from kafkalog.format.file_names import offset_index_file_name, time_index_file_name
+from kafkalog.log.index_condition import offset_index_state, time_index_state
 from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.producer_state import active_producers
-from kafkalog.log.segment_facts import scan_segment_facts
+from kafkalog.log.segment_facts import segment_facts
+from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.small_files import read_small_file
+from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 
 Row = dict[str, object]
@@ -87,7 +95,7 @@ def read_segments(
     """A row a segment. Damage is told by `error` and `trailingBytes`; only a file that cannot be
     read is raised."""
     counts = counts or ReadCounts()
-    needs_headers = any(name in _FROM_HEADERS for name in request.names)
+    needs_headers = any(name not in _FROM_INVENTORY for name in request.names)
     for first in range(0, len(tasks), _ROWS_PER_BATCH):
         rows = []
         for task in tasks[first : first + _ROWS_PER_BATCH]:
@@ -116,13 +124,33 @@ def read_partitions(
 
 
 def _header_columns(segment: SegmentInfo) -> Row:
-    facts = scan_segment_facts(segment)
-    return {name: value(facts) for name, value in _FROM_HEADERS.items()}
+    scan = scan_headers(segment.path)
+    facts = segment_facts(segment.base_offset, scan)
+    row = {name: value(facts) for name, value in _FROM_HEADERS.items()}
+    return row | _index_columns(segment, scan, facts.next_offset)
+
+
+def _index_columns(segment: SegmentInfo, scan: HeaderScan, next_offset: int) -> Row:
+    directory = Path(segment.path).parent
+    suffix = "" if segment.state == "live" else f".{segment.state}"
+    base_offset = segment.base_offset
+    offset_index = directory / offset_index_file_name(base_offset, suffix)
+    time_index = directory / time_index_file_name(base_offset, suffix)
+    positions = scan.rows["position"].astype(np.int64)
+    return {
+        "indexState": str(
+            offset_index_state(offset_index, base_offset, positions, scan.file_size).condition
+        ),
+        "timeIndexState": str(time_index_state(time_index, base_offset, next_offset).condition),
+    }
 
 
 def _partition_row(partition: PartitionInventory) -> Row:
     checkpoints = partition.checkpoints
+    is_clean, broker_epoch = _clean_shutdown(partition)
     return {
+        "isCleanShutdown": is_clean,
+        "brokerEpoch": broker_epoch,
         "topic": partition.topic_partition.topic,
         "partition": partition.topic_partition.partition,
         "kind": str(partition.kind),
@@ -139,6 +167,18 @@ def _partition_row(partition: PartitionInventory) -> Row:
         "logDir": partition.log_dir,
         "path": partition.path,
     }
+
+
+def _clean_shutdown(partition: PartitionInventory) -> tuple[bool, int | None]:
+    """Whether the log was closed in order, and the broker's epoch. The marker does not stand for
+    the metadata log, which is always recovered."""
+    path = Path(partition.log_dir) / CLEAN_SHUTDOWN_FILE
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC or not path.exists():
+        return False, None
+    try:
+        return True, parse_clean_shutdown(read_small_file(path), str(path))
+    except (OSError, KafkaLogError):
+        return True, None
 
 
 def _last_stable_offset(partition: PartitionInventory) -> int | None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.reading.entry_views import ENTRY_VIEWS, FileTask, file_tasks, read_entries
 from kafkalog.reading.log_views import (
     SegmentTask,
     read_partitions,
@@ -29,7 +30,7 @@ from kafkalog.reading.splits import ScanSplit, pack_splits, plan_splits
 
 _logger = logging.getLogger(__name__)
 
-_SEGMENTS_PER_TASK = 64
+_FILES_PER_TASK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class ScanTask:
     splits: tuple[ScanSplit, ...] = ()
     segments: tuple[SegmentTask, ...] = ()
     partitions: tuple[PartitionInventory, ...] = ()
+    files: tuple[FileTask, ...] = ()
 
 
 def open_paths(paths: Iterable[str | PathLike[str]]) -> tuple[LogInventory, frozenset[str]]:
@@ -56,15 +58,21 @@ def open_paths(paths: Iterable[str | PathLike[str]]) -> tuple[LogInventory, froz
 def plan_scan(view: str, inventory: LogInventory, selection: PartitionSelection) -> list[ScanTask]:
     """Tasks in the order of topic, partition and offset; an empty list when there is nothing to
     read."""
-    describes_files = view in ("segments", "partitions")
+    describes_files = view in ("segments", "partitions", *ENTRY_VIEWS)
     partitions = select_partitions(inventory, selection, every_kind=describes_files)
     if view == "partitions":
         return [ScanTask(view, partitions=tuple(partitions))] if partitions else []
     if view == "segments":
         segments = segment_tasks(partitions)
         return [
-            ScanTask(view, segments=tuple(segments[first : first + _SEGMENTS_PER_TASK]))
-            for first in range(0, len(segments), _SEGMENTS_PER_TASK)
+            ScanTask(view, segments=tuple(segments[first : first + _FILES_PER_TASK]))
+            for first in range(0, len(segments), _FILES_PER_TASK)
+        ]
+    if view in ENTRY_VIEWS:
+        files = file_tasks(view, partitions, selection)
+        return [
+            ScanTask(view, files=tuple(files[first : first + _FILES_PER_TASK]))
+            for first in range(0, len(files), _FILES_PER_TASK)
         ]
     splits = plan_splits(partitions, selection, all_on_disk=view == "batches")
     return [ScanTask(view, splits=pack) for pack in pack_splits(splits)]
@@ -79,8 +87,12 @@ def read_task(task: ScanTask, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         yield from read_batch_splits(task.splits, request, counts)
     elif task.view == "segments":
         yield from read_segments(task.segments, request, counts)
-    else:
+    elif task.view == "partitions":
         yield from read_partitions(task.partitions, request)
+    else:
+        yield from read_entries(task.files, request, counts)
     if counts.dropped_batches:
-        paths = ", ".join(sorted({split.path for split in task.splits}))
-        _logger.warning("left out %d malformed batches of %s", counts.dropped_batches, paths)
+        read = {split.path for split in task.splits} | {file.path for file in task.files}
+        paths = ", ".join(sorted(read))
+        what = "files" if task.files else "batches"
+        _logger.warning("left out %d malformed %s of %s", counts.dropped_batches, what, paths)

@@ -16,11 +16,17 @@ from itertools import pairwise
 from pathlib import Path
 
 from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.errors import CorruptIndexError, KafkaLogError, LogChangedError
+from kafkalog.errors import (
+    CorruptIndexError,
+    KafkaLogError,
+    LogChangedError,
+    RecordTooLargeError,
+)
 from kafkalog.format.file_names import offset_index_file_name
 from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.small_files import read_small_file
 from kafkalog.reading.selection import PartitionSelection
 
 SPLIT_BYTES = 64 * 1024 * 1024
@@ -152,9 +158,9 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
     index_path = Path(segment.path).with_name(offset_index_file_name(segment.base_offset))
     try:
         index = parse_offset_index(
-            index_path.read_bytes(), segment.base_offset, path=str(index_path)
+            read_small_file(index_path), segment.base_offset, path=str(index_path)
         )
-    except (FileNotFoundError, CorruptIndexError):
+    except (FileNotFoundError, CorruptIndexError, RecordTooLargeError):
         return None
     cuts: list[int] = []
     for position in wanted:

@@ -1,4 +1,4 @@
-"""The Python API: records as a stream of Arrow batches, batches as an Arrow table. No Spark, no
+"""The Python API: records as a stream of Arrow batches, other views as an Arrow table. No Spark, no
 JVM."""
 
 from __future__ import annotations
@@ -75,6 +75,31 @@ def read_batches(
         columns=columns,
         mode=ReadMode(mode),
         verify_checksums=verify_checksums,
+    ).read_all()
+
+
+def read_view(
+    view: str,
+    path: Paths,
+    *,
+    columns: Sequence[str] | None = None,
+    topics: Iterable[str] | None = None,
+    mode: str = ReadMode.FAILFAST,
+) -> pa.Table:
+    """A view of `columns.schemas` as a table: segments, partitions, offset_index, time_index,
+    transaction_index, producer_snapshot, leader_epochs, checkpoints …
+
+    Raises as `read_records`; a file that cannot be read is CorruptIndexError, CorruptSnapshotError
+    or CorruptCheckpointError.
+    """
+    selection = PartitionSelection(topics=None if topics is None else frozenset(topics))
+    return _stream(
+        view,
+        path,
+        selection,
+        columns=columns,
+        mode=ReadMode(mode),
+        verify_checksums=view == "records",
     ).read_all()
 
 

@@ -23,6 +23,12 @@ TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "batches": ("batches", {}),
     "segments": ("segments", {}),
     "partitions": ("partitions", {}),
+    "offset_index": ("offset_index", {}),
+    "time_index": ("time_index", {}),
+    "transaction_index": ("transaction_index", {}),
+    "producer_snapshot": ("producer_snapshot", {}),
+    "leader_epochs": ("leader_epochs", {}),
+    "checkpoints": ("checkpoints", {}),
 }
 
 
@@ -77,8 +83,8 @@ def create_views(
 ) -> list[str]:
     """Temporary views over `path`, replaced where they are there; returns their names.
 
-    `records`, `batches`, `segments`, `partitions`, and the narrow `record_offsets` and
-    `record_keys` that decode less. `options` go to each view they are for (`subscribe`, `mode` …).
+    The source's views under their names, and the narrow `record_offsets` and `record_keys` that
+    decode less. `options` go to each view they are for (`subscribe`, `mode` …).
     """
     created = []
     for name, (view, own) in TEMPORARY_VIEWS.items():

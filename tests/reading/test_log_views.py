@@ -53,11 +53,14 @@ def test_segment_row_tells_what_is_in_the_file(log_dir: Path) -> None:
         "validBytes": len(log.segments[0].log),
         "trailingBytes": 0,
         "error": None,
+        "indexState": "empty",
+        "timeIndexState": "whole",
         "kind": "live",
         "path": str(path / f"{0:020}.log"),
     }
     assert (deleted["state"], deleted["recordsCount"], deleted["nextOffset"]) == ("deleted", 0, 0)
     assert deleted["largestTimestampMs"] is None
+    assert (deleted["indexState"], deleted["timeIndexState"]) == ("missing", "missing")
     assert (active["isActive"], active["hasSnapshot"], active["trailingBytes"]) == (True, True, 30)
 
 
@@ -78,15 +81,30 @@ def test_headers_are_walked_only_for_columns_that_need_it(
 ) -> None:
     path = LogBuilder(log_dir).batch(("a", "1")).write()
     walked = []
-    scan = log_views.scan_segment_facts
-    monkeypatch.setattr(
-        log_views, "scan_segment_facts", lambda segment: walked.append(1) or scan(segment)
-    )
+    scan = log_views.scan_headers
+    monkeypatch.setattr(log_views, "scan_headers", lambda path: walked.append(1) or scan(path))
     cheap = ("topic", "baseOffset", "sizeInBytes", "state", "hasSnapshot", "path")
     assert len(rows("segments", path, cheap)) == 1
     assert walked == []
     rows("segments", path, ("recordsCount",))
-    assert walked == [1]
+    rows("segments", path, ("indexState",))
+    assert walked == [1, 1]
+
+
+def test_the_marker_of_a_clean_shutdown_counts_whatever_it_holds(log_dir: Path) -> None:
+    def shutdowns() -> list[tuple[Any, ...]]:
+        names = ("isCleanShutdown", "brokerEpoch")
+        return [tuple(row.values()) for row in rows("partitions", log_dir, names)]
+
+    LogBuilder(log_dir, "__cluster_metadata-0").batch(("a", "1")).write()
+    LogBuilder(log_dir, "orders-0").batch(("a", "1")).write()
+    marker = log_dir / ".kafka_cleanshutdown"
+    # the metadata log is recovered at every start
+    assert shutdowns() == [(False, None), (True, 1)]
+    marker.write_bytes(b"")
+    assert shutdowns() == [(False, None), (True, None)]
+    marker.unlink()
+    assert shutdowns() == [(False, None), (False, None)]
 
 
 def test_partition_row_tells_offsets_and_identity(log_dir: Path) -> None:
@@ -111,6 +129,8 @@ def test_partition_row_tells_offsets_and_identity(log_dir: Path) -> None:
         "segmentsCount": 2,
         "sizeInBytes": sum(len(segment.log) for segment in log.segments),
         "hasRemoteSegments": False,
+        "isCleanShutdown": True,
+        "brokerEpoch": 1,
         "logDir": str(log_dir),
         "path": str(path),
     }
