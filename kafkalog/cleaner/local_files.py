@@ -62,6 +62,15 @@ class LocalFiles:
         """
         Path(path).unlink(missing_ok=True)
 
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file behind its first `size` bytes, and force that to disk."""
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
     def replace_contents(self, path: str, data: bytes, temporary: str) -> None:
         """Put a small file in place of another as Kafka does: write beside, sync, rename, sync the
         directory. If that fails the old file is there still, and nothing beside it.

@@ -1,10 +1,9 @@
 """One new segment: its `.log` written front to back, its indexes collected on the way, all under
 scratch names.
 
-The indexes follow Kafka's rule (kernels.index_entries); on closing, the time index gets the
-segment's largest timestamp. Files are synced before anything is renamed, and carry owner, group and
-mode of the segment they replace and the modification time of the last source, which Kafka's cleaner
-carries over as well: legacy tombstones and the retention of data without timestamps go by it.
+Files are synced before anything is renamed, and carry owner, group and mode of the segment they
+replace and the modification time of the last source, which Kafka's cleaner carries over as well:
+legacy tombstones and the retention of data without timestamps go by it.
 
 Source: Kafka LogSegment.append, onBecomeInactiveSegment; Cleaner.cleanSegments.
 """
@@ -20,26 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.segment_indexes import SegmentIndexes
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
-from kafkalog.format.constants import MAX_INT32, NO_TIMESTAMP
+from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.file_names import (
     log_file_name,
     offset_index_file_name,
     time_index_file_name,
     transaction_index_file_name,
 )
-from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, pack_offset_index
 from kafkalog.format.record_batch import BATCH_ROW
-from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, pack_time_index
 from kafkalog.format.transaction_index import AbortedTxn, pack_transaction_index
-from kafkalog.kernels.index_entries import (
-    LAST_TIME_ENTRY,
-    MAX_TIMESTAMP,
-    MAX_TIMESTAMP_OFFSET,
-    STATE_SIZE,
-    index_entries,
-)
 from kafkalog.planning.log_config import LogConfig
 
 
@@ -64,14 +55,10 @@ class OutputSegment:
         """`scratch_path` maps the four live file names to where they are written."""
         self.base_offset = base_offset
         self.position = 0
-        self._config = config
         self._files = files
         self._paths = scratch_path
         self._fd: int | None = files.create(scratch_path[log_file_name(base_offset)])
-        self._state = np.array([0, NO_TIMESTAMP, base_offset, NO_TIMESTAMP], np.int64)
-        assert self._state.size == STATE_SIZE  # noqa: S101  (a bug of ours, not an input)
-        self._entries: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._time_entries: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._indexes = SegmentIndexes(base_offset, config)
         self.written_rows: list[NDArray[np.void]] = []
         self.aborted_transactions: Sequence[AbortedTxn] = ()
 
@@ -86,18 +73,7 @@ class OutputSegment:
         self._files.write(self._open_fd(), data)
         self.position += len(data)
         self.written_rows.append(rows)
-        offsets, positions, timestamps, timestamp_offsets = np.empty((4, rows.size), np.int64)
-        entries, time_entries = index_entries(
-            rows,
-            self._config.index_interval_bytes,
-            self._state,
-            offsets,
-            positions,
-            timestamps,
-            timestamp_offsets,
-        )
-        self._entries.append((offsets[:entries], positions[:entries]))
-        self._time_entries.append((timestamps[:time_entries], timestamp_offsets[:time_entries]))
+        self._indexes.add(rows)
 
     def close(self, owner: os.stat_result, modification_time_ms: int) -> list[OutputFile]:
         """Write the indexes, sync all files and give them owner, mode and modification time.
@@ -110,8 +86,8 @@ class OutputSegment:
         self.abandon()
         made = [OutputFile(self._paths[log_name], log_name, self.position)]
         indexes = [
-            (offset_index_file_name(self.base_offset), self._pack_offset_index()),
-            (time_index_file_name(self.base_offset), self._pack_time_index()),
+            (offset_index_file_name(self.base_offset), self._indexes.pack_offset_index()),
+            (time_index_file_name(self.base_offset), self._indexes.pack_time_index()),
         ]
         if self.aborted_transactions:
             name = transaction_index_file_name(self.base_offset)
@@ -142,46 +118,10 @@ class OutputSegment:
         self._files.set_owner(fd, owner)
         self._files.sync_file(fd)
 
-    def _pack_offset_index(self) -> bytes:
-        offsets, positions = _joined(self._entries)
-        self._check_capacity("offset", offsets.size, OFFSET_INDEX_ENTRY_BYTES, reserved=0)
-        return pack_offset_index(offsets, positions, self.base_offset)
-
-    def _pack_time_index(self) -> bytes:
-        timestamps, offsets = _joined(self._time_entries)
-        # Kafka keeps the last slot for the closing entry.
-        self._check_capacity("time", timestamps.size, TIME_INDEX_ENTRY_BYTES, reserved=1)
-        if self._state[MAX_TIMESTAMP] > self._state[LAST_TIME_ENTRY]:
-            timestamps = np.append(timestamps, self._state[MAX_TIMESTAMP])
-            offsets = np.append(offsets, self._state[MAX_TIMESTAMP_OFFSET])
-        return pack_time_index(timestamps, offsets, self.base_offset)
-
-    def _check_capacity(self, what: str, entries: int, entry_bytes: int, *, reserved: int) -> None:
-        """A broker's cleaner fails on a full index and gives the partition up; say so instead of
-        writing one.
-        """
-        room = self._config.segment_index_bytes // entry_bytes - reserved
-        if entries > room:
-            raise LogCleaningRefusedError(
-                f"the {what} index of the new segment {self.base_offset} needs {entries} entries, "
-                f"segment.index.bytes={self._config.segment_index_bytes} has room for {room}: "
-                "a broker's cleaner fails here as well",
-            )
-
 
 def joined_rows(written_rows: list[NDArray[np.void]]) -> NDArray[np.void]:
     """The BATCH_ROWs of all appends as one array."""
     return np.concatenate([np.empty(0, BATCH_ROW), *written_rows])
-
-
-def _joined(
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    empty = np.empty(0, np.int64)
-    return (
-        np.concatenate([empty, *(first for first, _ in parts)]),
-        np.concatenate([empty, *(second for _, second in parts)]),
-    )
 
 
 def owner_of(segment_path: str) -> os.stat_result:

@@ -62,7 +62,11 @@ VERBS = (
     Verb("audit", "findings per partition"),
     Verb("cluster", "members, leaders, placement, drift"),
     Verb("verify", "check CRC, order and indexes; nothing is changed"),
-    Verb("recover", "rebuild indexes and snapshots, finish or undo an interrupted swap"),
+    Verb(
+        "recover",
+        "find indexes and snapshots that are not right; with --apply rebuild them",
+        "kafkalog.cli.recover",
+    ),
     Verb("sql", "SQL over all views"),
     Verb("dump", "batches and records of a file"),
     Verb("why", "which rule keeps a partition, record or segment"),
@@ -73,8 +77,9 @@ VERBS = (
 )
 
 _ALL = tuple(verb.name for verb in VERBS)
-_READY = ("compact", "retain", "segments")
-_CHANGING = ("compact", "retain")
+_READY = ("compact", "recover", "retain", "segments")
+_CHANGING = ("compact", "recover", "retain")
+_TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
 _AUDIT = ("audit",)
 _DUMP = ("dump",)
@@ -96,10 +101,10 @@ OPTIONS = (
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
         _ALL, _CHANGING, repeatable=True,
     ),
-    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _COMPACT),
+    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _TASKS),
     Option(
         "--server-properties", "F", "the broker's file, for what the disk does not tell",
-        _ALL, _COMPACT,
+        _ALL, _TASKS,
     ),
     Option(
         "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _CHANGING, parse_now
@@ -120,7 +125,7 @@ OPTIONS = (
         _ALL, _CHANGING, parse_force_rule, repeatable=True,
     ),
     Option(
-        "--workers", "N", "processes (default: one per core)", _ALL, _COMPACT, parse_count
+        "--workers", "N", "processes (default: one per core)", _ALL, _TASKS, parse_count
     ),
     Option("--run-dir", "DIR", "journal and history of runs", _ALL),
     Option("--redact", None, "hash keys and drop values in every output", _ALL),

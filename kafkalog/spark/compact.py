@@ -4,18 +4,14 @@ The driver makes the plans, holds the locks of the log dirs and writes the check
 one partition from map to swap. All of them must see the log dirs under the same path: `local[*]` on
 the broker's host, or a disk that all executors share. A task that finds another disk there stops by
 itself.
-
-Tasks are the partitions of a range with one row each, so Spark neither merges nor hashes them
-together; DataFrame operations only, as Spark Connect has no SparkContext.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kafkalog.cleaner.clean import CleanRun, clean_partition
@@ -25,6 +21,7 @@ from kafkalog.cleaner.stats import CleanResult
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.spark.tasks import run_tasks
 
 
 def compact(
@@ -72,27 +69,8 @@ def spark_executor(spark: SparkSession) -> Executor:
     """What turns plans into results with Spark tasks; see `kafkalog.cleaner.run`."""
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
-        # Largest first: the last task to start should be a small one.
         ordered = sorted(plans, key=lambda plan: -(plan.clean_bytes + plan.cleanable_bytes))
-        if not ordered:
-            return []
-        tasks = spark.range(0, len(ordered), 1, len(ordered))
-        rows = tasks.mapInArrow(_CleanTask(ordered, run), "result string").collect()
-        return [CleanResult.from_json(json.loads(row.result)) for row in rows]
+        work = partial(clean_partition, run=run)
+        return run_tasks(spark, ordered, work, CompactionPlan, CleanResult)
 
     return execute
-
-
-class _CleanTask:
-    """The function of a task: ids of plans in, results as JSON out."""
-
-    def __init__(self, plans: Sequence[CompactionPlan], run: CleanRun) -> None:
-        self._plans = [json.dumps(plan.to_json()) for plan in plans]
-        self._run = run
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                plan = CompactionPlan.from_json(json.loads(self._plans[number]))
-                result = clean_partition(plan, self._run)
-                yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})

@@ -1,0 +1,315 @@
+"""Rebuild what lies beside the segments of one partition: the three indexes and the producer
+snapshots, as a broker does when it recovers the log after a crash, from its first byte.
+
+Strategy: one pass over the batches in offset order. Each has its CRC checked; their headers and the
+markers among them give the indexes of each segment and the producer state at its end. What differs
+from the files that are there is a finding; with `apply` the right file is written under a scratch
+name. Nothing is put in place before the whole log was found sound: then each file replaces its
+predecessor by one rename. Every file is right by itself, so dying between two renames leaves some
+old and some new, and another run does the rest. A torn tail is cut last: until then the new indexes
+lead to no place behind the cut.
+
+A broker's recovery cuts the log at the first batch that is damaged and deletes the segments behind
+it. That loses what could be read, so such a partition is refused here, with what a broker would do.
+
+The producer state is what Kafka's loader makes: written to a snapshot at each segment's end and
+read again for the next segment, which is when producers expire; a snapshot at or below the log
+start is not kept.
+
+Source: Kafka LogLoader.recoverSegment, LogSegment.recover, UnifiedLog.rebuildProducerState.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kafkalog.cleaner.file_differences import (
+    MAX_SNAPSHOT_BYTES,
+    MISSING,
+    index_difference,
+    snapshot_difference,
+)
+from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
+from kafkalog.cleaner.log_dir_lock import check_lock_holder
+from kafkalog.cleaner.plan_check import describe_error
+from kafkalog.cleaner.rebuild_result import (
+    CREATE,
+    CUT,
+    DONE,
+    FAILED,
+    REBUILD,
+    REFUSED,
+    REMOVE,
+    REPLACE,
+    SOUND,
+    FileFinding,
+    RebuildResult,
+    RebuildTask,
+)
+from kafkalog.cleaner.scratch import Scratch, new_attempt_id
+from kafkalog.cleaner.segment_scan import ScannedSegment, scan_segment
+from kafkalog.cleaner.swap import partition_turn
+from kafkalog.errors import (
+    CorruptSnapshotError,
+    KafkaLogError,
+    LogChangedError,
+    LogCleaningRefusedError,
+)
+from kafkalog.format.file_names import LogFileKind, producer_snapshot_file_name
+from kafkalog.format.producer_snapshot import (
+    ProducerEntry,
+    pack_producer_snapshot,
+    parse_producer_snapshot,
+)
+from kafkalog.format.transaction_index import pack_transaction_index
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.producer_replay import ProducerReplay
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.log.small_files import read_small_file
+
+
+def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> RebuildResult:
+    """Look at one partition, with `task.apply` rebuild it; every way to end is a RebuildResult."""
+    started = time.monotonic()
+    rebuild = _Rebuild(task, files or LocalFiles())
+    reason = ""
+    try:
+        status = rebuild.run()
+    except LogCleaningRefusedError as error:
+        status, reason = REFUSED, str(error)
+    except (KafkaLogError, OSError) as error:
+        status, reason = FAILED, describe_error(error, task.partition.path)
+    except MemoryError:
+        status, reason = FAILED, "not enough memory; fewer --workers leave more to each"
+    try:
+        rebuild.clear()
+    except OSError as error:
+        reason += f"; cleaning up failed as well: {describe_error(error, task.partition.path)}"
+    return RebuildResult(
+        topic=task.partition.topic_partition.topic,
+        partition=task.partition.topic_partition.partition,
+        path=task.partition.path,
+        log_dir=task.partition.log_dir,
+        status=status,
+        reason=reason,
+        files=tuple(rebuild.findings),
+        segments_count=len(task.partition.segments),
+        batches_count=rebuild.batches_count,
+        bytes_read=rebuild.bytes_read,
+        log_end_offset=rebuild.log_end_offset,
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+class _Rebuild:
+    def __init__(self, task: RebuildTask, files: LocalFiles) -> None:
+        self._task = task
+        self._files = files
+        self._partition = task.partition
+        self._scratch = Scratch(task.partition.path, task.run_id)
+        self._attempt_id = new_attempt_id()
+        self._buffers = ChunkBuffers()
+        self._written: list[str] = []
+        self._cut: tuple[SegmentInfo, int] | None = None
+        self.findings: list[FileFinding] = []
+        self.batches_count = 0
+        self.bytes_read = 0
+        self.log_end_offset: int | None = None
+
+    def run(self) -> str:
+        """All of it; the status. What it raises left every live file as it was, unless the renames
+        had begun.
+        """
+        segments = self._partition.segments
+        if not segments:
+            return SOUND
+        if self._task.apply:
+            self._check_logs()
+        end_offset = segments[0].base_offset
+        producers = ProducerReplay(end_offset, self._first_entries())
+        for number, segment in enumerate(segments):
+            if segment.base_offset < end_offset:
+                raise LogCleaningRefusedError(
+                    f"begins before the offset {end_offset} where the segment before it ends",
+                    path=segment.path,
+                )
+            self._enter(segment, producers, is_first=number == 0)
+            scan = scan_segment(
+                segment, len(segments) - number - 1, self._task.config, producers, self._buffers
+            )
+            end_offset = scan.next_offset
+            self._look_at_indexes(segment, scan)
+            self.batches_count += scan.batches_count
+            self.bytes_read += scan.valid_bytes
+            if scan.trailing_bytes:
+                self._note_tail(segment, scan)
+        self.log_end_offset = end_offset
+        self._look_at_end(producers, end_offset)
+        if self._partition.problems:
+            raise LogCleaningRefusedError("; ".join(self._partition.problems))
+        if not self.findings:
+            return SOUND
+        if not self._task.apply:
+            return REBUILD
+        self._swap()
+        return DONE
+
+    def clear(self) -> None:
+        """Remove what this attempt wrote and did not put in place."""
+        for name in self._written:
+            self._files.remove(self._scratch.output(self._attempt_id, name))
+
+    # -- the producer state, as Kafka's loader carries it from segment to segment ----------------
+
+    def _first_entries(self) -> Sequence[ProducerEntry]:
+        """The state that the loader begins with: of the newest readable snapshot that is above the
+        log start's checkpoint and not above the first segment.
+        """
+        first = self._partition.segments[0].base_offset
+        usable = [o for o in self._partition.snapshot_offsets if self._log_start < o <= first]
+        for offset in sorted(usable, reverse=True):
+            path = path_in(self._partition.path, producer_snapshot_file_name(offset))
+            try:
+                data = read_small_file(Path(path), MAX_SNAPSHOT_BYTES)
+                return parse_producer_snapshot(data, path=path)
+            except (CorruptSnapshotError, FileNotFoundError):
+                continue
+        return ()
+
+    @property
+    def _log_start(self) -> int:
+        return self._partition.checkpoints.log_start or 0
+
+    def _enter(self, segment: SegmentInfo, producers: ProducerReplay, *, is_first: bool) -> None:
+        """The state at the segment's base, as the loader reads it back from the snapshot it wrote
+        at the end of the one before.
+        """
+        base = segment.base_offset
+        if producers.end_offset == base and not is_first:
+            self._look_at_snapshot(base, producers)
+        self._read_back(producers, -1 if is_first else self._log_start)
+        if producers.end_offset != base or is_first:
+            self._look_at_snapshot(base, producers)
+        producers.end_offset = base
+
+    def _read_back(self, producers: ProducerReplay, log_start: int) -> None:
+        """What the loader has after it read the newest snapshot: one at or below the log start it
+        has removed, and who has expired it leaves out.
+        """
+        if producers.end_offset <= log_start:
+            producers.restart(())
+        producers.expire(self._task.now_ms, self._task.config.producer_id_expiration_ms)
+
+    def _look_at_end(self, producers: ProducerReplay, end_offset: int) -> None:
+        """The snapshot at the log's end, and those that the loader removes."""
+        wanted = {segment.base_offset for segment in self._partition.segments} | {end_offset}
+        if end_offset != self._partition.segments[-1].base_offset:
+            if producers.end_offset != end_offset:
+                self._read_back(producers, self._partition.log_start_offset)
+            self._look_at_snapshot(end_offset, producers)
+        for offset in self._partition.snapshot_offsets:
+            if offset > self._partition.log_start_offset and offset not in wanted:
+                reason = f"no segment begins there, the log ends at {end_offset}"
+                name = producer_snapshot_file_name(offset)
+                self.findings.append(FileFinding(name, REMOVE, reason))
+
+    def _look_at_snapshot(self, offset: int, producers: ProducerReplay) -> None:
+        if offset <= self._partition.log_start_offset:
+            return
+        name = producer_snapshot_file_name(offset)
+        entries = producers.entries()
+        reason = snapshot_difference(path_in(self._partition.path, name), entries, offset)
+        if reason is not None:
+            self._note(name, reason, pack_producer_snapshot(entries))
+
+    # -- findings --------------------------------------------------------------------------------
+
+    def _look_at_indexes(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+        for kind, data in (
+            (LogFileKind.OFFSET_INDEX, scan.indexes.pack_offset_index()),
+            (LogFileKind.TIME_INDEX, scan.indexes.pack_time_index()),
+            (LogFileKind.TRANSACTION_INDEX, pack_transaction_index(scan.aborted_transactions)),
+        ):
+            name = f"{segment.base_offset:020d}{kind}"
+            reason = index_difference(path_in(self._partition.path, name), data, kind)
+            if reason is not None:
+                self._note(name, reason, data)
+
+    def _note(self, name: str, reason: str, data: bytes) -> None:
+        action = CREATE if reason == MISSING else REPLACE
+        self.findings.append(FileFinding(name, action, reason))
+        if not self._task.apply:
+            return
+        path = self._scratch.output(self._attempt_id, name)
+        owner = self._owner_of(name)
+        self._written.append(name)
+        fd = self._files.create(path)
+        try:
+            self._files.write(fd, memoryview(data))
+            self._files.set_owner(fd, owner)
+            self._files.sync_file(fd)
+        finally:
+            os.close(fd)
+
+    def _owner_of(self, name: str) -> os.stat_result:
+        """Whose file it replaces; where there is none, whose log it belongs to."""
+        replaced = Path(self._partition.path, name)
+        owner = (replaced if replaced.exists() else Path(self._partition.segments[0].path)).stat()
+        if not can_give_ownership(owner):
+            raise LogCleaningRefusedError(
+                f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which this "
+                "process may not give: run it as that user or as root",
+                path=str(replaced),
+            )
+        return owner
+
+    def _note_tail(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+        reason = f"{scan.trailing_bytes} bytes behind the last whole batch, at {scan.valid_bytes}"
+        self.findings.append(FileFinding(Path(segment.path).name, CUT, reason))
+        self._cut = segment, scan.valid_bytes
+
+    # -- putting in place ------------------------------------------------------------------------
+
+    def _check_logs(self) -> None:
+        """LogChangedError unless the `.log` files and the log dir are those the task is about. The
+        other files may have been replaced by another attempt of the same task.
+        """
+        found = reopen_partition(self._partition.path)
+        if found is None or _identity(found) != _identity(self._partition):
+            raise LogChangedError(
+                "log files, checkpoints or log dir are not those that were looked at: another "
+                "host's disk under the same path, or somebody wrote meanwhile",
+                path=self._partition.path,
+            )
+
+    def _swap(self) -> None:
+        directory = self._partition.path
+        with partition_turn(self._scratch):
+            self._check_logs()
+            check_lock_holder(self._partition.log_dir, self._task.lock_holder)
+            for name in self._written:
+                source = self._scratch.output(self._attempt_id, name)
+                self._files.rename(source, path_in(directory, name))
+            self._written = []
+            for finding in self.findings:
+                if finding.action == REMOVE:
+                    self._files.remove(path_in(directory, finding.name))
+            self._files.sync_directory(directory)
+            if self._cut is not None:
+                segment, valid_bytes = self._cut
+                self._files.truncate(segment.path, valid_bytes)
+                self._files.set_modification_time(segment.path, segment.modification_time_ms)
+
+
+def _identity(partition: PartitionInventory) -> tuple[object, ...]:
+    return (
+        [(segment.base_offset, segment.identity) for segment in partition.segments],
+        partition.directory_id,
+        partition.dir_device,
+        partition.dir_inode,
+        partition.checkpoints,
+    )

@@ -1,0 +1,172 @@
+"""Rebuilding over many partitions: lock, resolve leftovers, look at each log, put it right.
+
+The same frame as a compaction's (`run`), and as there the command line and Spark differ in how
+tasks become results (`RebuildExecutor`). A dry run reads every log as well, takes no lock and
+changes nothing. Settings decide how dense an index is and when a producer expires, never whether
+the files are valid, so doubts about them are noted and stop nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+
+from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.rebuild_result import (
+    DONE,
+    REBUILD,
+    REFUSED,
+    SOUND,
+    RebuildResult,
+    RebuildTask,
+)
+from kafkalog.cleaner.run import (
+    CompactionRequest,
+    Tell,
+    locked_log_dirs,
+    new_run_id,
+    recover_partitions,
+)
+from kafkalog.cleaner.settings import RunSettings
+from kafkalog.log.inventory import (
+    CLUSTER_METADATA_TOPIC,
+    LogInventory,
+    PartitionInventory,
+    PartitionKind,
+)
+
+RebuildExecutor = Callable[[Sequence[RebuildTask]], Iterable[RebuildResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildRun:
+    """What a run found and did, one result per selected partition, and the task it came from.
+    `recovered`, `problems` and `notes` as in CompactionRun.
+    """
+
+    run_id: str
+    applied: bool
+    tasks: tuple[RebuildTask, ...]
+    results: tuple[RebuildResult, ...]
+    recovered: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def look_run(
+    request: CompactionRequest, execute: RebuildExecutor, tell: Tell = lambda _: None
+) -> RebuildRun:
+    """Look at every selected partition; nothing is locked or changed.
+
+    Raises InvalidConfigError for paths that do not exist and partitions that are named but not
+    there.
+    """
+    return _run(request, request.open(), execute, tell, apply=False)
+
+
+def rebuild_run(
+    request: CompactionRequest,
+    execute: RebuildExecutor,
+    tell: Tell = lambda _: None,
+    files: LocalFiles | None = None,
+) -> RebuildRun:
+    """Look, and put right what is not, holding the lock of every log dir to the end.
+
+    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked: then nothing
+    was changed.
+    """
+    with locked_log_dirs(request):
+        may_be_changed = [p for p in request.open() if _never_rebuilt(p) is None]
+        recovered = tuple(recover_partitions(may_be_changed, files or LocalFiles()))
+        for line in recovered:
+            tell(line)
+        return _run(request, request.open(), execute, tell, apply=True, recovered=recovered)
+
+
+def _run(
+    request: CompactionRequest,
+    found: LogInventory,
+    execute: RebuildExecutor,
+    tell: Tell,
+    *,
+    apply: bool,
+    recovered: tuple[str, ...] = (),
+) -> RebuildRun:
+    settings = request.read_settings()
+    run_id = new_run_id()
+    tasks = tuple(_task(p, request, settings, run_id, apply=apply) for p in found)
+    results = {}
+    for task in tasks:
+        if (result := _without_reading(task)) is not None:
+            results[task.partition.path] = result
+    coming = execute([task for task in tasks if task.partition.path not in results])
+    try:
+        for result in coming:
+            results[result.path] = result
+            if result.status != SOUND:
+                tell(told(result))
+    finally:
+        # Nobody may be at work any more when the locks are given up.
+        if isinstance(coming, Generator):
+            coming.close()
+    for problem in found.problems:
+        tell(problem)
+    return RebuildRun(
+        run_id,
+        applied=apply,
+        tasks=tasks,
+        results=tuple(results[task.partition.path] for task in tasks),
+        recovered=recovered,
+        problems=found.problems,
+        notes=settings.notes,
+    )
+
+
+def _task(
+    partition: PartitionInventory,
+    request: CompactionRequest,
+    settings: RunSettings,
+    run_id: str,
+    *,
+    apply: bool,
+) -> RebuildTask:
+    resolved = settings.resolve(partition)
+    note = resolved.refusal if settings.has_metadata(partition) else None
+    return RebuildTask(partition, resolved.config, request.now_ms, run_id, apply, os.getpid(), note)
+
+
+def _without_reading(task: RebuildTask) -> RebuildResult | None:
+    """The result of a partition whose log need not, or cannot yet, be read."""
+    partition = task.partition
+    status, reason = REFUSED, _never_rebuilt(partition)
+    if reason is None and partition.leftovers:
+        names = ", ".join(partition.leftovers)
+        if task.apply:
+            reason = f"what an interrupted cleaning left could not be resolved: {names}"
+        else:
+            status = REBUILD
+            reason = f"an interrupted cleaning is finished or undone first: {names}"
+    if reason is None:
+        return None
+    name = partition.topic_partition
+    return RebuildResult(
+        name.topic, name.partition, partition.path, partition.log_dir, status, reason
+    )
+
+
+def _never_rebuilt(partition: PartitionInventory) -> str | None:
+    if partition.kind is not PartitionKind.LIVE:
+        return f"a -{partition.kind} directory is never rebuilt"
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        return f"{CLUSTER_METADATA_TOPIC} is recovered by its node at every start"
+    return None
+
+
+def told(result: RebuildResult) -> str:
+    """One line about a partition for people."""
+    name = f"{result.topic}-{result.partition}"
+    if result.status in (DONE, REBUILD) and result.files:
+        what = "files rebuilt" if result.status == DONE else "files to rebuild"
+        return f"{name}: {len(result.files)} {what}"
+    return f"{name}: {result.status}: {result.reason}" if result.reason else name
