@@ -26,6 +26,7 @@ from kafkalog.cleaner.plan_check import check_unchanged, describe_error
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.rewrite import GroupRewriter
+from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
 from kafkalog.cleaner.swap import (
@@ -53,8 +54,6 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.planning.segment_groups import group_segments
-
-FORCE_NULL_KEYS = "null-keys"
 
 
 @dataclass(frozen=True, slots=True)

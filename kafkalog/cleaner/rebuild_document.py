@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkalog.cleaner.rebuild_result import DONE, SOUND, RebuildResult, RebuildTask
 from kafkalog.cleaner.rebuild_run import RebuildRun
-from kafkalog.cleaner.run_document import config_sources, is_never_changed, run_frame
+from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
 
 # What the files depend on.
 _SETTINGS = ("index.interval.bytes", "segment.index.bytes", "producer.id.expiration.ms")

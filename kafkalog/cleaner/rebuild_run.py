@@ -9,19 +9,22 @@ the files are valid, so doubts about them are noted and stop nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.process_pool import in_processes
+from kafkalog.cleaner.rebuild import rebuild_partition
 from kafkalog.cleaner.rebuild_result import (
     DONE,
+    FAILED,
     REBUILD,
     REFUSED,
     SOUND,
     RebuildResult,
     RebuildTask,
 )
-from kafkalog.cleaner.run import (
+from kafkalog.cleaner.run_request import (
     CompactionRequest,
     Tell,
     locked_log_dirs,
@@ -170,3 +173,20 @@ def told(result: RebuildResult) -> str:
         what = "files rebuilt" if result.status == DONE else "files to rebuild"
         return f"{name}: {len(result.files)} {what}"
     return f"{name}: {result.status}: {result.reason}" if result.reason else name
+
+
+def rebuild_in_processes(tasks: Sequence[RebuildTask], workers: int) -> Iterator[RebuildResult]:
+    """An executor of this machine, the largest partitions first; see `in_processes`."""
+    largest_first = sorted(tasks, key=lambda task: -task.partition.size_in_bytes)
+    return in_processes(largest_first, rebuild_partition, workers, _died_rebuilding)
+
+
+def _died_rebuilding(task: RebuildTask) -> RebuildResult:
+    return RebuildResult(
+        topic=task.partition.topic_partition.topic,
+        partition=task.partition.topic_partition.partition,
+        path=task.partition.path,
+        log_dir=task.partition.log_dir,
+        status=FAILED,
+        reason="a worker process died: run it again",
+    )

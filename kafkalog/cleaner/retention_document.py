@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkalog.cleaner.retain import RetentionResult
 from kafkalog.cleaner.retention_run import RetentionRun
-from kafkalog.cleaner.run_document import config_sources, is_never_changed, run_frame
+from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan, SegmentVerdict
 
 Pair = tuple[RetentionPlan, RetentionResult | None]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from kafkalog.cleaner.checkpoint import update_checkpoint
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retain import DELETED, RetentionResult, retain_partition
-from kafkalog.cleaner.run import (
+from kafkalog.cleaner.run_request import (
     CompactionRequest,
     Tell,
     locked_log_dirs,

@@ -1,5 +1,5 @@
 """A run as the JSON document of `compact --json`, one entry per selected partition; and how it
-counts as a whole. `run_frame` is what the documents of all runs have in common.
+counts as a whole.
 
 Names and shape are those of the public interface; counts of what was removed are null in a dry run,
 which decodes nothing.
@@ -8,64 +8,17 @@ which decodes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kafkalog.cleaner.run import CompactionRun
-from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanResult
-from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
-from kafkalog.log.topic_partition import (
-    PartitionKind,
-    TopicPartition,
-    parse_partition_dir_name,
-)
+from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
+from kafkalog.cleaner.stats import DONE, CleanResult
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
-from kafkalog.planning.log_config import LogConfig
-
-CANNOT_BE_UNDONE = (
-    "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
-)
-
-
-class Run(Protocol):
-    """What every run has."""
-
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def applied(self) -> bool: ...
-    @property
-    def recovered(self) -> tuple[str, ...]: ...
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-    @property
-    def problems(self) -> tuple[str, ...]: ...
 
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
     return run_frame(run, seconds, [_partition(plan, result) for plan, result in _pairs(run)])
-
-
-def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The document of a run whose partitions are these."""
-    return {
-        "runId": run.run_id,
-        "applied": run.applied,
-        "notes": [*([CANNOT_BE_UNDONE] if run.applied else []), *run.notes],
-        "seconds": round(seconds, 3),
-        "recovered": list(run.recovered),
-        "problems": list(run.problems),
-        "partitions": partitions,
-    }
-
-
-def config_sources(config: LogConfig) -> dict[str, dict[str, str]]:
-    """Every setting, and where its value came from."""
-    return {
-        key: {"value": value, "source": config.source(key)}
-        for key, value in config.to_properties().items()
-    }
 
 
 def partition_statuses(run: CompactionRun, named_topics: Sequence[str]) -> list[str]:
@@ -78,11 +31,6 @@ def partition_statuses(run: CompactionRun, named_topics: Sequence[str]) -> list[
         if plan.topic_partition.topic in named_topics
         or not is_never_changed(plan.path, plan.topic_partition)
     ]
-
-
-def is_done(status: str) -> bool:
-    """Whether nothing about this partition needs to be looked at."""
-    return status not in (FAILED, REFUSED)
 
 
 def status_table(run: CompactionRun) -> list[dict[str, Any]]:
@@ -126,13 +74,6 @@ def _bytes(plan: CompactionPlan) -> int:
     if plan.groups:
         return sum(group.size_in_bytes for group in plan.groups)
     return plan.clean_bytes + plan.cleanable_bytes
-
-
-def is_never_changed(path: str, topic_partition: TopicPartition) -> bool:
-    """Whether this directory is refused whatever is in it."""
-    name = parse_partition_dir_name(Path(path).name)
-    is_live = name is not None and name.kind is PartitionKind.LIVE
-    return not is_live or topic_partition.topic == CLUSTER_METADATA_TOPIC
 
 
 def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, Any]:

@@ -11,6 +11,11 @@ FAILED = "failed"
 REFUSED = "refused"
 
 
+def is_done(status: str) -> bool:
+    """Whether nothing about this partition needs to be looked at."""
+    return status not in (FAILED, REFUSED)
+
+
 @dataclass(slots=True)
 class CleanerStats(JsonFacts):
     """Counts over the source segments of a round (Kafka: CleanerStats).

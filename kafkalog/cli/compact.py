@@ -10,21 +10,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run, plan_run
-from kafkalog.cleaner.run_document import (
-    CANNOT_BE_UNDONE,
-    Run,
-    is_done,
-    partition_statuses,
-    run_document,
-    status_table,
-)
-from kafkalog.cleaner.settings import read_config_file, read_server_properties
-from kafkalog.cleaner.stats import DONE, REFUSED, CleanResult
+from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
+from kafkalog.cleaner.run_document import partition_statuses, run_document, status_table
+from kafkalog.cleaner.run_frame import CANNOT_BE_UNDONE
+from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.cleaner.stats import DONE, CleanResult
 from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.runs import exit_code_of, request_of
 from kafkalog.planning.compaction_plan import CompactionPlan
-from kafkalog.planning.log_config import LogConfig
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -67,37 +61,11 @@ def run_with(
     return exit_code(done, request)
 
 
-def request_of(args: argparse.Namespace) -> CompactionRequest:
-    """The request the arguments make; InvalidConfigError for settings Kafka would refuse."""
-    return CompactionRequest(
-        log_dirs=tuple(args.log_dir),
-        now_ms=args.now if args.now is not None else time.time_ns() // 1_000_000,
-        config=LogConfig.from_overrides(args.config, is_partial=True),
-        topics=tuple(args.topic),
-        topic_partitions=tuple(args.topic_partition),
-        kafka_version=args.kafka_version,
-        high_watermark=args.high_watermark,
-        force=frozenset(args.force),
-        dedupe_buffer_size=getattr(args, "dedupe_buffer_size", None),
-        config_file=read_config_file(getattr(args, "config_file", None)),
-        server_properties=read_server_properties(getattr(args, "server_properties", None)),
-    )
-
-
 def exit_code(run: CompactionRun, request: CompactionRequest) -> ExitCode:
     """DONE if every partition is planned or done, UNSAFE if rules forbade all that was asked for,
     else FINDINGS.
     """
     return exit_code_of(run, partition_statuses(run, request.topics))
-
-
-def exit_code_of(run: Run, statuses: Sequence[str]) -> ExitCode:
-    """The same from one status a partition, for the run of any verb."""
-    if not run.problems and all(is_done(status) for status in statuses):
-        return ExitCode.DONE
-    if run.applied and all(status == REFUSED for status in statuses):
-        return ExitCode.UNSAFE
-    return ExitCode.FINDINGS
 
 
 def _summary(run: CompactionRun, seconds: float) -> str:

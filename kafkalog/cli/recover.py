@@ -16,10 +16,15 @@ from kafkalog.cleaner.rebuild_document import (
     rebuild_table,
 )
 from kafkalog.cleaner.rebuild_result import REFUSED, RebuildResult, RebuildTask
-from kafkalog.cleaner.rebuild_run import RebuildExecutor, RebuildRun, look_run, rebuild_run
-from kafkalog.cleaner.worker_processes import rebuild_in_processes
-from kafkalog.cli.compact import request_of
+from kafkalog.cleaner.rebuild_run import (
+    RebuildExecutor,
+    RebuildRun,
+    look_run,
+    rebuild_in_processes,
+    rebuild_run,
+)
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.runs import request_of
 
 
 def run(args: argparse.Namespace) -> ExitCode:

@@ -19,9 +19,9 @@ from kafkalog.cleaner.retention_run import (
     apply_retention_run,
     plan_retention_run,
 )
-from kafkalog.cleaner.run_document import CANNOT_BE_UNDONE
-from kafkalog.cli.compact import exit_code_of, request_of
+from kafkalog.cleaner.run_frame import CANNOT_BE_UNDONE
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.runs import exit_code_of, request_of
 from kafkalog.planning.retention_plan import DELETE
 
 

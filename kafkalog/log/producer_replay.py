@@ -7,7 +7,7 @@ Strategy: one entry a producer, fed with batches and markers in offset order.
               noted; a transactional one opens a transaction if none is open
  marker       ends the transaction, an ABORT leaves an entry for the transaction index; a new epoch
               forgets earlier batches
- empty        what compaction left of a marker: nothing
+ empty        what compaction left of a marker: the producer is known, with nothing about it
 
 Between two events only the last data batch of a producer counts, so runs of them are thinned out
 before anything is done batch by batch: a log of idempotent producers costs a sort.
@@ -20,6 +20,7 @@ Source: Kafka ProducerStateManager, ProducerAppendInfo, ProducerStateEntry; KIP-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,9 @@ from kafkalog.format.constants import (
 from kafkalog.format.producer_snapshot import ProducerEntry
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.segment_file import Chunk
-from kafkalog.log.transaction_markers import TransactionMarker, read_markers
+
+if TYPE_CHECKING:
+    from kafkalog.log.transaction_markers import TransactionMarker
 
 _EVENT_FIELDS = (
     *("producer_id", "producer_epoch", "base_offset", "last_offset", "max_timestamp"),
@@ -93,9 +96,14 @@ class ProducerReplay:
         if not known.size:
             return []
         events = known[_is_event(rows[known])]
-        is_control = (rows["attributes"][events] & CONTROL_FLAG_MASK) != 0
-        has_record = rows["records_count"][events] > 0
-        markers = iter(read_markers(chunk, events[is_control & has_record], path))
+        is_marker = (rows["attributes"][events] & CONTROL_FLAG_MASK) != 0
+        is_marker &= rows["records_count"][events] > 0
+        markers: Sequence[TransactionMarker] = ()
+        if is_marker.any():
+            # Imported late: a log without transactions needs none of the kernels that decode.
+            from kafkalog.log.transaction_markers import read_markers
+
+            markers = read_markers(chunk, events[is_marker], path)
         return self._apply_events(rows[events], markers, path)
 
     def _apply_events(
@@ -111,6 +119,8 @@ class ProducerReplay:
             if attributes & CONTROL_FLAG_MASK:
                 if count > 0:
                     aborted += self._end(producer_id, epoch, base, next(marker))
+                else:
+                    self._entries.setdefault(producer_id, _nothing_of(producer_id))
                 continue
             old = self._entries.get(producer_id)
             start = _NONE if old is None else old.current_txn_first_offset

@@ -15,7 +15,8 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run, plan_run
+from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.settings import read_config_file, read_server_properties
 from kafkalog.cleaner.stats import CleanResult
 from kafkalog.log.topic_partition import TopicPartition

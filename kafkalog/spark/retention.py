@@ -16,7 +16,7 @@ from kafkalog.cleaner.retention_run import (
     apply_retention_run,
     plan_retention_run,
 )
-from kafkalog.cleaner.run import CompactionRequest
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.log_config import LogConfig
 

@@ -1,0 +1,61 @@
+"""What the JSON documents of all runs have in common, and which partitions count in none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
+from kafkalog.log.topic_partition import (
+    PartitionKind,
+    TopicPartition,
+    parse_partition_dir_name,
+)
+from kafkalog.planning.log_config import LogConfig
+
+CANNOT_BE_UNDONE = (
+    "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
+)
+
+
+class Run(Protocol):
+    """What every run has."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def applied(self) -> bool: ...
+    @property
+    def recovered(self) -> tuple[str, ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def problems(self) -> tuple[str, ...]: ...
+
+
+def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """The document of a run whose partitions are these."""
+    return {
+        "runId": run.run_id,
+        "applied": run.applied,
+        "notes": [*([CANNOT_BE_UNDONE] if run.applied else []), *run.notes],
+        "seconds": round(seconds, 3),
+        "recovered": list(run.recovered),
+        "problems": list(run.problems),
+        "partitions": partitions,
+    }
+
+
+def config_sources(config: LogConfig) -> dict[str, dict[str, str]]:
+    """Every setting, and where its value came from."""
+    return {
+        key: {"value": value, "source": config.source(key)}
+        for key, value in config.to_properties().items()
+    }
+
+
+def is_never_changed(path: str, topic_partition: TopicPartition) -> bool:
+    """Whether this directory is refused whatever is in it."""
+    name = parse_partition_dir_name(Path(path).name)
+    is_live = name is not None and name.kind is PartitionKind.LIVE
+    return not is_live or topic_partition.topic == CLUSTER_METADATA_TOPIC
