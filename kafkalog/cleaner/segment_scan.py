@@ -119,7 +119,7 @@ def _damage(
     segment: SegmentInfo, position: int, reason: str, segments_behind: int
 ) -> LogCleaningRefusedError:
     lost = segment.size_in_bytes - position
-    behind = f" and delete the {segments_behind} segments behind it" if segments_behind else ""
+    behind = f" and delete what follows ({segments_behind})" if segments_behind else ""
     return _refusal(
         segment, position, f"{reason}; a broker's recovery would cut {lost} bytes here{behind}"
     )

@@ -50,6 +50,10 @@ class CountingFiles(LocalFiles):
         self.before("set modification time")
         super().set_modification_time(path, modification_time_ms)
 
+    def truncate(self, path: str, size: int) -> None:
+        self.before(f"truncate {os.path.basename(path)}")  # noqa: PTH119
+        super().truncate(path, size)
+
     def rename(self, source: str, target: str) -> None:
         self.before(f"rename to {os.path.basename(target)}")  # noqa: PTH119
         super().rename(source, target)

@@ -105,7 +105,7 @@ def first_sentence(path: Path) -> str:
 
 def readme_tables() -> dict[str, list[str]]:
     tables = {"options": option_table()}
-    tables |= {f"{verb} options": verb_options(verb) for verb in ("compact", "retain")}
+    tables |= {f"{verb} options": verb_options(verb) for verb in ("compact", "recover", "retain")}
     return tables | {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
 
 
