@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -44,6 +46,7 @@ class KafkaLogReader(DataSourceReader):
         # Spark makes one empty partition where a reader has none.
         if partition.value is None:
             return iter(())
+        _leave_modules_to_no_collector()
         request = ReadRequest(
             self.columns,
             self.arrow_schema,
@@ -52,3 +55,14 @@ class KafkaLogReader(DataSourceReader):
             self.options.include_control,
         )
         return read_task(partition.value, request)
+
+
+@cache
+def _leave_modules_to_no_collector() -> None:
+    """Once a worker process, when everything is imported.
+
+    A Python worker of Spark collects garbage after each task. The hundreds of thousands of objects
+    that numba and pyarrow made at import are never garbage, and walking over them took a fifth of a
+    scan's time.
+    """
+    gc.freeze()
