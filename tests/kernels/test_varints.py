@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.varint import pack_varint, pack_varlong, parse_varint, parse_varlong
-from kafkalog.kernels.varints import (
-    VARINT_CUT,
-    VARINT_OVERLONG,
-    read_varint,
-    read_varlong,
-    varint_size,
-    write_varint,
-)
+from kafkalog.kernels import varints
+from kafkalog.kernels.varints import VARINT_CUT, VARINT_OVERLONG
 from tests.kernels.arrays import read_only
+from tests.kernels.helpers import from_python
+
+read_varint = from_python(varints.read_varint)
+read_varlong = from_python(varints.read_varlong)
+varint_size = from_python(varints.varint_size)
+write_varint = from_python(varints.write_varint)
 
 # From the protocol's description of zigzag varints: value, bytes.
 BOUNDARIES = [
