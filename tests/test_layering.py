@@ -38,7 +38,7 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
     return Floor(frozenset(own.split()), frozenset(outside.split()), **barred)
 
 
-LOWER = "errors format kernels batches messages columns log planning reading"
+LOWER = "errors format kernels batches messages columns log planning reading runs"
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
@@ -59,10 +59,13 @@ FLOORS: dict[str, Floor] = {
         "errors format kernels batches messages columns log planning", "numpy pyarrow"
     ),
     "cleaner": floor(LOWER, "numpy pyarrow", barred_calls=CLOCK),
+    # Where runs are kept: nothing of what they did.
+    "runs": floor("errors", barred_calls=CLOCK),
+    "checking": floor(f"{LOWER} cleaner", "numpy"),
     "audit": floor(f"{LOWER} cleaner", "numpy pyarrow"),
     "report": floor("errors audit", "jinja2 matplotlib"),
-    "spark": floor(f"{LOWER} cleaner audit report", "numpy pyarrow pyspark py4j delta"),
-    "cli": floor(f"{LOWER} cleaner audit report", "numpy pyarrow"),
+    "spark": floor(f"{LOWER} cleaner checking audit report", "numpy pyarrow pyspark py4j delta"),
+    "cli": floor(f"{LOWER} cleaner checking audit report", "numpy pyarrow"),
     # The package's front door: the ten public names, each imported when it is first asked for.
     "__init__": floor(f"{LOWER} cleaner audit", "pyarrow"),
     "__main__": floor("cli"),

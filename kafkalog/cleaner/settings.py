@@ -92,6 +92,14 @@ class RunSettings:
         cluster = self._log_dirs[partition.log_dir].cluster
         return kafka_version_of(None if cluster is None else cluster.metadata_version)
 
+    def cluster(self, partition: PartitionInventory) -> ClusterSettings | None:
+        """The metadata of the partition's cluster, None without a log of it."""
+        return self._log_dirs[partition.log_dir].cluster
+
+    def meta(self, partition: PartitionInventory) -> MetaProperties | None:
+        """Whose the partition's log dir is."""
+        return self._log_dirs[partition.log_dir].meta
+
     def has_metadata(self, partition: PartitionInventory) -> bool:
         """Whether there is a metadata log of the partition's cluster, sound or not."""
         return self._log_dirs[partition.log_dir].cluster is not None

@@ -61,7 +61,9 @@ VERBS = (
     Verb("retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain"),
     Verb("audit", "findings per partition"),
     Verb("cluster", "members, leaders, placement, drift"),
-    Verb("verify", "check CRC, order and indexes; nothing is changed"),
+    Verb(
+        "verify", "check CRC, order and indexes; nothing is changed", "kafkalog.cli.verify"
+    ),
     Verb(
         "recover",
         "find indexes and snapshots that are not right; with --apply rebuild them",
@@ -77,10 +79,11 @@ VERBS = (
 )
 
 _ALL = tuple(verb.name for verb in VERBS)
-_READY = ("compact", "recover", "retain", "segments")
+_READY = ("compact", "recover", "retain", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
+_VERIFY = ("verify",)
 _AUDIT = ("audit",)
 _DUMP = ("dump",)
 
@@ -125,9 +128,10 @@ OPTIONS = (
         _ALL, _CHANGING, parse_force_rule, repeatable=True,
     ),
     Option(
-        "--workers", "N", "processes (default: one per core)", _ALL, _TASKS, parse_count
+        "--workers", "N", "processes (default: one per core)", _ALL, (*_TASKS, *_VERIFY),
+        parse_count,
     ),
-    Option("--run-dir", "DIR", "journal and history of runs", _ALL),
+    Option("--run-dir", "DIR", "journal and history of runs", _ALL, _VERIFY),
     Option("--redact", None, "hash keys and drop values in every output", _ALL),
     Option("--no-undo", None, "keep no replaced files", _COMPACT, _COMPACT),
     Option("--strategy", "within-task|across-tasks", "how the key map is built", _COMPACT),
@@ -145,7 +149,9 @@ OPTIONS = (
     Option("--memory", "SIZE", "per worker", _COMPACT),
     Option("--verify", "deep", "compare every record", _COMPACT),
     Option("--estimate", None, "expected gain without a plan", _COMPACT),
-    Option("--since", "RUN", "only what a run wrote", ("verify",)),
+    Option(
+        "--since", "RUN", "read only what has changed since this verify run", _VERIFY, _VERIFY
+    ),
     Option("--what-if", "KEY=VALUE", "with this setting", _AUDIT),
     Option("--at", "+7d", "at this time", _AUDIT),
     Option("--capacity", "SIZE", "disk space", _AUDIT),

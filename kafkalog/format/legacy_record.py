@@ -27,7 +27,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafkalog.errors import CorruptRecordError, UnsupportedMagicError
+from kafkalog.errors import CorruptRecordError, KafkaLogError, UnsupportedMagicError
 from kafkalog.format.buffers import BytesLike, as_view
 from kafkalog.format.checksum import crc32
 from kafkalog.format.compression import compress, decompress
@@ -196,6 +196,39 @@ def open_wrapper(
         position=position,
         offset=offset,
     )
+
+
+def wrapper_payload(entry: memoryview, magic: int) -> memoryview:
+    """The compressed value of a whole compressed entry; empty where it has none."""
+    at = HEADER_SIZE_UP_TO_MAGIC + 1 + (_I64.size if magic != MAGIC_VALUE_V0 else 0)
+    try:
+        start, end = _nullable_span(entry, _nullable_span(entry, at)[1])
+    except CorruptRecordError:
+        return entry[:0]
+    return entry[max(start, 0) : end] if start >= 0 else entry[:0]
+
+
+def count_wrong_inner_checksums(entry: memoryview, *, max_bytes: int = MAX_BATCH_BYTES) -> int:
+    """How many messages inside a whole compressed entry do not have their CRC; 0 for an entry that
+    cannot be opened, which is another matter.
+    """
+    magic, attributes = entry[HEADER_SIZE_UP_TO_MAGIC - 1], entry[HEADER_SIZE_UP_TO_MAGIC]
+    try:
+        content = as_view(
+            open_wrapper(entry, magic, attributes & COMPRESSION_CODEC_MASK, max_bytes=max_bytes)
+        )
+    except KafkaLogError:
+        return 0
+    at = wrong = 0
+    while len(content) - at >= LOG_OVERHEAD + LEGACY_RECORD_OVERHEAD_V0:
+        _, size = _PREFIX.unpack_from(content, at)
+        end = at + LOG_OVERHEAD + size
+        if size < LEGACY_RECORD_OVERHEAD_V0 or end > len(content):
+            break
+        (crc,) = _CRC.unpack_from(content, at + LOG_OVERHEAD)
+        wrong += crc != crc32(content[at + LEGACY_CRC_START : end])
+        at = end
+    return wrong
 
 
 def pack_legacy_message(

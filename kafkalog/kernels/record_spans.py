@@ -46,7 +46,7 @@ _SPAN_OUT_OF_RANGE = status.SPAN_OUT_OF_RANGE
 
 
 @helper
-def _skip_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, int]:
+def skip_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, int]:
     """Walk over `count` record headers in buf[pos:end]; returns (position behind them, status)."""
     for _ in range(count):
         length, pos = read_varint(buf, pos, end)
@@ -164,7 +164,7 @@ def record_spans(
             header_starts_out[r] = pos
             header_counts_out[r] = header_count
             if header_count > 0:
-                pos, header_status = _skip_headers(buf, pos, record_end, header_count)
+                pos, header_status = skip_headers(buf, pos, record_end, header_count)
                 if header_status != _OK:
                     return r, header_status, record_pos, b
             if pos != record_end:

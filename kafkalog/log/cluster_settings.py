@@ -13,11 +13,14 @@ METADATA_VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """One topic that exists: id, the settings of its own, and the replicas by partition."""
+    """One topic that exists: id, the settings of its own; by partition the replicas, and the
+    directory ids of their log dirs in the same order (none in older clusters).
+    """
 
     topic_id: str
     config: Mapping[str, str] = field(default_factory=dict)
     replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    directories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class MetadataState:
         self._topic_names: dict[str, str] = {}
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._replicas: dict[str, dict[int, tuple[int, ...]]] = {}
+        self._directories: dict[str, dict[int, tuple[str, ...]]] = {}
         self._transaction: list[MetadataRecord] | None = None
         self._replay: Mapping[int, Callable[[dict[str, Any]], None]] = {
             TOPIC_RECORD.api_key: self._topic,
@@ -107,6 +108,7 @@ class MetadataState:
                 topic_id,
                 dict(self._configs.get((TOPIC_RESOURCE, name), {})),
                 dict(self._replicas.get(topic_id, {})),
+                dict(self._directories.get(topic_id, {})),
             )
             for name, topic_id in self._topic_ids.items()
         }
@@ -146,6 +148,7 @@ class MetadataState:
         del self._topic_ids[name]
         self._configs.pop((TOPIC_RESOURCE, name), None)
         self._replicas.pop(topic_id, None)
+        self._directories.pop(topic_id, None)
 
     def _config(self, fields: dict[str, Any]) -> None:
         resource = fields["resourceType"], fields["resourceName"]
@@ -156,12 +159,17 @@ class MetadataState:
             config[fields["name"]] = fields["value"]
 
     def _partition(self, fields: dict[str, Any]) -> None:
-        partitions = self._replicas.setdefault(fields["topicId"], {})
-        partitions[fields["partitionId"]] = tuple(fields["replicas"])
+        topic_id, number = fields["topicId"], fields["partitionId"]
+        self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
+        self._directories.setdefault(topic_id, {})[number] = tuple(fields.get("directories") or ())
 
     def _partition_change(self, fields: dict[str, Any]) -> None:
+        topic_id, number = fields["topicId"], fields["partitionId"]
         if fields["replicas"] is not None:
-            self._partition(fields)
+            self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
+        if fields.get("directories") is not None:
+            directories = self._directories.setdefault(topic_id, {})
+            directories[number] = tuple(fields["directories"])
 
     def _feature_level(self, fields: dict[str, Any]) -> None:
         if fields["featureLevel"] == 0:

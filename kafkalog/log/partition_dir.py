@@ -49,7 +49,7 @@ _STATES = {
     DELETED_SUFFIX: "deleted",
 }
 # What a broker reads a number in front of, and fails on where there is none (format.md 1.6).
-_NUMBERED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", CLEANED_SUFFIX, SWAP_SUFFIX)
+NUMBERED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", CLEANED_SUFFIX, SWAP_SUFFIX)
 
 FileKey = tuple[LogFileKind, int, str]
 Files = Mapping[FileKey, os.DirEntry[str]]
@@ -116,11 +116,11 @@ def _list_files(path: Path, problems: list[str]) -> tuple[Files, tuple[str, ...]
         for entry in entries:
             name = parse_file_name(entry.name)
             if entry.is_symlink() or not entry.is_file():
-                if entry.name.endswith(_NUMBERED):
+                if entry.name.endswith(NUMBERED_SUFFIXES):
                     problems.append(f"{entry.name} is not a regular file")
             elif name is not None:
                 files[name.kind, name.offset, name.suffix] = entry
-            elif entry.name.endswith(_NUMBERED):
+            elif entry.name.endswith(NUMBERED_SUFFIXES):
                 problems.append(f"{entry.name}: a broker does not load a file of this name")
             if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) or _is_ours(entry.name):
                 leftovers.append(entry.name)

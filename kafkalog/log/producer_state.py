@@ -34,10 +34,17 @@ from kafkalog.log.inventory import ActiveProducer, PartitionInventory
 from kafkalog.log.segment_file import scan_headers
 from kafkalog.log.small_files import read_small_file
 
-__all__ = ["ActiveProducer", "ProducerState", "active_producers", "restore_producer_state"]
+__all__ = [
+    "MAX_SNAPSHOT_BYTES",
+    "ActiveProducer",
+    "ProducerState",
+    "active_producers",
+    "loadable_snapshots",
+    "restore_producer_state",
+]
 
 # 46 bytes an entry: a snapshot of 1.4 million producers.
-_MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
+MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 
 
 class ProducerState:
@@ -127,11 +134,11 @@ def restore_producer_state(
 
     A snapshot that cannot be read is passed over for the next older one, as Kafka does.
     """
-    for offset in sorted(_loadable_snapshots(partition), reverse=True):
+    for offset in sorted(loadable_snapshots(partition), reverse=True):
         path = Path(partition.path) / producer_snapshot_file_name(offset)
         try:
             entries = parse_producer_snapshot(
-                read_small_file(path, _MAX_SNAPSHOT_BYTES), path=str(path)
+                read_small_file(path, MAX_SNAPSHOT_BYTES), path=str(path)
             )
         except (CorruptSnapshotError, FileNotFoundError):
             continue
@@ -142,7 +149,7 @@ def restore_producer_state(
     return ProducerState(partition.log_start_offset)
 
 
-def _loadable_snapshots(partition: PartitionInventory) -> list[int]:
+def loadable_snapshots(partition: PartitionInventory) -> list[int]:
     """Offsets of the snapshots a broker keeps on load: at segment bases, or the newest past all of
     them.
     """

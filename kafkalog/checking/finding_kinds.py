@@ -1,0 +1,293 @@
+"""THE table of what can be found: id, severity, meaning, what a broker makes of it, what to do.
+
+README's table is written from it. Ids are promises: scripts go by them, so one is never used for
+something else. What a broker does was seen with Kafka 4.3 (tests/oracle); a severity may be lower
+where the next start heals it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """ERROR: records are lost, hidden, or seen that should not be, now or at the next start.
+    WARNING: a broker gets by, and something works worse or is about to go wrong. INFO: nothing to
+    do; never the reason for an exit code.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_REBUILD = "delete all index files and the snapshot of the segment: the next start makes them anew"
+_REPLICA = "take the partition from another replica, or salvage the rest"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """A row of the table."""
+
+    id: str
+    severity: Severity
+    means: str
+    broker: str
+    remedy: str
+
+
+KINDS = (
+    # -- batches and records ---------------------------------------------------------------------
+    FindingKind(
+        "crc-mismatch", _ERROR, "a batch's bytes do not have the checksum in its header",
+        "serves it as it is; after a crash cuts the log there if past the recovery point", _REPLICA,
+    ),
+    FindingKind(
+        "batch-unreadable", _ERROR, "a batch's length, magic or count makes no sense; what follows is not checked",
+        "fails reads there; after a crash cuts the log there if past the recovery point", _REPLICA,
+    ),
+    FindingKind(
+        "records-unreadable", _ERROR, "the records of a batch with a right checksum cannot be decoded",
+        "serves them; consumers and the cleaner fail", _REPLICA,
+    ),
+    FindingKind(
+        "control-record", _ERROR, "a control batch does not hold a control record",
+        "fails when it loads or cleans the log", _REPLICA,
+    ),
+    FindingKind(
+        "offset-order", _ERROR, "a batch does not lie behind the one before it, or below its segment's base",
+        "notices only when it rebuilds the index; then empties the segment", _REPLICA,
+    ),
+    FindingKind(
+        "record-offset-order", _ERROR, "offsets of records in a batch do not rise, or leave the batch",
+        "nothing; consumers skip or repeat records", _REPLICA,
+    ),
+    FindingKind(
+        "offset-overflow", _ERROR, "an offset is more than 2147483647 above the segment's base",
+        "splits the segment when it rebuilds the index; until then cleaning it fails",
+        "delete the segment's .index: the next start splits it",
+    ),
+    FindingKind(
+        "segment-too-large", _ERROR, "a .log file is larger than 2147483647 bytes",
+        "does not load the log dir", _REPLICA,
+    ),
+    FindingKind(
+        "batch-too-large", _WARNING, "a batch is larger than segment.bytes",
+        "a follower cannot append it: replication stops there", "raise segment.bytes of the topic",
+    ),
+    FindingKind(
+        "batch-over-limit", _WARNING, "a batch is larger, stored or uncompressed, than kafkalog takes into memory: not checked",
+        "serves it", "check it with a broker's own tools",
+    ),
+    FindingKind(
+        "max-timestamp", _WARNING, "a batch's largest timestamp is not that of its records",
+        "retention and searches by time go by the header", "none is needed while searches by time may miss",
+    ),
+    FindingKind(
+        "lz4-content-checksum", _WARNING, "an lz4 frame's content does not have its checksum",
+        "does not look at it; other readers refuse the batch", "look for the producer that wrote it",
+    ),
+    FindingKind(
+        "inner-crc", _WARNING, "a message inside a compressed one (magic 0, 1) does not have its checksum",
+        "does not look at it", "look for the producer that wrote it",
+    ),
+    FindingKind(
+        "producer-fields", _WARNING, "producer id, epoch, sequence and flags of a batch contradict each other",
+        "may refuse the log when it rebuilds producer state", _REPLICA,
+    ),
+    FindingKind(
+        "producer-epoch-order", _WARNING, "a producer's epoch falls",
+        "logs it; a fenced producer's batches were appended", "none",
+    ),
+    FindingKind(
+        "sequence-order", _WARNING, "a producer's sequence number comes again",
+        "nothing; records may be there twice", "look for duplicates at the place",
+    ),
+    FindingKind(
+        "unknown-attributes", _INFO, "attribute bits are set that no version has a meaning for",
+        "ignores them, and drops them when it cleans", "none",
+    ),
+    FindingKind(
+        "torn-tail", _ERROR, "a segment ends inside a batch",
+        "appends behind the rest, which hides what comes after; after a crash cuts it off (info)",
+        "cut the file where the last whole batch ends",
+    ),
+    FindingKind(
+        "zero-tail", _ERROR, "a segment ends in zeros, as a preallocated one after a crash",
+        "as for torn-tail", "cut the file where the last whole batch ends",
+    ),
+    # -- indexes -----------------------------------------------------------------------------------
+    FindingKind(
+        "offset-index-missing", _INFO, "no .index", "makes all indexes of the segment anew at its next start", "none",
+    ),
+    FindingKind(
+        "offset-index-disagrees", _ERROR, "an entry of .index does not fit the log",
+        "uses it: fetches inside the segment skip records, the log may end too early", _REBUILD,
+    ),
+    FindingKind(
+        "offset-index-short", _WARNING, "a large part of a segment has no entry in .index",
+        "reads from the last entry before: slow fetches", _REBUILD,
+    ),
+    FindingKind(
+        "offset-index-padded", _WARNING, "zeros behind the entries of .index",
+        "takes them for entries: reads from the segment's start, rolls the active segment", _REBUILD,
+    ),
+    FindingKind(
+        "time-index-missing", _WARNING, "no .timeindex, though .index is there",
+        "makes an empty one: retention goes by the file's modification time", _REBUILD,
+    ),
+    FindingKind(
+        "time-index-disagrees", _ERROR, "an entry of .timeindex does not fit the log",
+        "uses it: searches by time skip records, retention goes by a wrong time", _REBUILD,
+    ),
+    FindingKind(
+        "time-index-short", _WARNING, "the last entry of a closed segment's .timeindex is older than its records",
+        "retention takes the segment for older than it is", _REBUILD,
+    ),
+    FindingKind(
+        "time-index-padded", _ERROR, "zeros behind the entries of .timeindex",
+        "takes them for entries: retention takes the segment for one of 1970", _REBUILD,
+    ),
+    FindingKind(
+        "index-partial-entry", _INFO, "an index file ends inside an entry", "ignores the rest", "none",
+    ),
+    FindingKind(
+        "transaction-index-missing", _ERROR, "an aborted transaction in the log has no entry in .txnindex, or a late one",
+        "hands its records out to read_committed consumers", _REBUILD,
+    ),
+    FindingKind(
+        "transaction-index-stale", _ERROR, "an entry of .txnindex has no abort in the log",
+        "read_committed consumers miss committed records of the producer", _REBUILD,
+    ),
+    FindingKind(
+        "transaction-index-unreadable", _WARNING, "an entry of .txnindex breaks the format",
+        "makes the segment's indexes anew at its next start", "none",
+    ),
+    FindingKind(
+        "orphan-index", _WARNING, "an index file without its .log", "deletes it at its next start",
+        "look for the lost .log",
+    ),
+    # -- the log as a whole ----------------------------------------------------------------------
+    FindingKind(
+        "segment-missing", _ERROR, "offsets are missing between two segments, and compaction cannot have taken them",
+        "nothing; consumers skip them silently", _REPLICA,
+    ),
+    FindingKind(
+        "offset-gap", _ERROR, "offsets are missing inside a segment, and compaction cannot have taken them",
+        "nothing; consumers skip them silently", _REPLICA,
+    ),
+    FindingKind(
+        "segment-overlap", _ERROR, "a segment has offsets of the next one", "nothing; records may be read twice",
+        "move the segment that does not belong there away",
+    ),
+    FindingKind(
+        "log-end-lost", _ERROR, "checkpoints or snapshots know offsets past the log's end",
+        "begins at the lower end, and gives the offsets out again", _REPLICA,
+    ),
+    FindingKind(
+        "log-start-lost", _WARNING, "the leader epochs begin above the log's start: its checkpoint is lost",
+        "begins at the first segment: deleted records are back", "write the checkpoint's line again",
+    ),
+    FindingKind(
+        "log-start-beyond-end", _ERROR, "the log start checkpoint is past the log's end",
+        "deletes all segments of the partition at its next start", "correct the checkpoint before any start",
+    ),
+    FindingKind(
+        "leader-epoch-order", _WARNING, "the leader epoch falls from one batch to the next",
+        "followers may cut the log at a wrong place", _REPLICA,
+    ),
+    FindingKind(
+        "leader-epochs-disagree", _WARNING, "leader-epoch-checkpoint says another epoch than the batches",
+        "followers may cut the log at a wrong place", "copy the file of a replica",
+    ),
+    FindingKind(
+        "leader-epochs-missing", _WARNING, "no leader-epoch-checkpoint, though batches have epochs",
+        "makes an empty one: followers fall back on the high watermark", "none if replicas are in sync",
+    ),
+    FindingKind(
+        "leader-epochs-unreadable", _ERROR, "leader-epoch-checkpoint cannot be parsed",
+        "takes the log dir offline", "copy the file of a replica, or delete it",
+    ),
+    # -- producer snapshots ----------------------------------------------------------------------
+    FindingKind(
+        "open-transaction-forgotten", _ERROR, "a transaction is open, and no snapshot is there after a clean stop",
+        "assumes no producers: the transaction's records become readable",
+        "delete .kafka_cleanshutdown: the next start replays the log",
+    ),
+    FindingKind(
+        "snapshot-missing", _WARNING, "producers wrote, and no snapshot is there after a clean stop",
+        "forgets them: a retry of theirs is appended twice", "delete .kafka_cleanshutdown",
+    ),
+    FindingKind(
+        "snapshot-disagrees", _ERROR, "the snapshot a broker loads says other open transactions or sequences than the log",
+        "the last stable offset is wrong, or retries are appended twice", "delete all snapshots and .kafka_cleanshutdown",
+    ),
+    FindingKind(
+        "snapshot-unreadable", _WARNING, "a snapshot breaks the format", "deletes it and takes an older one", "none",
+    ),
+    # -- files and directories -------------------------------------------------------------------
+    FindingKind(
+        "partition-metadata-missing", _ERROR, "no partition.metadata, hence no topic id",
+        "takes the directory for a stray: renames it and begins with an empty one",
+        "write the file again before any start",
+    ),
+    FindingKind(
+        "partition-metadata-unreadable", _ERROR, "partition.metadata cannot be parsed", "takes the log dir offline",
+        "write the file again",
+    ),
+    FindingKind(
+        "topic-id-foreign", _ERROR, "the cluster's topic of this name has another id",
+        "takes the directory for a stray", "find out which topic it was",
+    ),
+    FindingKind(
+        "not-assigned", _WARNING, "the cluster does not have this partition on this node",
+        "takes the directory for a stray", "none if it was moved or deleted",
+    ),
+    FindingKind(
+        "directory-id-foreign", _ERROR, "the cluster has the partition in a log dir of another id",
+        "starts, and leaves the partition offline", "restore meta.properties",
+    ),
+    FindingKind(
+        "directory-id-twice", _ERROR, "two log dirs have the same directory id", "does not start",
+        "restore meta.properties",
+    ),
+    FindingKind(
+        "partition-twice", _ERROR, "two live directories of one node hold the same partition", "does not start",
+        "move the one that is not meant away",
+    ),
+    FindingKind(
+        "foreign-directory", _ERROR, "a directory in the log dir is no partition's", "does not start", "move it away",
+    ),
+    FindingKind(
+        "foreign-file", _ERROR, "a file ends as Kafka's do, without the number in front", "does not load the log", "move it away",
+    ),
+    FindingKind(
+        "checkpoint-unreadable", _ERROR, "a checkpoint or meta.properties cannot be parsed",
+        "takes the log dir offline, or does not start", "delete the checkpoint, or restore it",
+    ),
+    FindingKind(
+        "swap-left", _WARNING, "a .swap file of an interrupted cleaning",
+        "finishes the swap at its next start: segments in its range are deleted", "none",
+    ),
+    FindingKind(
+        "swap-without-index", _WARNING, "a .log.swap without its .index.swap",
+        "makes an empty, full index: fetches read from the segment's start", "delete the .index after the start",
+    ),
+    FindingKind(
+        "cleaned-left", _WARNING, "a .cleaned file of an interrupted cleaning",
+        "deletes it, and every .swap at or above it", "none",
+    ),
+    FindingKind(
+        "deleted-left", _INFO, "a .deleted file after a crash", "deletes it at its next start", "none",
+    ),
+    FindingKind(
+        "segment-changed", _INFO, "a file changed or went while it was read", "does that while it runs", "verify again",
+    ),
+    FindingKind(
+        "unreadable", _ERROR, "a file or directory cannot be read", "fails as well", "look at its owner and mode",
+    ),
+)  # fmt: skip
+
+KIND = {kind.id: kind for kind in KINDS}

@@ -1,0 +1,252 @@
+"""The log as a whole: segments against each other, against the checkpoints, the epochs and the
+settings.
+
+Offsets may be missing only where compaction took them. It never goes past the cleaner's checkpoint,
+and never touches a topic that is not compacted; a topic whose settings nobody tells counts as one
+if its batches show it.
+
+What the next start heals (an index that is made anew, a tail that is cut) is told as info.
+
+Source: Kafka LogLoader, LocalLog, LeaderEpochFileCache, LogCleaner.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.finding_kinds import Severity
+from kafkalog.checking.partition_view import PartitionView
+from kafkalog.checking.segment import DAMAGED, GONE, TORN, ZEROS
+from kafkalog.checking.segment_report import Hole, SegmentReport
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.checkpoints import EpochEntry
+from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, LogFileKind
+from kafkalog.log.retention_facts import read_leader_epochs
+
+_OF_INDEXES = ("offset-index-", "time-index-", "transaction-index-")
+
+
+def check_log(view: PartitionView) -> Iterator[Finding]:
+    """What is wrong with a partition's log, its segments' own findings included."""
+    found = FindingList(view.partition.path)
+    for number, report in enumerate(view.reports):
+        yield from _own_findings(view, number)
+        yield from _segment_state(view, number)
+        if report.tail == GONE:
+            return  # neighbours cannot be compared
+    _check_holes(view, found)
+    if view.is_replica:
+        _check_log_start(view, found)
+        _check_log_end(view, found)
+        _check_leader_epochs(view, found)
+    yield from found.findings()
+
+
+def _own_findings(view: PartitionView, number: int) -> Iterator[Finding]:
+    """What the segment's own report says; of an index that is made anew as info."""
+    is_rebuilt = view.is_rebuilt(number)
+    for finding in view.reports[number].findings:
+        of_index = finding.kind.startswith(_OF_INDEXES)
+        if is_rebuilt and of_index and finding.kind != "transaction-index-unreadable":
+            text = f"{finding.text}; made anew at the next start"
+            yield replace(finding, severity=Severity.INFO, text=text)
+        else:
+            yield finding
+
+
+def _segment_state(view: PartitionView, number: int) -> Iterator[Finding]:
+    """What depends on how the broker stopped, and on whether the segment is the last one."""
+    report = view.reports[number]
+    found = FindingList(report.task.path, report.task.base_offset)
+    is_active = number == len(view.reports) - 1
+    is_rebuilt = view.is_rebuilt(number)
+    heals = Severity.INFO if is_rebuilt else None
+    if report.tail in (TORN, ZEROS):
+        trailing = report.task.size_in_bytes - report.valid_bytes
+        # A running broker is in the middle of an append, a stopped one was.
+        severity = Severity.INFO if is_active and not view.is_loaded_as_left else None
+        kind = "torn-tail" if report.tail == TORN else "zero-tail"
+        found.add(
+            kind, f"{trailing} bytes behind the last whole batch", severity=severity,
+            position=report.valid_bytes, offset=report.next_offset,
+        )  # fmt: skip
+    _check_index_files(view, report, found, heals, is_active=is_active)
+    limit = view.config.segment_bytes if view.config is not None else None
+    if limit is not None and report.largest_batch_bytes > limit:
+        found.add(
+            "batch-too-large",
+            f"{report.largest_batch_bytes} bytes, segment.bytes is {limit}",
+            position=report.largest_batch_position,
+        )
+    yield from found.findings()
+
+
+def _check_index_files(
+    view: PartitionView,
+    report: SegmentReport,
+    found: FindingList,
+    heals: Severity | None,
+    *,
+    is_active: bool,
+) -> None:
+    base = Path(report.task.path)
+    index = str(base.with_suffix(LogFileKind.OFFSET_INDEX))
+    time_index = str(base.with_suffix(LogFileKind.TIME_INDEX))
+    if report.tail == GONE:
+        return
+    if report.offset_index_count < 0:
+        found.add("offset-index-missing", "it is made anew at the next start", path=index)
+    elif report.time_index_count < 0 and report.max_timestamp_ms >= 0:
+        found.add(
+            "time-index-missing", f"the largest timestamp is {report.max_timestamp_ms}",
+            severity=heals, path=time_index,
+        )  # fmt: skip
+    # The files of an open segment are preallocated, as long as a broker runs.
+    is_open = is_active and not view.is_loaded_as_left
+    if report.offset_index_padding and not is_open:
+        found.add(
+            "offset-index-padded", f"{report.offset_index_padding} entries of zeros",
+            severity=heals, path=index,
+        )  # fmt: skip
+    if report.time_index_padding and not is_open:
+        found.add(
+            "time-index-padded", f"{report.time_index_padding} entries of zeros",
+            severity=heals, path=time_index,
+        )  # fmt: skip
+    is_short = 0 <= report.time_index_count and (
+        report.time_index_last_ms < report.max_timestamp_ms and report.tail != DAMAGED
+    )
+    if is_short and not is_open and not report.time_index_padding:
+        found.add(
+            "time-index-short",
+            f"its last timestamp is {report.time_index_last_ms}, the largest of the batches "
+            f"{report.max_timestamp_ms}",
+            severity=heals, path=time_index,
+        )  # fmt: skip
+
+
+# -- offsets ---------------------------------------------------------------------------------------
+
+
+def _check_holes(view: PartitionView, found: FindingList) -> None:
+    dense = view.first_dense_offset
+    for before, after in zip(view.reports, view.reports[1:], strict=False):
+        base = after.task.base_offset
+        if before.next_offset > base:
+            found.add(
+                "segment-overlap",
+                f"offsets up to {before.next_offset - 1}, the next segment begins at {base}",
+                path=before.task.path,
+                offset=base,
+            )
+        # A segment that begins above its own base has lost its first batches.
+        hole = Hole(before.next_offset, max(base, after.first_offset), 0)
+        if before.tail != DAMAGED and _is_wrong(hole, dense):
+            text = f"offsets {hole.start_offset} to {hole.end_offset - 1}{_deleted(view, hole)}"
+            found.add("segment-missing", text, path=after.task.path, offset=hole.start_offset)
+    for report in view.reports:
+        for hole in report.holes:
+            if _is_wrong(hole, dense):
+                found.add(
+                    "offset-gap",
+                    f"offsets {hole.start_offset} to {hole.end_offset - 1}",
+                    path=report.task.path,
+                    position=hole.position,
+                    offset=hole.start_offset,
+                )
+
+
+def _is_wrong(hole: Hole, dense: int | None) -> bool:
+    return dense is not None and hole.end_offset > max(hole.start_offset, dense)
+
+
+def _deleted(view: PartitionView, hole: Hole) -> str:
+    """The segments that wait for deletion and may have what is missing."""
+    there = [
+        Path(segment.path).name
+        for segment in view.partition.other_segments
+        if hole.start_offset <= segment.base_offset < hole.end_offset
+    ]
+    return f"; {', '.join(there)} may have them" if there else ""
+
+
+def _check_log_start(view: PartitionView, found: FindingList) -> None:
+    log_start = view.partition.checkpoints.log_start
+    if log_start is not None and log_start > view.log_end_offset:
+        found.add(
+            "log-start-beyond-end",
+            f"the log start is {log_start}, the log ends at {view.log_end_offset}",
+            offset=log_start,
+        )
+
+
+def _check_log_end(view: PartitionView, found: FindingList) -> None:
+    partition, end = view.partition, view.log_end_offset
+    if any(report.tail == DAMAGED for report in view.reports[-1:]):
+        return  # where it ends nobody can tell
+    known = {
+        "the recovery point": partition.checkpoints.recovery_point,
+        "the high watermark": partition.checkpoints.high_watermark,
+        "a producer snapshot": max(partition.snapshot_offsets, default=None),
+    }
+    beyond = [f"{name} is {at}" for name, at in known.items() if at is not None and at > end]
+    if beyond:
+        found.add("log-end-lost", f"the log ends at {end}, {', '.join(beyond)}", offset=end)
+
+
+# -- leader epochs ---------------------------------------------------------------------------------
+
+
+def _check_leader_epochs(view: PartitionView, found: FindingList) -> None:
+    path = str(Path(view.partition.path, LEADER_EPOCH_CHECKPOINT_FILE))
+    runs = [(report, run) for report in view.reports for run in report.epochs]
+    for before, after in zip(view.reports, view.reports[1:], strict=False):
+        if before.epochs and after.epochs and after.epochs[0].epoch < before.epochs[-1].epoch:
+            found.add(
+                "leader-epoch-order",
+                f"leader epoch {after.epochs[0].epoch} after {before.epochs[-1].epoch}",
+                path=after.task.path,
+                offset=after.epochs[0].first_offset,
+            )
+    try:
+        entries = read_leader_epochs(view.partition.path)
+    except (KafkaLogError, OSError) as error:
+        found.add("leader-epochs-unreadable", str(error), path=path)
+        return
+    if not runs:
+        return
+    if not entries:
+        text = "it is empty" if entries is not None else "it is not there"
+        found.add("leader-epochs-missing", text, path=path)
+        return
+    starts = [start for _, start in entries]
+    for report, run in runs:
+        for offset in (run.first_offset, run.last_offset):
+            said = _epoch_at(entries, starts, offset)
+            if 0 <= said != run.epoch and offset >= view.partition.log_start_offset:
+                found.add(
+                    "leader-epochs-disagree",
+                    f"it says {said}, the batch {run.epoch}",
+                    path=report.task.path,
+                    offset=offset,
+                )
+                break
+    first_offset = runs[0][1].first_offset
+    effective = max(first_offset, view.partition.log_start_offset)
+    if starts[0] > effective and view.partition.checkpoints.log_start is None:
+        found.add(
+            "log-start-lost",
+            f"the log begins at {effective}, the leader epochs at {starts[0]}",
+            path=path,
+            offset=effective,
+        )
+
+
+def _epoch_at(entries: list[EpochEntry], starts: list[int], offset: int) -> int:
+    """The epoch of an offset by the checkpoint, -1 below its first entry."""
+    at = bisect_right(starts, offset) - 1
+    return entries[at][0] if at >= 0 else -1

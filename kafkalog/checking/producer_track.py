@@ -1,0 +1,223 @@
+"""Producers and transactions of one segment, batch by batch: what a broker would replay.
+
+Sequences are compared within an epoch. They may jump: compaction takes batches, and a broker that
+forgot a producer takes any number. They must not come again, but for 0: coordinators write 0 in
+every batch, and a producer that a broker forgot begins there. After 2147483647 comes 0.
+
+Of transactions is kept what the next segment, the transaction index and the snapshot are compared
+with: the first marker of each producer, every ABORT, and what is still open at the end.
+
+Source: Kafka ProducerAppendInfo, ProducerStateManager; KIP-98, KIP-890.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.batch_table import last_sequences
+from kafkalog.checking.finding import FindingList
+from kafkalog.checking.segment_report import AbortedSpan, FirstMarker, OpenSpan, ProducerSpan
+from kafkalog.cleaner.transactions import control_type
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.constants import (
+    CONTROL_FLAG_MASK,
+    MAX_INT32,
+    RECORD_BATCH_OVERHEAD,
+    TRANSACTIONAL_FLAG_MASK,
+)
+from kafkalog.format.control_record import ControlRecordType
+from kafkalog.log.segment_file import Chunk
+
+Rows = NDArray[np.void]
+Mask = NDArray[np.bool_]
+
+# A marker as every broker writes it: one record, its length and deltas in one byte each, a key of
+# four bytes with version 0.
+_MARKER_KEY = b"\x08\x00\x00\x00"
+_MARKER_KEY_AT = RECORD_BATCH_OVERHEAD + 4
+_MARKER_TYPES = {0: ControlRecordType.ABORT, 1: ControlRecordType.COMMIT}
+
+# Half of all sequence numbers: what lies further ahead lies behind.
+_HALF = 1 << 30
+
+
+def is_repeated(previous_last: int, base_sequence: int) -> bool:
+    """Whether a batch's base sequence is one its producer has used in this epoch."""
+    ahead = (base_sequence - previous_last - 1) & MAX_INT32
+    return base_sequence > 0 and previous_last >= 0 and ahead > _HALF
+
+
+class ProducerTrack:
+    """Fed with the batches of a segment in offset order."""
+
+    def __init__(self, found: FindingList) -> None:
+        self._found = found
+        self._first: dict[int, tuple[int, int, int, int]] = {}
+        self._last: dict[int, tuple[int, int, int]] = {}
+        self._first_markers: dict[int, int] = {}
+        self._open: dict[int, tuple[int, bool]] = {}
+        self._aborted: list[AbortedSpan] = []
+
+    def marker_types(self, chunk: Chunk, sound: Mask) -> NDArray[np.int8]:
+        """int8[b]: the ControlRecordType of each sound control batch of a producer, else -1."""
+        types = np.full(chunk.rows.size, ControlRecordType.UNKNOWN, np.int8)
+        attributes = chunk.rows["attributes"]
+        if (attributes & CONTROL_FLAG_MASK).any():
+            wanted = sound & ((attributes & CONTROL_FLAG_MASK) != 0)
+            wanted &= (chunk.rows["producer_id"] >= 0) & (chunk.rows["records_count"] > 0)
+            for b in np.flatnonzero(wanted).tolist():
+                types[b] = _marker_type(chunk, b, self._found)
+        return types
+
+    def add(self, rows: Rows, sound: Mask, marker_types: NDArray[np.int8]) -> None:
+        """Take in batches; rows that are not `sound` tell nothing."""
+        with_producer = sound & (rows["producer_id"] >= 0)
+        if not with_producer.any():
+            return
+        is_control = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
+        self._add_sequences(rows[with_producer & ~is_control])
+        in_transaction = (rows["attributes"] & TRANSACTIONAL_FLAG_MASK) != 0
+        wanted = with_producer & (in_transaction | is_control)
+        if wanted.any():
+            self._add_transactions(rows[wanted], is_control[wanted], marker_types[wanted])
+
+    # -- sequences ---------------------------------------------------------------------------------
+
+    def _add_sequences(self, rows: Rows) -> None:
+        if not rows.size:
+            return
+        rows = rows[np.argsort(rows["producer_id"], kind="stable")]
+        producer_ids, epochs = rows["producer_id"], rows["producer_epoch"]
+        last = last_sequences(rows).astype(np.int64)
+        base = rows["base_sequence"].astype(np.int64)
+        same = producer_ids[1:] == producer_ids[:-1]
+        falls = same & (epochs[1:] < epochs[:-1])
+        ahead = (base[1:] - last[:-1] - 1) & MAX_INT32
+        again = same & (epochs[1:] == epochs[:-1]) & (base[1:] > 0) & (last[:-1] >= 0)
+        again &= ahead > _HALF
+        for b in np.flatnonzero(falls | again).tolist():
+            before = int(epochs[b]), int(last[b]), int(rows["last_offset"][b])
+            self._say(rows[b + 1], before)
+        edges = np.flatnonzero(~same).tolist()
+        for first, end in zip([0, *(e + 1 for e in edges)], [*edges, rows.size - 1], strict=True):
+            self._join(rows[first], rows[end], int(last[end]))
+
+    def _join(self, first: np.void, last: np.void, last_sequence: int) -> None:
+        """Batches of one producer in this chunk: compare the first with what was before."""
+        producer_id = int(first["producer_id"])
+        before = self._last.get(producer_id)
+        if before is None:
+            self._first[producer_id] = (
+                int(first["producer_epoch"]),
+                int(first["base_sequence"]),
+                int(first["base_offset"]),
+                int(first["position"]),
+            )
+        elif int(first["producer_epoch"]) < before[0] or (
+            int(first["producer_epoch"]) == before[0]
+            and is_repeated(before[1], int(first["base_sequence"]))
+        ):
+            self._say(first, before)
+        self._last[producer_id] = (
+            int(last["producer_epoch"]), last_sequence, int(last["last_offset"]),
+        )  # fmt: skip
+
+    def _say(self, row: np.void, before: tuple[int, int, int]) -> None:
+        say_producer_order(
+            self._found,
+            (int(row["producer_id"]), int(row["producer_epoch"]), int(row["base_sequence"])),
+            before,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def _add_transactions(
+        self, rows: Rows, is_control: Mask, marker_types: NDArray[np.int8]
+    ) -> None:
+        columns = zip(
+            rows["producer_id"].tolist(),
+            is_control.tolist(),
+            marker_types.tolist(),
+            rows["base_offset"].tolist(),
+            rows["records_count"].tolist(),
+            strict=True,
+        )
+        for producer_id, is_marker, marker_type, offset, count in columns:
+            if is_marker:
+                if marker_type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+                    self._add_marker(producer_id, offset, marker_type)
+            elif producer_id not in self._open:
+                self._open[producer_id] = offset, count > 0
+            elif count > 0 and not self._open[producer_id][1]:
+                self._open[producer_id] = self._open[producer_id][0], True
+
+    def _add_marker(self, producer_id: int, offset: int, marker_type: int) -> None:
+        first_offset, has_records = self._open.pop(producer_id, (-1, False))
+        is_first = producer_id not in self._first_markers
+        if is_first:
+            self._first_markers[producer_id] = offset
+        if marker_type == ControlRecordType.ABORT:
+            self._aborted.append(
+                AbortedSpan(producer_id, first_offset, offset, is_first, has_records)
+            )
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def producers(self) -> tuple[ProducerSpan, ...]:
+        """By producer id."""
+        return tuple(ProducerSpan(p, *self._first[p], *self._last[p]) for p in sorted(self._first))
+
+    def first_markers(self) -> tuple[FirstMarker, ...]:
+        """By producer id."""
+        return tuple(FirstMarker(*each) for each in sorted(self._first_markers.items()))
+
+    def aborted(self) -> tuple[AbortedSpan, ...]:
+        """By offset."""
+        return tuple(self._aborted)
+
+    def open_transactions(self) -> tuple[OpenSpan, ...]:
+        """By producer id."""
+        return tuple(OpenSpan(p, *self._open[p]) for p in sorted(self._open))
+
+
+def say_producer_order(
+    found: FindingList,
+    batch: tuple[int, int, int],
+    before: tuple[int, int, int],
+    *,
+    position: int,
+    offset: int,
+) -> None:
+    """A batch (producer id, epoch, base sequence) that does not lie behind its producer's last one
+    (epoch, last sequence, last offset).
+    """
+    producer_id, epoch, base_sequence = batch
+    if epoch < before[0]:
+        kind = "producer-epoch-order"
+        text = f"producer {producer_id} has epoch {epoch} after epoch {before[0]}"
+    else:
+        kind = "sequence-order"
+        text = f"producer {producer_id} epoch {epoch} has sequence {base_sequence} after {before[1]}"
+    found.add(kind, f"{text} at offset {before[2]}", position=position, offset=offset)
+
+
+def _marker_type(chunk: Chunk, b: int, found: FindingList) -> ControlRecordType:
+    row = chunk.rows[b]
+    at = int(row["position"]) - chunk.position + _MARKER_KEY_AT
+    key = chunk.buf[at : at + len(_MARKER_KEY) + 1].tobytes()
+    if key[:-1] == _MARKER_KEY and row["records_count"] == 1:
+        return _MARKER_TYPES.get(key[-1], ControlRecordType.UNKNOWN)
+    try:
+        found_type = control_type(chunk, b, found.path)
+    except CorruptRecordError as error:
+        found.add(
+            "control-record",
+            error.reason,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )
+        return ControlRecordType.UNKNOWN
+    return ControlRecordType.UNKNOWN if found_type is None else found_type

@@ -1,0 +1,241 @@
+"""A run over many partitions: which segments are new, check those, then judge each partition.
+
+The command line and Spark do the same and differ in one thing, how tasks become reports: by
+processes here, by Spark tasks there (`Executor`). Nothing below a log dir is changed and no lock is
+taken, so it may run beside a broker; what that changes meanwhile is told as such.
+"""
+
+from __future__ import annotations
+
+import glob
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kafkalog.checking.directory_checks import check_directory, check_identities, check_log_dir
+from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.log_checks import check_log
+from kafkalog.checking.partition_view import PartitionView
+from kafkalog.checking.producer_checks import check_producers
+from kafkalog.checking.run_records import read_known_reports, write_run
+from kafkalog.checking.segment import segment_task
+from kafkalog.checking.segment_report import SegmentReport, SegmentTask
+from kafkalog.cleaner.run import new_run_id
+from kafkalog.cleaner.settings import RunSettings
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.selection import select_partitions
+from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, TopicPartition
+from kafkalog.planning.config_sources import Told
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.runs.run_dir import check_run_dir, default_run_dir
+
+Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]
+Tell = Callable[[str], None]
+
+_CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRequest:
+    """What to check: the options of `verify`. run_dir: None for the user's own; since: the id of a
+    run whose reports of unchanged segments count.
+    """
+
+    log_dirs: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    topic_partitions: tuple[TopicPartition, ...] = ()
+    run_dir: str | None = None
+    since: str | None = None
+
+    @property
+    def run_path(self) -> Path:
+        """The run dir."""
+        return default_run_dir() if self.run_dir is None else Path(self.run_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPartition:
+    """A partition directory that was checked."""
+
+    partition: PartitionInventory
+    segments_read: int
+    segments_carried: int
+    bytes_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRun:
+    """What a run found. is_kept: its records are in the run dir."""
+
+    run_id: str
+    since: str | None
+    partitions: tuple[CheckedPartition, ...]
+    findings: tuple[Finding, ...]
+    is_kept: bool
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether anything was found that is more than information."""
+        return any(finding.is_failure for finding in self.findings)
+
+
+@dataclass(slots=True)
+class _Opened:
+    """The partitions with their tasks, in the inventory's order."""
+
+    inventory: LogInventory
+    partitions: list[PartitionInventory]
+    settings: RunSettings
+    tasks: dict[str, list[SegmentTask]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyRun:
+    """Check what is asked for.
+
+    InvalidConfigError for paths, partitions and runs that do not exist.
+    """
+    started_ms = _now_ms()
+    opened = _open(request)
+    known = _known(request, tell)
+    every = [task for tasks in opened.tasks.values() for task in tasks]
+    carried = {task: known[task] for task in every if task in known}
+    fresh = {r.task: r for r in execute([task for task in every if task not in carried])}
+    reports = carried | fresh
+    findings = [*opened.findings, *_log_dir_findings(request, opened)]
+    for partition in opened.partitions:
+        own = tuple(reports[task] for task in opened.tasks[partition.path])
+        findings += _partition_findings(partition, own, opened.settings)
+    run_id = new_run_id()
+    run = VerifyRun(
+        run_id,
+        request.since,
+        tuple(_checked(p, opened.tasks[p.path], carried) for p in opened.partitions),
+        tuple(sorted(findings, key=lambda finding: finding.order)),
+        is_kept=False,
+    )
+    try:
+        write_run(
+            request.run_path, run_id, [reports[task] for task in every],
+            started_ms=started_ms, finished_ms=_now_ms(), options=_options(request),
+            facts={"segments": len(every), "findings": len(findings)},
+        )  # fmt: skip
+    except OSError as error:
+        tell(f"the run is not kept, --since cannot name it: {error}")
+        return run
+    return replace(run, is_kept=True)
+
+
+def _open(request: VerifyRequest) -> _Opened:
+    inventory = open_log_dir(*request.log_dirs)
+    chosen = select_partitions(inventory, request.topics, request.topic_partitions)
+    # A directory that waits for its deletion is nobody's any more.
+    partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
+    log_dirs = {partition.log_dir for partition in inventory}
+    check_run_dir(request.run_path, log_dirs)
+    told = Told(LogConfig.from_overrides([], is_partial=True))
+    settings = RunSettings(told, log_dirs, force_differs=False, kafka_version=None)
+    opened = _Opened(inventory, partitions, settings)
+    for partition in partitions:
+        tasks = []
+        for segment in partition.segments:
+            try:
+                tasks.append(segment_task(segment))
+            except OSError as error:
+                found = FindingList(segment.path, segment.base_offset)
+                found.add("unreadable", error.strerror or str(error))
+                opened.findings += _placed(partition, found.findings())
+        opened.tasks[partition.path] = tasks
+    return opened
+
+
+def _known(request: VerifyRequest, tell: Tell) -> dict[SegmentTask, SegmentReport]:
+    if request.since is None:
+        return {}
+    known = read_known_reports(request.run_path, request.since)
+    if not known:
+        tell(f"run {request.since} has nothing that can be carried over: all is read")
+    return known
+
+
+def _log_dir_findings(request: VerifyRequest, opened: _Opened) -> Iterator[Finding]:
+    """Of the log dirs that were asked for as a whole, and whatever else could not be read."""
+    found: list[Finding] = []
+    directories = {partition.path for partition in opened.inventory}
+    named = [Path(match) for path in request.log_dirs for match in glob.glob(path) or [path]]  # noqa: PTH207 - the pattern may be absolute
+    for log_dir in sorted({str(path.resolve()) for path in named if path.is_dir()}):
+        if log_dir not in directories:
+            found += (replace(f, log_dir=log_dir) for f in check_log_dir(log_dir))
+    covered = {finding.path for finding in found}
+    for problem in opened.inventory.problems:
+        path, _, text = problem.partition(": ")
+        if path not in covered:
+            other = FindingList(path)
+            other.add("unreadable", text)
+            found += (replace(f, log_dir=str(Path(path).parent)) for f in other.findings())
+    identities = {p.log_dir: opened.settings.meta(p) for p in opened.inventory}
+    found += (replace(f, log_dir=str(Path(f.path).parent)) for f in check_identities(identities))
+    yield from found
+
+
+def _partition_findings(
+    partition: PartitionInventory, reports: tuple[SegmentReport, ...], settings: RunSettings
+) -> Iterator[Finding]:
+    meta, cluster = settings.meta(partition), settings.cluster(partition)
+    view = PartitionView(
+        partition,
+        reports,
+        is_broker_dir=meta is not None,
+        is_clean_stop=Path(partition.log_dir, _CLEAN_SHUTDOWN_FILE).exists(),
+        config=_config(partition, settings),
+    )
+    found = [*check_log(view), *check_producers(view), *check_directory(view, meta, cluster)]
+    return _placed(partition, found)
+
+
+def _config(partition: PartitionInventory, settings: RunSettings) -> LogConfig | None:
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        return LogConfig()  # never compacted
+    try:
+        resolved = settings.resolve(partition)
+    except InvalidConfigError:
+        return None
+    return resolved.config if resolved.refusal is None else None
+
+
+def _placed(partition: PartitionInventory, findings: Iterable[Finding]) -> Iterator[Finding]:
+    name = partition.topic_partition
+    for finding in findings:
+        yield replace(
+            finding, log_dir=partition.log_dir, topic=name.topic, partition=name.partition
+        )
+
+
+def _checked(
+    partition: PartitionInventory,
+    tasks: Sequence[SegmentTask],
+    carried: dict[SegmentTask, SegmentReport],
+) -> CheckedPartition:
+    read = [task for task in tasks if task not in carried]
+    return CheckedPartition(
+        partition,
+        segments_read=len(read),
+        segments_carried=len(tasks) - len(read),
+        bytes_read=sum(task.size_in_bytes for task in read),
+    )
+
+
+def _options(request: VerifyRequest) -> dict[str, object]:
+    return {
+        "logDirs": list(request.log_dirs),
+        "topics": list(request.topics),
+        "topicPartitions": [str(name) for name in request.topic_partitions],
+        "since": request.since,
+    }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

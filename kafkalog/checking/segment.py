@@ -1,0 +1,218 @@
+"""Check one segment: its batches and records, and its indexes against them.
+
+One pass over the `.log`; memory is bounded by a chunk, the largest batch and the indexes. Nothing
+is raised for what is on the disk: it is in the report. What depends on the rest of the partition
+(is this the active segment, did the broker stop cleanly) is judged above.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.checking.batch_checks import BatchChecks
+from kafkalog.checking.finding import FindingList
+from kafkalog.checking.index_checks import OffsetIndexChecks, TimeIndexChecks
+from kafkalog.checking.producer_track import ProducerTrack
+from kafkalog.checking.segment_report import FileState, IndexEntry, SegmentReport, SegmentTask
+from kafkalog.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    LogChangedError,
+    RecordTooLargeError,
+    UnsupportedMagicError,
+)
+from kafkalog.format.constants import MAX_INT32
+from kafkalog.format.file_names import LogFileKind
+from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY
+from kafkalog.format.time_index import TIME_INDEX_ENTRY
+from kafkalog.format.transaction_index import (
+    TRANSACTION_INDEX_ENTRY_BYTES,
+    parse_transaction_index,
+)
+from kafkalog.kernels.status import NEED_MORE, ZERO_TAIL
+from kafkalog.log.index_tail import read_index_tail
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.small_files import read_small_file
+
+# Measured: a chunk is read, summed and walked while it is in the processor's cache.
+CHUNK_BYTES = 2 * 1024 * 1024
+# What headers say of each other is compared for about so many batches at once.
+_BLOCK_ROWS = 4096
+# segment.index.bytes may be this large, and no transaction index is larger than its segment.
+_MAX_INDEX_BYTES = 2 * 1024 * 1024 * 1024
+
+Rows = NDArray[np.void]
+
+WHOLE, TORN, ZEROS, DAMAGED, GONE = "whole", "torn", "zeros", "damaged", "gone"
+_TAILS = {NEED_MORE: TORN, ZERO_TAIL: ZEROS}
+
+_KINDS = (
+    LogFileKind.LOG,
+    LogFileKind.OFFSET_INDEX,
+    LogFileKind.TIME_INDEX,
+    LogFileKind.TRANSACTION_INDEX,
+)
+
+
+def segment_task(segment: SegmentInfo) -> SegmentTask:
+    """The task of checking a segment as it is now. OSError if a file cannot be looked at."""
+    states = []
+    for kind in _KINDS:
+        try:
+            stat = Path(segment.path).with_suffix(kind).stat()
+        except FileNotFoundError:
+            continue
+        states.append(FileState(kind.value, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return SegmentTask(segment.path, segment.base_offset, tuple(states))
+
+
+def check_segment(task: SegmentTask, buffers: ChunkBuffers | None = None) -> SegmentReport:
+    """Read and check a segment; `buffers` is memory to be used again."""
+    found = FindingList(task.path, task.base_offset)
+    try:
+        return _check(task, found, buffers or ChunkBuffers())
+    except (FileNotFoundError, LogChangedError) as error:
+        found.add("segment-changed", str(error))
+    except OSError as error:
+        found.add("unreadable", error.strerror or str(error), path=error.filename)
+    return SegmentReport(task, found.findings(), tail=GONE)
+
+
+def segment_died(task: SegmentTask) -> SegmentReport:
+    """The report of a segment whose worker process died."""
+    found = FindingList(task.path, task.base_offset)
+    found.add("unreadable", "a worker process died while it was read")
+    return SegmentReport(task, found.findings(), tail=GONE)
+
+
+def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> SegmentReport:
+    sizes = {file.suffix: file.size for file in task.files}
+    if sizes.get(LogFileKind.LOG, 0) > MAX_INT32:
+        found.add("segment-too-large", f"{sizes[LogFileKind.LOG]} bytes")
+    offsets, offset_padding = _read_index(task, LogFileKind.OFFSET_INDEX, OFFSET_INDEX_ENTRY, found)
+    times, time_padding = _read_index(task, LogFileKind.TIME_INDEX, TIME_INDEX_ENTRY, found)
+    transactions, are_readable = _read_transaction_index(task, found)
+    batches = BatchChecks(found, task.base_offset)
+    producers = ProducerTrack(found)
+    offset_checks = OffsetIndexChecks(
+        offsets, task.base_offset, _beside(task, LogFileKind.OFFSET_INDEX), found
+    )
+    time_checks = TimeIndexChecks(
+        times, task.base_offset, _beside(task, LogFileKind.TIME_INDEX), found
+    )
+    reader = read_chunks(task.path, chunk_bytes=CHUNK_BYTES, buffers=buffers)
+    tail = WHOLE
+    block: list[tuple[Rows, NDArray[np.bool_], NDArray[np.int8]]] = []
+    block_rows = 0
+
+    def check_headers() -> None:
+        nonlocal block_rows
+        if block:
+            rows, sound, marker_types = (np.concatenate(parts) for parts in zip(*block, strict=True))
+            batches.check_headers(rows, sound)
+            producers.add(rows, sound, marker_types)
+            offset_checks.add(rows, int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]))
+            time_checks.add(rows)
+        block.clear()
+        block_rows = 0
+
+    try:
+        for chunk in reader:
+            rows, sound = batches.check_content(chunk)
+            block.append((rows, sound, producers.marker_types(chunk, sound)))
+            block_rows += rows.size
+            if block_rows >= _BLOCK_ROWS:
+                check_headers()
+        tail = _TAILS.get(reader.status, WHOLE)
+    except (CorruptRecordError, UnsupportedMagicError) as error:
+        found.add(
+            "batch-unreadable", error.reason, position=error.position, offset=error.offset
+        )
+        tail = DAMAGED
+    except RecordTooLargeError as error:
+        found.add("batch-over-limit", error.reason, position=error.position, offset=error.offset)
+        tail = DAMAGED
+    check_headers()
+    offset_checks.end(reader.valid_bytes, is_whole=tail != DAMAGED)
+    time_checks.end(is_whole=tail != DAMAGED)
+    return SegmentReport(
+        task,
+        found.findings(),
+        batches_count=batches.batches_count,
+        records_count=batches.records_count,
+        first_offset=batches.first_offset,
+        last_offset=batches.last_offset if batches.batches_count else -1,
+        max_timestamp_ms=batches.max_timestamp_ms,
+        largest_batch_bytes=batches.largest_batch[0],
+        largest_batch_position=batches.largest_batch[1],
+        valid_bytes=reader.valid_bytes,
+        tail=tail,
+        holes=batches.holes,
+        holes_count=batches.holes_count,
+        is_thinned=batches.is_thinned,
+        epochs=tuple(batches.epochs),
+        producers=producers.producers(),
+        first_markers=producers.first_markers(),
+        aborted=producers.aborted(),
+        open_transactions=producers.open_transactions(),
+        transaction_index=transactions,
+        is_transaction_index_readable=are_readable,
+        offset_index_count=len(offsets) if LogFileKind.OFFSET_INDEX in sizes else -1,
+        offset_index_padding=offset_padding,
+        time_index_count=len(times) if LogFileKind.TIME_INDEX in sizes else -1,
+        time_index_padding=time_padding,
+        time_index_last_ms=int(times["timestamp"][-1]) if len(times) else -1,
+    )
+
+
+def _beside(task: SegmentTask, kind: LogFileKind) -> str:
+    return str(Path(task.path).with_suffix(kind))
+
+
+def _read_index(
+    task: SegmentTask, kind: LogFileKind, entry: np.dtype[np.void], found: FindingList
+) -> tuple[NDArray[np.void], int]:
+    """The genuine entries as they lie, and how many zero ones follow them."""
+    path = Path(task.path).with_suffix(kind)
+    size = next((file.size for file in task.files if file.suffix == kind), 0)
+    if size % entry.itemsize:
+        found.add("index-partial-entry", f"{size % entry.itemsize} bytes", path=str(path))
+    tail = read_index_tail(path, entry.itemsize)
+    data = _read_start(path, tail.valid_bytes)
+    entries = np.frombuffer(data, entry, len(data) // entry.itemsize)
+    return entries, size // entry.itemsize - len(entries)
+
+
+def _read_start(path: Path, length: int) -> bytes:
+    if not length:
+        return b""
+    with path.open("rb") as file:
+        return file.read(min(length, _MAX_INDEX_BYTES))
+
+
+def _read_transaction_index(
+    task: SegmentTask, found: FindingList
+) -> tuple[tuple[IndexEntry, ...], bool]:
+    """The entries, and whether all could be read."""
+    path = Path(task.path).with_suffix(LogFileKind.TRANSACTION_INDEX)
+    if not any(file.suffix == LogFileKind.TRANSACTION_INDEX for file in task.files):
+        return (), True
+    data = read_small_file(path, _MAX_INDEX_BYTES)
+    if len(data) % TRANSACTION_INDEX_ENTRY_BYTES:
+        rest = len(data) % TRANSACTION_INDEX_ENTRY_BYTES
+        found.add("index-partial-entry", f"{rest} bytes", path=str(path))
+    try:
+        entries = parse_transaction_index(data, task.base_offset, str(path))
+    except CorruptIndexError as error:
+        found.add(
+            "transaction-index-unreadable", error.reason, path=str(path), position=error.position
+        )
+        return (), False
+    return tuple(
+        IndexEntry(e.producer_id, e.first_offset, e.last_offset, e.last_stable_offset)
+        for e in entries
+    ), True

@@ -1,0 +1,157 @@
+"""What a check of one segment found, and the facts its neighbours are compared by.
+
+A report is what a later run carries over for a segment that has not changed, so it holds all that
+the checks of the whole partition need: they never open a `.log` again. Travels as JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalog.checking.finding import Finding
+from kafkalog.format.file_names import LogFileKind
+from kafkalog.log.json_facts import JsonFacts
+
+
+@dataclass(frozen=True, slots=True)
+class FileState(JsonFacts):
+    """A file by its suffix, and what changes when it does."""
+
+    suffix: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask(JsonFacts):
+    """One segment to check: the path of its `.log`, and who it and its indexes are. Equal tasks are
+    the same segment, unchanged.
+    """
+
+    path: str
+    base_offset: int
+    files: tuple[FileState, ...]
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the `.log` file."""
+        return next((file.size for file in self.files if file.suffix == LogFileKind.LOG), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hole(JsonFacts):
+    """No batch has the offsets from `start_offset` to `end_offset` (excluded); `position` is that
+    of the batch behind them.
+    """
+
+    start_offset: int
+    end_offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRun(JsonFacts):
+    """Consecutive batches of one leader epoch, by the base offsets of the first and the last."""
+
+    epoch: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSpan(JsonFacts):
+    """A producer's first and last data batch in a segment."""
+
+    producer_id: int
+    first_epoch: int
+    first_sequence: int
+    first_offset: int
+    first_position: int
+    last_epoch: int
+    last_sequence: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstMarker(JsonFacts):
+    """A producer's first marker in a segment: it ends what was open before."""
+
+    producer_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedSpan(JsonFacts):
+    """An ABORT marker. `first_offset`: of the transaction's data in this segment, -1 without;
+    `may_begin_earlier`: no marker of the producer lies in front of it here; `has_records`: the data
+    here has records.
+    """
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+    may_begin_earlier: bool
+    has_records: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpan(JsonFacts):
+    """Transactional data at the end of a segment that no marker in it ends."""
+
+    producer_id: int
+    first_offset: int
+    has_records: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry(JsonFacts):
+    """An entry of the transaction index."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport(JsonFacts):
+    """See the module's text. Offsets are -1 and timestamps -1 in a segment without batches.
+
+    `tail`: how the file ends (whole, torn, zeros, damaged). `holes` are the first and last few of
+    `holes_count`; `is_thinned`: batches with fewer records than offsets, or with marks of
+    compaction. `index_entries_count` and its like are of genuine entries, -1 without a file;
+    `…_padding` entries of zeros behind them.
+    """
+
+    task: SegmentTask
+    findings: tuple[Finding, ...] = ()
+    batches_count: int = 0
+    records_count: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+    max_timestamp_ms: int = -1
+    largest_batch_bytes: int = 0
+    largest_batch_position: int = 0
+    valid_bytes: int = 0
+    tail: str = "whole"
+    holes: tuple[Hole, ...] = ()
+    holes_count: int = 0
+    is_thinned: bool = False
+    epochs: tuple[EpochRun, ...] = ()
+    producers: tuple[ProducerSpan, ...] = ()
+    first_markers: tuple[FirstMarker, ...] = ()
+    aborted: tuple[AbortedSpan, ...] = ()
+    open_transactions: tuple[OpenSpan, ...] = ()
+    transaction_index: tuple[IndexEntry, ...] = ()
+    is_transaction_index_readable: bool = True
+    offset_index_count: int = -1
+    offset_index_padding: int = 0
+    time_index_count: int = -1
+    time_index_padding: int = 0
+    time_index_last_ms: int = -1
+
+    @property
+    def next_offset(self) -> int:
+        """One past the last batch; the base offset of a segment without batches."""
+        return self.last_offset + 1 if self.batches_count else self.task.base_offset

@@ -1,0 +1,64 @@
+"""`kafkalog verify`: check segments, indexes and what lies beside them. Also what
+`jobs/check_segments.py` parses and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from kafkalog.checking.document import (
+    explanations,
+    finding_table,
+    summary,
+    verify_document,
+)
+from kafkalog.checking.run import Executor, VerifyRequest, verify_run
+from kafkalog.checking.segment import check_segment, segment_died
+from kafkalog.checking.segment_report import SegmentReport, SegmentTask
+from kafkalog.cleaner.worker_processes import in_processes
+from kafkalog.cli.output import ExitCode, say, write_json, write_table
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """The verb: worker processes of this machine do the reading."""
+    workers = args.workers or os.cpu_count() or 1
+
+    def execute(tasks: Sequence[SegmentTask]) -> Iterable[SegmentReport]:
+        return in_processes(
+            check_segment, tasks, workers, size=lambda task: task.size_in_bytes, died=segment_died
+        )
+
+    return run_with(args, execute)
+
+
+def run_with(
+    args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
+) -> ExitCode:
+    """Check with `execute`, print the findings and choose the exit code; talk goes to `tell`."""
+    started = time.monotonic()
+    done = verify_run(request_of(args), execute, tell)
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(verify_document(done, seconds))
+    else:
+        rows = finding_table(done.findings)
+        if rows:
+            write_table(list(rows[0]), rows)
+        for line in explanations(done.findings):
+            tell(line)
+        tell(summary(done, seconds))
+    return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+
+
+def request_of(args: argparse.Namespace) -> VerifyRequest:
+    """The request the arguments make."""
+    return VerifyRequest(
+        log_dirs=tuple(args.log_dir),
+        topics=tuple(args.topic),
+        topic_partitions=tuple(args.topic_partition),
+        run_dir=args.run_dir,
+        since=args.since,
+    )

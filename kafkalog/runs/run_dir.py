@@ -1,0 +1,109 @@
+"""Where runs are kept: a directory a run, named by its id.
+
+ RUN_DIR/<run id>/run.json        schema, kind, runId, version, started, options; when it is done
+                                  also finished and what the kind adds
+ RUN_DIR/<run id>/…               the kind's own files
+
+`run.json` is written when a run begins and replaced when it ends: one without `finished` was cut
+off. By default RUN_DIR is kafkalog/runs in the user's state directory (XDG_STATE_HOME, else
+~/.local/state). It may not lie in a log dir: a broker does not start on a directory it does not
+know.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kafkalog.errors import InvalidConfigError
+
+SCHEMA = 1
+RUN_FILE = "run.json"
+
+_RUN_ID = re.compile(r"[A-Za-z0-9]{1,64}")
+_MAX_RUN_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that was begun: its directory, and what `run.json` says."""
+
+    path: Path
+    facts: Mapping[str, Any]
+
+
+def default_run_dir() -> Path:
+    """kafkalog/runs in the user's state directory."""
+    state = os.environ.get("XDG_STATE_HOME") or ""
+    # The specification has relative paths ignored.
+    home = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return home / "kafkalog" / "runs"
+
+
+def check_run_dir(run_dir: Path, log_dirs: Iterable[str]) -> None:
+    """InvalidConfigError for a run dir in one of the log dirs."""
+    place = run_dir.resolve()
+    for log_dir in log_dirs:
+        if place.is_relative_to(Path(log_dir).resolve()):
+            raise InvalidConfigError(f"--run-dir lies in the log dir {log_dir}", path=str(run_dir))
+
+
+def begin_run(
+    run_dir: Path, run_id: str, kind: str, *, version: str, started_ms: int, options: Any
+) -> Run:
+    """Make the run's directory and its first `run.json`. OSError where that cannot be done."""
+    path = run_dir / run_id
+    path.mkdir(parents=True)
+    facts = {
+        "schema": SCHEMA,
+        "kind": kind,
+        "runId": run_id,
+        "version": version,
+        "started": _text(started_ms),
+        "options": options,
+    }
+    _write(path, facts)
+    return Run(path, facts)
+
+
+def finish_run(run: Run, *, finished_ms: int, facts: Mapping[str, Any]) -> None:
+    """Replace `run.json` by one that says how the run ended. OSError as `begin_run`."""
+    _write(run.path, {**run.facts, "finished": _text(finished_ms), **facts})
+
+
+def find_run(run_dir: Path, run_id: str, kind: str) -> Run:
+    """A finished run of this kind; InvalidConfigError if there is none of this id."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise InvalidConfigError(f"{run_id!r} is not the id of a run")
+    path = run_dir / run_id
+    try:
+        with (path / RUN_FILE).open("rb") as file:
+            facts = json.loads(file.read(_MAX_RUN_BYTES))
+    except FileNotFoundError:
+        raise InvalidConfigError(f"no run {run_id}", path=str(run_dir)) from None
+    except (OSError, ValueError) as error:
+        raise InvalidConfigError(f"the run cannot be read: {error}", path=str(path)) from None
+    if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
+        raise InvalidConfigError("the run is of another version of kafkalog", path=str(path))
+    if facts.get("kind") != kind:
+        raise InvalidConfigError(f"run {run_id} is of {facts.get('kind')}, not of {kind}")
+    if "finished" not in facts:
+        raise InvalidConfigError(f"run {run_id} did not come to its end")
+    return Run(path, facts)
+
+
+def _write(path: Path, facts: Mapping[str, Any]) -> None:
+    scratch = path / f"{RUN_FILE}.tmp"
+    scratch.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    scratch.replace(path / RUN_FILE)
+
+
+def _text(time_ms: int) -> str:
+    time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
