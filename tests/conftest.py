@@ -59,3 +59,15 @@ def log_dir() -> Iterator[Path]:
 def now_ms() -> int:
     """The fixed clock."""
     return NOW_MS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Runs are kept in the user's state directory unless they are told otherwise: not here."""
+    path = tmp_path_factory.mktemp("state")
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(path)
+    yield path
+    os.environ.pop("XDG_STATE_HOME")
+    if before is not None:
+        os.environ["XDG_STATE_HOME"] = before

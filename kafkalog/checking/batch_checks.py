@@ -11,6 +11,8 @@ is Kafka's MemoryRecords.filterTo.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,8 +52,8 @@ _BAD_BATCH = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTyp
 
 
 class BatchChecks:
-    """The state of a walk over one segment: the content of its chunks, then, for many at once, their
-    headers, both in the order of the file.
+    """The state of a walk over one segment: the content of its chunks, then, for many at once,
+    their headers, both in the order of the file.
     """
 
     def __init__(self, found: FindingList, base_offset: int) -> None:
@@ -246,7 +248,7 @@ class BatchChecks:
             return
         epochs = rows["partition_leader_epoch"]
         edges = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), rows.size]
-        for first, end in zip(edges[:-1], edges[1:], strict=True):
+        for first, end in pairwise(edges):
             epoch = int(epochs[first])
             start, last = int(rows["base_offset"][first]), int(rows["base_offset"][end - 1])
             if self.epochs and self.epochs[-1].epoch == epoch:
@@ -257,6 +259,4 @@ class BatchChecks:
             self.epochs.append(EpochRun(epoch, start, last))
 
     def _say(self, kind: str, row: np.void, text: str) -> None:
-        self._found.add(
-            kind, text, position=int(row["position"]), offset=int(row["base_offset"])
-        )
+        self._found.add(kind, text, position=int(row["position"]), offset=int(row["base_offset"]))

@@ -21,12 +21,9 @@ from kafkalog.format.file_names import (
     LogFileKind,
     parse_file_name,
 )
-from kafkalog.format.partition_metadata import (
-    META_PROPERTIES_FILE,
-    MetaProperties,
-    parse_partition_metadata,
-    parse_uuid,
-)
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
+from kafkalog.format.partition_metadata import parse_partition_metadata
+from kafkalog.format.uuid_text import parse_uuid
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.partition_dir import NUMBERED_SUFFIXES, REMOTE_INDEX_CACHE_DIR

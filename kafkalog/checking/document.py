@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def verify_document(run: VerifyRun, seconds: float) -> Row:
-    """`runId`, `since`, `seconds`, one entry a partition, one a finding, and what each kind means."""
+    """`runId`, `since`, `seconds`, an entry a partition, one a finding, what each kind means."""
     per_partition = Counter((f.log_dir, f.topic, f.partition) for f in run.findings)
     return {
         "runId": run.run_id if run.is_kept else None,

@@ -18,8 +18,8 @@ _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 @dataclass(frozen=True, slots=True)
 class Finding(JsonFacts):
-    """`kind` is an id of `finding_kinds`; place as far as it is known, path of the file or directory
-    it is about. `more`: how many like it in the same file are not listed.
+    """`kind` is an id of `finding_kinds`; place as far as it is known, path of the file or
+    directory it is about. `more`: how many like it in the same file are not listed.
     """
 
     kind: str
@@ -84,8 +84,8 @@ class FindingList:
                     severity or KIND[kind].severity,
                     text,
                     path or self.path,
-                    position,
-                    offset,
+                    None if position is None else int(position),  # numpy's are no JSON
+                    None if offset is None else int(offset),
                     segment_base_offset=self._base_offset,
                 )
             )

@@ -31,7 +31,7 @@ _LONG_STRETCH_BYTES = 16 * 1024 * 1024
 
 
 class OffsetIndexChecks:
-    """Entries of one offset index; `add` takes the rows of the log in order, `end` the log's end."""
+    """Entries of one offset index; `add` takes the rows of the log in order, `end` its end."""
 
     def __init__(self, entries: Entries, base_offset: int, path: str, found: FindingList) -> None:
         relative = entries["relative_offset"].astype(np.int64)
@@ -57,7 +57,7 @@ class OffsetIndexChecks:
             before = np.concatenate([[self._last_offset], rows["last_offset"][:-1]])
             self._say_all(first, rows["position"][b] != positions, "no batch begins there")
             self._say_all(first, before[b] >= offsets, "a batch before it has that offset")
-            self._say_all(first, rows["base_offset"][b] > offsets, "the batch there begins above it")
+            self._say_all(first, rows["base_offset"][b] > offsets, "that batch begins above it")
         self._last_offset = int(rows["last_offset"][-1])
 
     def end(self, valid_bytes: int, *, is_whole: bool) -> None:

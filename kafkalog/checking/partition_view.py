@@ -48,7 +48,7 @@ class PartitionView:
         return not self.is_loaded_as_left and self.end_of(number) > recovery_point
 
     def end_of(self, number: int) -> int:
-        """Where the offsets of segment `number` end: at the next one's base, or at the log's end."""
+        """Where the offsets of a segment end: at the next one's base, or at the log's end."""
         if number + 1 < len(self.reports):
             return self.reports[number + 1].task.base_offset
         return self.reports[number].next_offset

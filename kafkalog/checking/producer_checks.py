@@ -22,7 +22,7 @@ from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_track import is_repeated, say_producer_order
 from kafkalog.checking.segment import DAMAGED, GONE
-from kafkalog.checking.segment_report import IndexEntry, OpenSpan, ProducerSpan, SegmentReport
+from kafkalog.checking.segment_report import OpenSpan, ProducerSpan, SegmentReport
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.file_names import LogFileKind, producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
@@ -54,6 +54,7 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
             _check_sequences(state, report, found)
             _check_transaction_index(view, number, state, found)
             _replay(state, report)
+        _check_stable_offsets(view, found)
         if newest is not None and newest == view.log_end_offset:
             _compare_snapshot(view, state, newest, snapshots[newest], found)
         if not snapshots and view.is_replica and view.is_loaded_as_left:
@@ -111,7 +112,7 @@ def _check_transaction_index(
         str(Path(report.task.path).with_suffix(LogFileKind.TRANSACTION_INDEX)),
         report.task.base_offset,
     )
-    severity = Severity.INFO if view.is_rebuilt(number) else None
+    severity = _severity(view, number)
     known = set()
     for span in report.aborted:
         first, has_records = span.first_offset, span.has_records
@@ -140,27 +141,32 @@ def _check_transaction_index(
                 severity=severity,
                 offset=entry.last_offset,
             )
-    _check_stable_offsets(report.transaction_index, own, severity)
     found.extend(own.findings())
 
 
-def _check_stable_offsets(
-    entries: Sequence[IndexEntry], found: FindingList, severity: Severity | None
-) -> None:
+def _check_stable_offsets(view: PartitionView, found: FindingList) -> None:
     """A search ends at an entry whose last stable offset is past its range: a transaction that was
-    open there and is listed behind it would be missed.
+    open there, and is listed behind it, would be missed.
     """
     least = None
-    for entry in reversed(entries):
-        if least is not None and entry.last_stable_offset > max(least, entry.first_offset):
-            found.add(
-                "transaction-index-missing",
-                f"the entry of producer {entry.producer_id} has a last stable offset of "
-                f"{entry.last_stable_offset}, a later one begins at {least}",
-                severity=severity,
-                offset=entry.last_offset,
-            )
-        least = entry.first_offset if least is None else min(least, entry.first_offset)
+    for number in reversed(range(len(view.reports))):
+        report = view.reports[number]
+        for entry in reversed(report.transaction_index):
+            if least is not None and entry.last_stable_offset > max(least, entry.first_offset):
+                found.add(
+                    "transaction-index-missing",
+                    f"the entry of producer {entry.producer_id} has a last stable offset of "
+                    f"{entry.last_stable_offset}, a later one begins at {least}",
+                    severity=_severity(view, number),
+                    path=str(Path(report.task.path).with_suffix(LogFileKind.TRANSACTION_INDEX)),
+                    offset=entry.last_offset,
+                )
+            least = entry.first_offset if least is None else min(least, entry.first_offset)
+
+
+def _severity(view: PartitionView, number: int) -> Severity | None:
+    """Of what the next start heals."""
+    return Severity.INFO if view.is_rebuilt(number) else None
 
 
 # -- snapshots -------------------------------------------------------------------------------------

@@ -200,7 +200,9 @@ def say_producer_order(
         text = f"producer {producer_id} has epoch {epoch} after epoch {before[0]}"
     else:
         kind = "sequence-order"
-        text = f"producer {producer_id} epoch {epoch} has sequence {base_sequence} after {before[1]}"
+        text = (
+            f"producer {producer_id} epoch {epoch} has sequence {base_sequence} after {before[1]}"
+        )
     found.add(kind, f"{text} at offset {before[2]}", position=position, offset=offset)
 
 

@@ -24,6 +24,7 @@ from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cleaner.run import new_run_id
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
@@ -34,8 +35,6 @@ from kafkalog.runs.run_dir import check_run_dir, default_run_dir
 
 Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]
 Tell = Callable[[str], None]
-
-_CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ def _partition_findings(
         partition,
         reports,
         is_broker_dir=meta is not None,
-        is_clean_stop=Path(partition.log_dir, _CLEAN_SHUTDOWN_FILE).exists(),
+        is_clean_stop=Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists(),
         config=_config(partition, settings),
     )
     found = [*check_log(view), *check_producers(view), *check_directory(view, meta, cluster)]

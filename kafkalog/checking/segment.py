@@ -112,7 +112,9 @@ def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> Segm
     def check_headers() -> None:
         nonlocal block_rows
         if block:
-            rows, sound, marker_types = (np.concatenate(parts) for parts in zip(*block, strict=True))
+            rows, sound, marker_types = (
+                np.concatenate(parts) for parts in zip(*block, strict=True)
+            )
             batches.check_headers(rows, sound)
             producers.add(rows, sound, marker_types)
             offset_checks.add(rows, int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]))
@@ -129,9 +131,7 @@ def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> Segm
                 check_headers()
         tail = _TAILS.get(reader.status, WHOLE)
     except (CorruptRecordError, UnsupportedMagicError) as error:
-        found.add(
-            "batch-unreadable", error.reason, position=error.position, offset=error.offset
-        )
+        found.add("batch-unreadable", error.reason, position=error.position, offset=error.offset)
         tail = DAMAGED
     except RecordTooLargeError as error:
         found.add("batch-over-limit", error.reason, position=error.position, offset=error.offset)

@@ -18,7 +18,7 @@ from kafkalog.checking.document import (
 from kafkalog.checking.run import Executor, VerifyRequest, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
-from kafkalog.cleaner.worker_processes import in_processes
+from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 
 
@@ -27,9 +27,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     workers = args.workers or os.cpu_count() or 1
 
     def execute(tasks: Sequence[SegmentTask]) -> Iterable[SegmentReport]:
-        return in_processes(
-            check_segment, tasks, workers, size=lambda task: task.size_in_bytes, died=segment_died
-        )
+        largest_first = sorted(tasks, key=lambda task: -task.size_in_bytes)
+        return in_processes(largest_first, check_segment, workers, segment_died)
 
     return run_with(args, execute)
 

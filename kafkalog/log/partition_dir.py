@@ -49,7 +49,15 @@ _STATES = {
     DELETED_SUFFIX: "deleted",
 }
 # What a broker reads a number in front of, and fails on where there is none (format.md 1.6).
-NUMBERED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", CLEANED_SUFFIX, SWAP_SUFFIX)
+NUMBERED_SUFFIXES = (
+    ".log",
+    ".index",
+    ".timeindex",
+    ".txnindex",
+    ".snapshot",
+    CLEANED_SUFFIX,
+    SWAP_SUFFIX,
+)
 
 FileKey = tuple[LogFileKind, int, str]
 Files = Mapping[FileKey, os.DirEntry[str]]

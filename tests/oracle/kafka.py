@@ -236,6 +236,29 @@ class Kafka:
         batches: list[Answer] = segments[0]["batches"]
         return batches
 
+    def fetch(
+        self,
+        log_dir: Path,
+        partition: str,
+        *,
+        now_ms: int,
+        config: Config,
+        offset: int | None = None,
+        timestamp: int | None = None,
+        max_bytes: int = 1 << 20,
+    ) -> Answer:
+        """Loads a log as after a clean stop and reads it as a read_committed consumer would:
+        `batches` (first and last offset) from `offset` on, `aborted` (producer id, first offset),
+        `lastStableOffset`; `offsetForTime` of `timestamp`. Give it a copy.
+        """
+        return self.call(
+            *("fetch", "--log-dir", str(log_dir), "--topic-partition", partition),
+            *("--now", str(now_ms), "--max-bytes", str(max_bytes)),
+            *([] if offset is None else ["--offset", str(offset)]),
+            *([] if timestamp is None else ["--timestamp", str(timestamp)]),
+            *_config(config),
+        )
+
     def snapshot(self, snapshot_file: Path) -> list[Answer]:
         """The entries of a producer snapshot."""
         entries: list[Answer] = self.call("snapshot", "--file", str(snapshot_file))["producers"]

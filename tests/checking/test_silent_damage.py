@@ -1,0 +1,84 @@
+"""What a broker would not notice: each damage gives its findings, with their places, and no other;
+without damage there is nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from data.copy_samples import SAMPLES, copy_sample
+from kafkalog.checking.finding_kinds import KIND
+from tests.checking.damages import DAMAGES, ORDERS, Damage, segments
+from tests.checking.running import failures, findings
+
+HEALTHY = ("broker", "cleaning/before", "cleaning/after")
+
+
+@pytest.fixture
+def sample(log_dir: Path) -> Path:
+    return copy_sample("broker", log_dir / "broker")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_log_dir_gives_no_finding_at_all(name: str) -> None:
+    assert findings(SAMPLES / name) == ()
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
+def test_damage_is_found_and_nothing_else(sample: Path, damage: Damage) -> None:
+    damage.do(sample)
+    found = [finding for finding in findings(sample) if finding.is_failure]
+    assert {finding.kind for finding in found} == damage.finds
+    for finding in found:
+        assert finding.severity is KIND[finding.kind].severity
+        assert finding.log_dir == str(sample)
+        assert finding.text
+        assert Path(finding.path).is_relative_to(sample)
+    places = {f"{finding.topic}-{finding.partition}" for finding in found}
+    assert damage.partition in places or places == {"None-None"}
+
+
+def test_the_first_segment_may_go_and_nobody_can_tell(sample: Path) -> None:
+    first = segments(sample / ORDERS)[0]
+    for path in first.parent.glob(f"{first.stem}.*"):
+        path.unlink()
+    assert failures(sample) == set()
+
+
+def test_a_shortened_offset_index_is_harmless(sample: Path) -> None:
+    path = segments(sample / ORDERS)[1].with_suffix(".index")
+    path.write_bytes(path.read_bytes()[:8])
+    assert failures(sample) == set()
+
+
+def test_a_partition_in_two_log_dirs_of_a_node_is_found_in_both(sample: Path) -> None:
+    other = sample.parent / "other"
+    other.mkdir()
+    shutil.copytree(sample / ORDERS, other / ORDERS)
+    shutil.copy(sample / "meta.properties", other)
+    found = findings(sample, other)
+    assert [f.kind for f in found if f.kind == "partition-twice"] == ["partition-twice"] * 2
+    assert [f.kind for f in found if f.kind == "directory-id-twice"] == ["directory-id-twice"]
+
+
+def test_after_a_crash_what_the_next_start_heals_is_information(sample: Path) -> None:
+    """No clean stop, and the recovery point at 0: indexes are made anew, the tail is cut."""
+    (sample / ".kafka_cleanshutdown").unlink()
+    (sample / "recovery-point-offset-checkpoint").unlink()
+    for damage in ("torn_tail", "zeros_behind_the_time_index", "no_transaction_index"):
+        next(each for each in DAMAGES if each.name == damage).do(sample)
+    path = segments(sample / ORDERS)[2].with_suffix(".index")
+    path.write_bytes(path.read_bytes()[:8] + bytes.fromhex("7000000000000001"))
+    found = {f.kind: f.is_failure for f in findings(sample)}
+    expected = {"torn-tail", "time-index-padded", "transaction-index-missing"}
+    assert found.keys() >= expected | {"offset-index-disagrees", "deleted-left"}
+    assert not any(found.values())
+
+
+def test_an_index_that_is_not_there_is_information(sample: Path) -> None:
+    segments(sample / ORDERS)[1].with_suffix(".index").unlink()
+    (found,) = findings(sample)
+    assert (found.kind, found.is_failure) == ("offset-index-missing", False)
