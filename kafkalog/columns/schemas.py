@@ -242,6 +242,21 @@ CHECKPOINTS: tuple[Column, ...] = (
     _fact("path", pa.string(), "path of the file"),
 )
 
+# Not a view of the source: what `kafkalog.spark.verify` gives.
+FINDINGS: tuple[Column, ...] = (
+    _fact("id", pa.string(), "what was found; see the table of findings"),
+    _fact("severity", pa.string(), "error, warning or info"),
+    _fact("logDir", pa.string(), "log dir it is in"),
+    _maybe("topic", pa.string(), "topic, null for a finding about a log dir"),
+    _maybe("partition", pa.int32(), "partition number"),
+    _maybe("segmentBaseOffset", pa.int64(), "base offset in the segment's file name"),
+    _fact("path", pa.string(), "file or directory it is about"),
+    _maybe("position", pa.int64(), "byte position in the file"),
+    _maybe("offset", pa.int64(), "offset in the log"),
+    _fact("text", pa.string(), "what exactly"),
+    _fact("more", pa.int32(), "how many like it in the same file are not listed"),
+)
+
 VIEWS: dict[str, tuple[Column, ...]] = {
     "records": RECORDS,
     "batches": BATCHES,

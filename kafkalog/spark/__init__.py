@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.retention import retain as retain
     from kafkalog.spark.session import configure_spark as configure_spark
     from kafkalog.spark.session import register as register
+    from kafkalog.spark.verification import verify as verify
     from kafkalog.spark.views import batches as batches
     from kafkalog.spark.views import create_views as create_views
     from kafkalog.spark.views import list_segments as list_segments
@@ -43,6 +44,7 @@ _PUBLIC = {
     "register": "kafkalog.spark.session",
     "retain": "kafkalog.spark.retention",
     "segments": "kafkalog.spark.views",
+    "verify": "kafkalog.spark.verification",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "register",
     "retain",
     "segments",
+    "verify",
 ]
 
 

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
-from kafkalog.columns.schemas import VIEWS, Column
+from kafkalog.columns.schemas import FINDINGS, VIEWS, Column
 from kafkalog.spark.option_values import ALL_VIEWS
 from kafkalog.spark.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DESIGN = ROOT / "DESIGN.md"
+VERBS_WITH_OPTIONS = ("compact", "recover", "retain", "verify")
 SPARK_NAMES = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
@@ -81,6 +83,15 @@ def verb_options(verb: str) -> list[str]:
     return rows
 
 
+def finding_kinds() -> list[str]:
+    """What `verify` can find, what a broker makes of it, and what to do."""
+    rows = ["| id | severity | means | a broker | to do |", "|---|---|---|---|---|"]
+    for kind in KINDS:
+        cells = (f"`{kind.id}`", str(kind.severity), kind.means, kind.broker, kind.remedy)
+        rows.append(f"| {' | '.join(map(_cell, cells))} |")
+    return rows
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -105,7 +116,9 @@ def first_sentence(path: Path) -> str:
 
 def readme_tables() -> dict[str, list[str]]:
     tables = {"options": option_table()}
-    tables |= {f"{verb} options": verb_options(verb) for verb in ("compact", "recover", "retain")}
+    tables |= {f"{verb} options": verb_options(verb) for verb in VERBS_WITH_OPTIONS}
+    tables["findings"] = finding_kinds()
+    tables["columns findings"] = column_table(FINDINGS)
     return tables | {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
 
 
