@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
-_REBUILD = "delete all index files and the snapshot of the segment: the next start makes them anew"
+_REBUILD = "`kafkalog recover --apply`, or delete all index files of the segment before a start"
 _REPLICA = "take the partition from another replica, or salvage the rest"
 
 
@@ -342,21 +342,21 @@ KINDS = (
         _ERROR,
         "a transaction is open, and no snapshot is there after a clean stop",
         "assumes no producers: the transaction's records become readable",
-        "delete .kafka_cleanshutdown: the next start replays the log",
+        "`kafkalog recover --apply`, or delete .kafka_cleanshutdown",
     ),
     FindingKind(
         "snapshot-missing",
         _WARNING,
         "producers wrote, and no snapshot is there after a clean stop",
         "forgets them: a retry of theirs is appended twice",
-        "delete .kafka_cleanshutdown",
+        "`kafkalog recover --apply`, or delete .kafka_cleanshutdown",
     ),
     FindingKind(
         "snapshot-disagrees",
         _ERROR,
         "the snapshot a broker loads says other open transactions or sequences than the log",
         "the last stable offset is wrong, or retries are appended twice",
-        "delete all snapshots and .kafka_cleanshutdown",
+        "delete the snapshot, then `kafkalog recover --apply`",
     ),
     FindingKind(
         "snapshot-unreadable",

@@ -61,9 +61,7 @@ VERBS = (
     Verb("retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain"),
     Verb("audit", "findings per partition"),
     Verb("cluster", "members, leaders, placement, drift"),
-    Verb(
-        "verify", "check CRC, order and indexes; nothing is changed", "kafkalog.cli.verify"
-    ),
+    Verb("verify", "check CRC, order and indexes; nothing is changed", "kafkalog.cli.verify"),
     Verb(
         "recover",
         "find indexes and snapshots that are not right; with --apply rebuild them",

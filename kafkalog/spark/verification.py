@@ -106,5 +106,3 @@ def check_pack(pack: SegmentPack) -> PackReport:
 
 def _say_nothing(_: str) -> None:
     """A call has no one to talk to."""
-
-

@@ -5,7 +5,7 @@ clean stop.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,11 @@ class Damaged:
 
 
 @pytest.fixture
-def damaged(kafka: Kafka, log_dir: Path, request: pytest.FixtureRequest) -> Iterator[Damaged]:
+def damaged(kafka: Kafka, log_dir: Path, request: pytest.FixtureRequest) -> Damaged:
     """Both copies; the damage is the parameter."""
     sound, broken = copy_sample("broker", log_dir / "sound"), copy_sample("broker", log_dir / "bad")
     next(each for each in DAMAGES if each.name == request.param).do(broken)
-    yield Damaged(kafka, sound, broken)
+    return Damaged(kafka, sound, broken)
 
 
 def with_damage(name: str) -> pytest.MarkDecorator:

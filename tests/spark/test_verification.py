@@ -1,0 +1,69 @@
+"""Checks on Spark: many partitions, a few damaged, the same findings as without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkalog.checking.segment_report import FileState, SegmentTask
+from kafkalog.columns.schemas import FINDINGS
+from kafkalog.spark.verification import pack_segments, verify
+from tests.checking.running import findings
+from tests.support.log_builder import LogBuilder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITIONS = 120
+DAMAGED = {3: "crc-mismatch", 57: "segment-missing", 58: "time-index-short", 119: "torn-tail"}
+
+
+def write_many(log_dir: Path) -> None:
+    for number in range(PARTITIONS):
+        log = LogBuilder(log_dir, f"many-{number}").segment()
+        for _ in range(3):
+            log.batch(("k", "v" * 40), ("l", "w" * 40))
+        log.segment().batch(("k", "1")).segment().batch(("k", "2")).write()
+        bases = sorted(log.path.glob("*.log"))
+        if DAMAGED.get(number) == "crc-mismatch":
+            bases[0].write_bytes(bases[0].read_bytes()[:-2] + b"\x77\x77")
+        elif DAMAGED.get(number) == "segment-missing":
+            for path in log.path.glob(f"{bases[1].stem}.*"):
+                path.unlink()
+        elif DAMAGED.get(number) == "time-index-short":
+            bases[0].with_suffix(".timeindex").write_bytes(b"")
+        elif DAMAGED.get(number) == "torn-tail":
+            bases[2].write_bytes(bases[2].read_bytes() + bytes(8) + b"\0\0\0\x7f" + bytes(9))
+
+
+@pytest.mark.spark
+def test_findings_of_many_partitions_are_a_data_frame(
+    spark: SparkSession, log_dir: Path, tmp_path: Path
+) -> None:
+    write_many(log_dir)
+    found = verify(spark, [str(log_dir)], run_dir=str(tmp_path))
+    assert found.columns == [column.name for column in FINDINGS]
+    rows = found.collect()
+    assert {row.partition: row.id for row in rows if row.severity != "info"} == DAMAGED
+    alone = {(f.partition, f.kind, f.path, f.position, f.text) for f in findings(log_dir)}
+    assert {(r.partition, r.id, r.path, r.position, r.text) for r in rows} == alone
+    (kept,) = tmp_path.iterdir()
+    again = verify(spark, [str(log_dir)], run_dir=str(tmp_path), since=kept.name)
+    assert again.collect() == rows
+    assert found.where("id = 'crc-mismatch'").count() == 1
+
+
+def test_packs_hold_about_the_same_bytes() -> None:
+    sizes = [1 << 30, *([100 << 20] * 20), *([1 << 20] * 300)]
+    tasks = [
+        SegmentTask(f"{n}.log", n, (FileState(".log", size, 0, n),)) for n, size in enumerate(sizes)
+    ]
+    packs = pack_segments(tasks, task_bytes=512 << 20, min_tasks=4)
+    bytes_of = [sum(task.size_in_bytes for task in pack.segments) for pack in packs]
+    assert sorted(t.base_offset for p in packs for t in p.segments) == list(range(len(sizes)))
+    assert bytes_of == sorted(bytes_of, reverse=True)
+    assert bytes_of[0] == 1 << 30
+    assert max(bytes_of[1:]) < 1.5 * min(bytes_of[1:])
+    assert pack_segments([]) == []
