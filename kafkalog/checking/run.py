@@ -21,7 +21,7 @@ from kafkalog.checking.producer_checks import check_producers
 from kafkalog.checking.run_records import read_known_reports, write_run
 from kafkalog.checking.segment import segment_task
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
-from kafkalog.cleaner.run_request import new_run_id
+from kafkalog.cleaner.run_steps import new_run_id
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE

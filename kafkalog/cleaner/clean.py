@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.cleaner.bounded_map import bounded_end_offset
+from kafkalog.cleaner.clock import has_passed
 from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
 from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
-from kafkalog.cleaner.plan_check import check_unchanged, describe_error
+from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.rewrite import GroupRewriter
@@ -38,11 +39,7 @@ from kafkalog.cleaner.swap import (
     write_record,
 )
 from kafkalog.cleaner.verify import verify_index, verify_segment
-from kafkalog.errors import (
-    KafkaLogError,
-    LogCleaningAbortedError,
-    LogCleaningRefusedError,
-)
+from kafkalog.errors import LogCleaningAbortedError, LogCleaningRefusedError
 from kafkalog.format.file_names import (
     log_file_name,
     offset_index_file_name,
@@ -52,50 +49,56 @@ from kafkalog.format.file_names import (
 from kafkalog.kernels.hash_keys import KEYLESS
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.segment_file import ChunkBuffers
-from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
+from kafkalog.planning.compaction_plan import LEFT, CompactionPlan, SegmentGroup
 from kafkalog.planning.segment_groups import group_segments
 
 
 @dataclass(frozen=True, slots=True)
 class CleanRun:
     """What all partitions of a run share. `lock_holder` is the process that holds the log dirs'
-    locks.
+    locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
+    clocks of all hosts that run tasks must agree on it.
     """
 
     run_id: str
     lock_holder: int
     force: frozenset[str] = frozenset()
+    end_s: float | None = None
 
 
 def clean_partition(
     plan: CompactionPlan, run: CleanRun, files: LocalFiles | None = None
 ) -> CleanResult:
-    """Carry out one plan of status `clean`; every way to end is a CleanResult."""
+    """Carry out one plan of status `clean`; every way to end is a CleanResult.
+
+    An error that only a fault of ours can raise fails its partition like any other, with its
+    traceback in the result: the others are no worse for it.
+    """
     started = time.monotonic()
+    if has_passed(run.end_s):
+        reason = "left for the next run: --max-minutes had passed when its turn came"
+        return _result(plan, LEFT, reason, started, CleanerStats())
     files = files or LocalFiles()
     cleaning = _Cleaning(plan, run, files)
     try:
         stats = cleaning.run_all()
     except LogCleaningRefusedError as error:
-        status, reason = REFUSED, str(error)
-    except (KafkaLogError, OSError) as error:
-        status, reason = FAILED, describe_error(error, plan.path)
-    except MemoryError:
-        status, reason = FAILED, "not enough memory; fewer --workers leave more to each"
+        status, reason, fault = REFUSED, str(error), ""
+    except Exception as error:
+        status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
     else:
         return _result(plan, DONE, "", started, stats)
     try:
         earlier, resolved = cleaning.give_up()
-    except (KafkaLogError, OSError) as error:
-        earlier, resolved = (
-            None,
-            f"; cleaning up failed as well: {describe_error(error, plan.path)}",
-        )
+    except Exception as error:
+        earlier = None
+        resolved = f"; cleaning up failed as well: {describe_error(error, plan.path)}"
+        fault = fault or fault_text(error)
     if earlier is not None:
         by_us = f"compacted, but then: {reason}"
         who = by_us if cleaning.is_swapped else "by another attempt of the same task"
-        return _result(plan, DONE, who, started, earlier)
-    return _result(plan, status, reason + resolved, started, CleanerStats())
+        return _result(plan, DONE, who, started, earlier, fault)
+    return _result(plan, status, reason + resolved, started, CleanerStats(), fault)
 
 
 class _Cleaning:
@@ -258,7 +261,12 @@ def _wrapped(value: int) -> int:
 
 
 def _result(
-    plan: CompactionPlan, status: str, reason: str, started: float, stats: CleanerStats
+    plan: CompactionPlan,
+    status: str,
+    reason: str,
+    started: float,
+    stats: CleanerStats,
+    fault: str = "",
 ) -> CleanResult:
     return CleanResult(
         topic=plan.topic_partition.topic,
@@ -269,4 +277,5 @@ def _result(
         next_dirty_offset=stats.end_offset if status == DONE else None,
         seconds=time.monotonic() - started,
         stats=stats,
+        fault=fault,
     )

@@ -34,7 +34,7 @@ from kafkalog.cleaner.file_differences import (
 )
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
-from kafkalog.cleaner.plan_check import describe_error
+from kafkalog.cleaner.plan_check import describe_error, fault_text
 from kafkalog.cleaner.rebuild_result import (
     CREATE,
     CUT,
@@ -54,7 +54,6 @@ from kafkalog.cleaner.segment_scan import ScannedSegment, scan_segment
 from kafkalog.cleaner.swap import partition_turn
 from kafkalog.errors import (
     CorruptSnapshotError,
-    KafkaLogError,
     LogChangedError,
     LogCleaningRefusedError,
 )
@@ -76,19 +75,19 @@ def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> Reb
     """Look at one partition, with `task.apply` rebuild it; every way to end is a RebuildResult."""
     started = time.monotonic()
     rebuild = _Rebuild(task, files or LocalFiles())
-    reason = ""
+    reason = fault = ""
     try:
         status = rebuild.run()
     except LogCleaningRefusedError as error:
         status, reason = REFUSED, str(error)
-    except (KafkaLogError, OSError) as error:
+    except Exception as error:
         status, reason = FAILED, describe_error(error, task.partition.path)
-    except MemoryError:
-        status, reason = FAILED, "not enough memory; fewer --workers leave more to each"
+        fault = fault_text(error)
     try:
         rebuild.clear()
-    except OSError as error:
+    except Exception as error:
         reason += f"; cleaning up failed as well: {describe_error(error, task.partition.path)}"
+        fault = fault or fault_text(error)
     return RebuildResult(
         topic=task.partition.topic_partition.topic,
         partition=task.partition.topic_partition.partition,
@@ -102,6 +101,7 @@ def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> Reb
         bytes_read=rebuild.bytes_read,
         log_end_offset=rebuild.log_end_offset,
         seconds=round(time.monotonic() - started, 3),
+        fault=fault,
     )
 
 

@@ -50,7 +50,7 @@ class RebuildTask(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class RebuildResult(JsonFacts):
     """How it ended; `files` are the findings in the order they were made, `bytes_read` those of the
-    `.log` files whose batches were checked.
+    `.log` files whose batches were checked; `fault` as in CleanResult.
     """
 
     topic: str
@@ -65,3 +65,4 @@ class RebuildResult(JsonFacts):
     bytes_read: int = 0
     log_end_offset: int | None = None
     seconds: float = 0.0
+    fault: str = ""

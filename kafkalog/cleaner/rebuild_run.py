@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.process_pool import in_processes
@@ -24,11 +24,13 @@ from kafkalog.cleaner.rebuild_result import (
     RebuildResult,
     RebuildTask,
 )
-from kafkalog.cleaner.run_request import (
-    CompactionRequest,
+from kafkalog.cleaner.run_request import RunRequest
+from kafkalog.cleaner.run_steps import (
     Tell,
+    Troubles,
     locked_log_dirs,
     new_run_id,
+    plan_each,
     recover_partitions,
 )
 from kafkalog.cleaner.settings import RunSettings
@@ -45,7 +47,7 @@ RebuildExecutor = Callable[[Sequence[RebuildTask]], Iterable[RebuildResult]]
 @dataclass(frozen=True, slots=True)
 class RebuildRun:
     """What a run found and did, one result per selected partition, and the task it came from.
-    `recovered`, `problems` and `notes` as in CompactionRun.
+    The rest as in `run_frame.Run`.
     """
 
     run_id: str
@@ -55,21 +57,23 @@ class RebuildRun:
     recovered: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def look_run(
-    request: CompactionRequest, execute: RebuildExecutor, tell: Tell = lambda _: None
+    request: RunRequest, execute: RebuildExecutor, tell: Tell = lambda _: None
 ) -> RebuildRun:
     """Look at every selected partition; nothing is locked or changed.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    return _run(request, request.open(), execute, tell, apply=False)
+    found = request.open()
+    return _run(request, found, execute, tell, Troubles(found.problems), apply=False)
 
 
 def rebuild_run(
-    request: CompactionRequest,
+    request: RunRequest,
     execute: RebuildExecutor,
     tell: Tell = lambda _: None,
     files: LocalFiles | None = None,
@@ -81,24 +85,30 @@ def rebuild_run(
     """
     with locked_log_dirs(request):
         may_be_changed = [p for p in request.open() if _never_rebuilt(p) is None]
-        recovered = tuple(recover_partitions(may_be_changed, files or LocalFiles()))
+        troubles = Troubles()
+        recovered = tuple(recover_partitions(may_be_changed, files or LocalFiles(), troubles))
         for line in recovered:
             tell(line)
-        return _run(request, request.open(), execute, tell, apply=True, recovered=recovered)
+        found = request.open()
+        troubles.problems += found.problems
+        done = _run(request, found, execute, tell, troubles, apply=True)
+        for problem in done.problems:
+            tell(problem)
+        return replace(done, recovered=recovered)
 
 
 def _run(
-    request: CompactionRequest,
+    request: RunRequest,
     found: LogInventory,
     execute: RebuildExecutor,
     tell: Tell,
+    troubles: Troubles,
     *,
     apply: bool,
-    recovered: tuple[str, ...] = (),
 ) -> RebuildRun:
     settings = request.read_settings()
     run_id = new_run_id()
-    tasks = tuple(_task(p, request, settings, run_id, apply=apply) for p in found)
+    tasks = plan_each(found, lambda p: _task(p, request, settings, run_id, apply=apply), troubles)
     results = {}
     for task in tasks:
         if (result := _without_reading(task)) is not None:
@@ -113,22 +123,21 @@ def _run(
         # Nobody may be at work any more when the locks are given up.
         if isinstance(coming, Generator):
             coming.close()
-    for problem in found.problems:
-        tell(problem)
+    troubles.add_faults((f"{r.topic}-{r.partition}", r.fault) for r in results.values())
     return RebuildRun(
         run_id,
         applied=apply,
         tasks=tasks,
         results=tuple(results[task.partition.path] for task in tasks),
-        recovered=recovered,
-        problems=found.problems,
+        problems=tuple(troubles.problems),
         notes=settings.notes,
+        faults=tuple(troubles.faults),
     )
 
 
 def _task(
     partition: PartitionInventory,
-    request: CompactionRequest,
+    request: RunRequest,
     settings: RunSettings,
     run_id: str,
     *,

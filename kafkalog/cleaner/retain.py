@@ -28,9 +28,10 @@ from pathlib import Path
 
 from kafkalog.cleaner.checkpoint import update_checkpoint
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
-from kafkalog.cleaner.plan_check import check_unchanged, describe_error
+from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
+from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.cleaner.swap import SEGMENT_KINDS, existing_files
-from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
+from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     EpochEntry,
@@ -52,13 +53,16 @@ DELETED = "deleted"
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """How one partition's retention ended: `deleted`, `refused` or `failed`, and why."""
+    """How one partition's retention ended: `deleted`, `refused` or `failed`, and why; `fault` as in
+    CleanResult.
+    """
 
     topic: str
     partition: int
     log_dir: str
     status: str
     reason: str = ""
+    fault: str = ""
 
 
 def retain_partition(plan: RetentionPlan, files: LocalFiles) -> RetentionResult:
@@ -66,15 +70,15 @@ def retain_partition(plan: RetentionPlan, files: LocalFiles) -> RetentionResult:
 
     The caller holds the log dir's lock.
     """
-    status, reason = DELETED, ""
+    status, reason, fault = DELETED, "", ""
     try:
         _retain(plan, files)
     except LogCleaningRefusedError as error:
-        status, reason = "refused", str(error)
-    except (KafkaLogError, OSError) as error:
-        status, reason = "failed", describe_error(error, plan.path)
+        status, reason = REFUSED, str(error)
+    except Exception as error:
+        status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
     name = plan.topic_partition
-    return RetentionResult(name.topic, name.partition, plan.log_dir, status, reason)
+    return RetentionResult(name.topic, name.partition, plan.log_dir, status, reason, fault)
 
 
 def trimmed_leader_epochs(entries: Sequence[EpochEntry], start_offset: int) -> list[EpochEntry]:

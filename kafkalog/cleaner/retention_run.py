@@ -12,25 +12,34 @@ from dataclasses import dataclass, replace
 from kafkalog.cleaner.checkpoint import update_checkpoint
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retain import DELETED, RetentionResult, retain_partition
-from kafkalog.cleaner.run_request import (
-    CompactionRequest,
+from kafkalog.cleaner.run_request import RunRequest
+from kafkalog.cleaner.run_steps import (
     Tell,
+    Troubles,
     locked_log_dirs,
     new_run_id,
+    plan_each,
     recover_partitions,
 )
 from kafkalog.cleaner.settings import RunSettings
-from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, PartitionKind
 from kafkalog.log.retention_facts import scan_retention_facts
-from kafkalog.planning.retention import DELETE, REFUSED, RetentionPlan, plan_retention
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention import (
+    DELETE,
+    REFUSED,
+    RetentionPlan,
+    RetentionRule,
+    plan_retention,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRun:
     """What a run planned and did: one plan per selected partition, one result per plan that was
-    carried out. `recovered`, `problems` and `notes` as in CompactionRun.
+    carried out. The rest as in `run_frame.Run`.
     """
 
     run_id: str
@@ -40,68 +49,78 @@ class RetentionRun:
     recovered: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
-def plan_retention_run(request: CompactionRequest) -> RetentionRun:
+def plan_retention_run(request: RunRequest) -> RetentionRun:
     """Plan every selected partition; nothing is locked or changed.
 
-    Where the cluster's metadata log is on the disk its word counts, as for compaction: a setting
-    that contradicts it, above all a policy that does not delete, refuses the partition.
+    Whose settings count is as for compaction, with the same refusals but for what is only Kafka's
+    default. `retention.ms` is a week by default, which is no reason to delete: a partition whose
+    segments would go by it is refused. Where there is no cluster metadata and nobody says
+    `cleanup.policy`, options that say how much to keep stand for `delete`, files do not.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
     found = request.open()
     settings = request.read_settings()
-    plans = tuple(_plan(partition, request, settings) for partition in found)
-    return RetentionRun(new_run_id(), applied=False, plans=plans, problems=found.problems)
+    troubles = Troubles(found.problems)
+    plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
+    return RetentionRun(
+        new_run_id(),
+        applied=False,
+        plans=plans,
+        problems=tuple(troubles.problems),
+        notes=settings.notes,
+        faults=tuple(troubles.faults),
+    )
 
 
 def apply_retention_run(
-    request: CompactionRequest, tell: Tell = lambda _: None, files: LocalFiles | None = None
+    request: RunRequest, tell: Tell = lambda _: None, files: LocalFiles | None = None
 ) -> RetentionRun:
     """Plan and carry out, holding the lock of every log dir to the end.
 
-    Raises InvalidConfigError without topics, and where nobody said how long to keep: Kafka's
-    default is a week, which is no reason to delete. LogDirLockedError if a log dir is locked. Then
-    nothing was changed.
+    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked. Then nothing
+    was changed.
     """
-    config = request.config
-    if "delete" in config.cleanup_policy and config.source("retention.ms") == config.DEFAULT:
-        raise InvalidConfigError(
-            "--apply needs to know how long to keep: --config retention.ms=MS (-1 for ever)"
-        )
     files = files or LocalFiles()
+    troubles = Troubles()
     with locked_log_dirs(request):
-        recovered = tuple(recover_partitions(request.open(), files))
+        recovered = tuple(recover_partitions(request.open(), files, troubles))
         for line in recovered:
             tell(line)
         planned = plan_retention_run(request)
+        troubles.problems += planned.problems
+        troubles.faults += planned.faults
         results = []
         for plan in planned.plans:
             if plan.status == DELETE:
                 results.append(retain_partition(plan, files))
                 tell(_told(plan, results[-1]))
-        problems = [*planned.problems, *_settle_checkpoints(planned.plans, results, files)]
-        for line in problems:
+        troubles.problems += _settle_checkpoints(planned.plans, results, files)
+        for line in troubles.problems:
             tell(line)
+    troubles.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
     return RetentionRun(
         planned.run_id,
         applied=True,
         plans=planned.plans,
         results=tuple(results),
         recovered=recovered,
-        problems=tuple(problems),
+        problems=tuple(troubles.problems),
+        notes=planned.notes,
+        faults=tuple(troubles.faults),
     )
 
 
 def _plan(
-    partition: PartitionInventory, request: CompactionRequest, settings: RunSettings
+    partition: PartitionInventory, request: RunRequest, settings: RunSettings
 ) -> RetentionPlan:
-    config, refusal = request.config, None
-    if settings.has_metadata(partition):
-        resolved = settings.resolve(partition)
-        config, refusal = resolved.config, resolved.refusal
+    resolved = settings.resolve(partition, needs_policy=False)
+    if resolved.is_local:
+        partition = partition.as_local_log()
     facts = PartitionFacts(())
     if partition.kind is PartitionKind.LIVE and not partition.problems:
         try:
@@ -110,13 +129,36 @@ def _plan(
             partition = replace(partition, problems=(f"cannot be read: {error}",))
     plan = plan_retention(
         partition,
-        config,
+        resolved.config,
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
         kafka_version=settings.kafka_version(partition),
     )
+    refusal = resolved.refusal or _why_not_by_default(plan, settings.has_metadata(partition))
     return plan if refusal is None or plan.status == REFUSED else plan.refused(refusal)
+
+
+def _why_not_by_default(plan: RetentionPlan, is_policy_known: bool) -> str | None:
+    """Why what Kafka's defaults alone would delete is not deleted; None where they do not."""
+    rules = {segment.rule for segment in plan.deleted}
+    config = plan.config
+    by_option = [
+        k for k in ("retention.ms", "retention.bytes") if config.source(k) == LogConfig.OPTION
+    ]
+    if RetentionRule.RETENTION_MS in rules and config.source("retention.ms") == LogConfig.DEFAULT:
+        return (
+            f"{plan.reason}, but nobody says how long to keep, it is Kafka's default of "
+            f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) says it, or a file"
+        )
+    by_policy = rules & {RetentionRule.RETENTION_MS, RetentionRule.RETENTION_BYTES}
+    is_guessed = not is_policy_known and config.source("cleanup.policy") == LogConfig.DEFAULT
+    if by_policy and is_guessed and not by_option:
+        return (
+            f"{plan.reason}, but there is no cluster metadata beside the partition and nobody says "
+            "cleanup.policy: --config cleanup.policy=delete says it, or a file"
+        )
+    return None
 
 
 def _settle_checkpoints(

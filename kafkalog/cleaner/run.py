@@ -13,19 +13,22 @@ from dataclasses import dataclass, replace
 
 from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
 from kafkalog.cleaner.clean import CleanRun, clean_partition
+from kafkalog.cleaner.clock import seconds_in
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.recovery import clear_run
-from kafkalog.cleaner.run_request import (
-    CompactionRequest,
+from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.cleaner.run_steps import (
     Tell,
+    Troubles,
     locked_log_dirs,
     new_run_id,
+    plan_each,
     recover_partitions,
 )
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.cleaner.stats import FAILED, CleanResult
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
     PartitionFacts,
@@ -36,16 +39,16 @@ from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
 
+# Takes plans in the order they are to be begun.
 Executor = Callable[[Sequence[CompactionPlan], CleanRun], Iterable[CleanResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionRun:
     """What a run planned and did: one plan per selected partition, one result per plan that was
-    carried out. `recovered`: interrupted cleanings it found, and what became of them; `problems`:
-    what in the log dirs could not be read, what went wrong in the end, when the partitions were
-    done; `notes`: where the settings of each log dir came from.
+    carried out. The rest as in `run_frame.Run`.
     """
 
     run_id: str
@@ -55,29 +58,29 @@ class CompactionRun:
     recovered: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def plan_run(
     request: CompactionRequest, run_id: str | None = None, settings: RunSettings | None = None
 ) -> CompactionRun:
-    """Plan every selected partition; nothing is locked or changed. `settings` are those of the
-    request, if they were read before.
+    """Plan every selected partition, within `max_bytes`; nothing is locked or changed. `settings`
+    are those of the request, if they were read before.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
     found = request.open()
     settings = settings or request.read_settings()
-    plans = tuple(
-        _plan(partition, request, settings.resolve(partition), settings.kafka_version(partition))
-        for partition in found
-    )
+    troubles = Troubles(found.problems)
+    plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
     return CompactionRun(
         run_id or new_run_id(),
         applied=False,
-        plans=plans,
-        problems=found.problems,
+        plans=limit_bytes(plans, request.max_bytes),
+        problems=tuple(troubles.problems),
         notes=settings.notes,
+        faults=tuple(troubles.faults),
     )
 
 
@@ -94,21 +97,21 @@ def apply_run(
     was changed.
     """
     files = files or LocalFiles()
-    run = CleanRun(new_run_id(), os.getpid(), request.force)
+    minutes = request.max_minutes
+    end_s = None if minutes is None else seconds_in(minutes)
+    run = CleanRun(new_run_id(), os.getpid(), request.force, end_s)
     with locked_log_dirs(request):
         settings = request.read_settings()
-        may_be_changed = [
-            partition
-            for partition in request.open()
-            if not _is_never_cleaned(partition) and _may_be_cleaned(settings.resolve(partition))
-        ]
-        recovered = tuple(recover_partitions(may_be_changed, files))
+        troubles = Troubles()
+        may_be_changed = [p for p in request.open() if _may_be_changed(p, settings)]
+        recovered = tuple(recover_partitions(may_be_changed, files, troubles))
         for line in recovered:
             tell(line)
         planned = plan_run(request, run.run_id, settings)
-        chosen = [plan for plan in planned.plans if plan.status == CLEAN]
+        troubles.problems += planned.problems
+        troubles.faults += planned.faults
         results: list[CleanResult] = []
-        coming = execute(chosen, run)
+        coming = execute(_in_order(planned.plans, request), run)
         try:
             for result in coming:
                 results.append(result)
@@ -118,21 +121,22 @@ def apply_run(
             if isinstance(coming, Generator):
                 coming.close()
             unwritten = _write_checkpoints(planned.plans, results, files)
-            problems = [*planned.problems]
-            problems += [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
+            troubles.problems += [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
             for plan in planned.plans:
                 if plan.status == CLEAN:
-                    problems += _clear(plan, run, files)
-            for line in problems:
+                    troubles.problems += _clear(plan, run, files, troubles)
+            for line in troubles.problems:
                 tell(line)
+    troubles.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
     return CompactionRun(
         run.run_id,
         applied=True,
         plans=planned.plans,
         results=tuple(_with_checkpoint_failure(result, unwritten) for result in results),
         recovered=recovered,
-        problems=tuple(problems),
+        problems=tuple(troubles.problems),
         notes=planned.notes,
+        faults=tuple(troubles.faults),
     )
 
 
@@ -142,12 +146,19 @@ def clean_one_by_one(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator
         yield clean_partition(plan, run)
 
 
+def _in_order(plans: Sequence[CompactionPlan], request: CompactionRequest) -> list[CompactionPlan]:
+    """The plans to carry out, as they are to be begun."""
+    chosen = [plan for plan in plans if plan.status == CLEAN]
+    is_limited = request.max_bytes is not None or request.max_minutes is not None
+    return dirtiest_first(chosen) if is_limited else largest_first(chosen)
+
+
 def _plan(
-    partition: PartitionInventory,
-    request: CompactionRequest,
-    resolved: ResolvedConfig,
-    kafka_version: str,
+    partition: PartitionInventory, request: CompactionRequest, settings: RunSettings
 ) -> CompactionPlan:
+    resolved = settings.resolve(partition)
+    if resolved.is_local:
+        partition = partition.as_local_log()
     facts = PartitionFacts(())
     config = resolved.config
     is_live = partition.kind is PartitionKind.LIVE
@@ -166,7 +177,7 @@ def _plan(
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
-        kafka_version=kafka_version,
+        kafka_version=settings.kafka_version(partition),
         dedupe_buffer_size=request.dedupe_buffer_size,
     )
     if resolved.refusal is None or _is_never_cleaned(partition):
@@ -177,6 +188,15 @@ def _plan(
 def _is_never_cleaned(partition: PartitionInventory) -> bool:
     is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
     return partition.kind is not PartitionKind.LIVE or is_metadata
+
+
+def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
+    try:
+        return not _is_never_cleaned(partition) and _may_be_cleaned(settings.resolve(partition))
+    except InvalidConfigError:
+        raise
+    except Exception:
+        return False  # its plan meets the same fault, and tells
 
 
 def _may_be_cleaned(resolved: ResolvedConfig) -> bool:
@@ -214,12 +234,12 @@ def _with_checkpoint_failure(result: CleanResult, unwritten: dict[str, str]) -> 
     return replace(result, status=FAILED, reason=reason, next_dirty_offset=None)
 
 
-def _clear(plan: CompactionPlan, run: CleanRun, files: LocalFiles) -> list[str]:
+def _clear(plan: CompactionPlan, run: CleanRun, files: LocalFiles, troubles: Troubles) -> list[str]:
     """Take the run's own files out of a partition; what stays is resolved by the next run."""
     try:
         done = clear_run(Scratch(plan.path, run.run_id), files)
-    except (KafkaLogError, OSError) as error:
-        done = [f"cleaning up failed: {error}"]
+    except Exception as error:
+        return [troubles.note(plan.topic_partition, error, plan.path, "cleaning up failed: ")]
     return [f"{plan.topic_partition}: {line}" for line in done]
 
 

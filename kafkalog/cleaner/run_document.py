@@ -71,9 +71,7 @@ def _pairs(run: CompactionRun) -> list[tuple[CompactionPlan, CleanResult | None]
 
 def _bytes(plan: CompactionPlan) -> int:
     """Bytes of the segments a round would rewrite; where there is none, of those it weighed."""
-    if plan.groups:
-        return sum(group.size_in_bytes for group in plan.groups)
-    return plan.clean_bytes + plan.cleanable_bytes
+    return plan.source_bytes or plan.clean_bytes + plan.cleanable_bytes
 
 
 def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, Any]:

@@ -19,7 +19,13 @@ CANNOT_BE_UNDONE = (
 
 
 class Run(Protocol):
-    """What every run has."""
+    """What every run has.
+
+    recovered: interrupted cleanings it found, and what became of them; problems: what in the log
+    dirs could not be read, what went wrong in the end, when the partitions were done; notes: where
+    the settings of each log dir came from; faults: tracebacks of errors that only a fault of ours
+    can raise, each under its partition's name.
+    """
 
     @property
     def run_id(self) -> str: ...
@@ -31,6 +37,8 @@ class Run(Protocol):
     def notes(self) -> tuple[str, ...]: ...
     @property
     def problems(self) -> tuple[str, ...]: ...
+    @property
+    def faults(self) -> tuple[str, ...]: ...
 
 
 def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -42,6 +50,7 @@ def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dic
         "seconds": round(seconds, 3),
         "recovered": list(run.recovered),
         "problems": list(run.problems),
+        "faults": list(run.faults),
         "partitions": partitions,
     }
 

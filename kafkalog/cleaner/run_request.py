@@ -1,34 +1,24 @@
-"""What every run that may change log dirs has in common: what was asked for, the locks, and what
-earlier runs left behind. Light to import: no kernel.
+"""What a run is asked for: which partitions, under whose settings, how far. The options of the
+verbs that may change log dirs, and the arguments of the same functions of `kafkalog.spark`. Light
+to import: no kernel.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.log_dir_lock import LogDirLock
-from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.settings import RunSettings
-from kafkalog.cleaner.swap import wait_for_other_runs
-from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.cleaner.clock import now_ms
+from kafkalog.cleaner.settings import RunSettings, read_config_file, read_server_properties
+from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.inventory import (
-    CLUSTER_METADATA_TOPIC,
-    LogInventory,
-    PartitionInventory,
-    PartitionKind,
-)
+from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
 from kafkalog.planning.log_config import LogConfig
-
-Tell = Callable[[str], None]
 
 FORCE_NULL_KEYS = "null-keys"
 # A rule that has nothing to lift is accepted: scripts may always name it.
@@ -36,14 +26,13 @@ KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS})
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionRequest:
-    """What to compact or to delete from, and how: the options of `compact` and `retain`.
+class RunRequest:
+    """What to change and by whose settings, whatever the verb.
 
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
     the round's time; config: the settings given as options, config_file and server_properties those
     of the files (see `planning.config_sources` for whose word counts); kafka_version: None for the
-    one the disk tells; high_watermark: for logs whose checkpoint does not tell; dedupe_buffer_size:
-    bytes of Kafka's bounded map, whose rounds then are done, None for one round whatever the keys.
+    one the disk tells; high_watermark: for logs whose checkpoint does not tell.
     """
 
     log_dirs: tuple[str, ...]
@@ -54,7 +43,6 @@ class CompactionRequest:
     kafka_version: str | None = None
     high_watermark: int | None = None
     force: frozenset[str] = frozenset()
-    dedupe_buffer_size: int | None = None
     config_file: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     server_properties: Mapping[str, str] | None = None
 
@@ -90,43 +78,72 @@ class CompactionRequest:
         )
 
 
-def new_run_id() -> str:
-    """A name no other run has; part of the names of its scratch files, so letters and digits
-    only.
+@dataclass(frozen=True, slots=True)
+class CompactionRequest(RunRequest):
+    """A run of log compaction.
+
+    dedupe_buffer_size: bytes of Kafka's bounded map, whose rounds then are done, None for one round
+    whatever the keys; max_bytes: of the segments that rounds read, see `planning.run_order`;
+    max_minutes: after which no further partition is begun.
     """
-    return secrets.token_hex(6)
+
+    dedupe_buffer_size: int | None = None
+    max_bytes: int | None = None
+    max_minutes: float | None = None
 
 
-@contextmanager
-def locked_log_dirs(request: CompactionRequest) -> Iterator[None]:
-    """Hold the lock of every log dir of the selected partitions.
+class RunOptions(TypedDict, total=False):
+    """The options of every verb that changes logs, as the command line and Spark hand them over.
 
-    Raises InvalidConfigError if no topic is named, LogDirLockedError if a log dir is locked.
+    config: KEY=VALUE each; config_file, server_properties: paths; now_ms: None for the clock; the
+    others as in RunRequest.
     """
-    if not request.topics:
-        raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
-    with ExitStack() as locks:
-        for log_dir in sorted({partition.log_dir for partition in request.open()}):
-            locks.enter_context(LogDirLock(log_dir))
-        yield
+
+    topics: Sequence[str]
+    topic_partitions: Sequence[TopicPartition]
+    config: Sequence[str]
+    now_ms: int | None
+    config_file: str | None
+    server_properties: str | None
+    kafka_version: str | None
+    high_watermark: int | None
+    force: Sequence[str]
 
 
-def recover_partitions(
-    partitions: Iterable[PartitionInventory], files: LocalFiles
-) -> Iterator[str]:
-    """Resolve what interrupted runs left, where anything may be changed at all; what was done.
+class CompactionOptions(RunOptions, total=False):
+    """Those of `compact`."""
 
-    A partition that cannot be resolved is left to its plan, which refuses it. LogDirLockedError if
-    a task of an earlier run is at work on one and does not end.
-    """
-    for partition in partitions:
-        is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
-        # A swap that crosses the log start looks like remote segments: it is resolved, too.
-        if partition.kind is not PartitionKind.LIVE or is_metadata:
-            continue
-        wait_for_other_runs(partition.path)
-        try:
-            for line in recover_partition(partition.path, files):
-                yield f"{partition.topic_partition}: {line}"
-        except (KafkaLogError, OSError) as error:
-            yield f"{partition.topic_partition}: an interrupted cleaning is not resolved: {error}"
+    dedupe_buffer_size: int | None
+    max_bytes: int | None
+    max_minutes: float | None
+
+
+def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
+    """The request these options make; InvalidConfigError for settings Kafka would refuse."""
+    return RunRequest(**_common(log_dirs, options))
+
+
+def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> CompactionRequest:
+    """The request these options make; InvalidConfigError for settings Kafka would refuse."""
+    return CompactionRequest(
+        **_common(log_dirs, options),
+        dedupe_buffer_size=options.get("dedupe_buffer_size"),
+        max_bytes=options.get("max_bytes"),
+        max_minutes=options.get("max_minutes"),
+    )
+
+
+def _common(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:
+    given_ms = options.get("now_ms")
+    return {
+        "log_dirs": tuple(log_dirs),
+        "now_ms": now_ms() if given_ms is None else given_ms,
+        "config": LogConfig.from_overrides(options.get("config", ()), is_partial=True),
+        "topics": tuple(options.get("topics", ())),
+        "topic_partitions": tuple(options.get("topic_partitions", ())),
+        "kafka_version": options.get("kafka_version"),
+        "high_watermark": options.get("high_watermark"),
+        "force": frozenset(options.get("force", ())),
+        "config_file": read_config_file(options.get("config_file")),
+        "server_properties": read_server_properties(options.get("server_properties")),
+    }

@@ -71,7 +71,9 @@ class RunSettings:
         self._kafka_version = kafka_version
         self._log_dirs = _read_log_dirs(sorted(set(log_dirs)))
 
-    def resolve(self, partition: PartitionInventory) -> ResolvedConfig:
+    def resolve(
+        self, partition: PartitionInventory, *, needs_policy: bool = True
+    ) -> ResolvedConfig:
         """The settings of a partition's topic; see `resolve_config`."""
         log_dir = self._log_dirs[partition.log_dir]
         resolved = resolve_config(
@@ -81,6 +83,7 @@ class RunSettings:
             log_dir.cluster,
             log_dir.node_id,
             force_differs=self._force_differs,
+            needs_policy=needs_policy,
         )
         stranger = self._why_not_its_broker(log_dir)
         return resolved if stranger is None else replace(resolved, refusal=stranger)

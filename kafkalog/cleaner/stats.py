@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kafkalog.log.inventory import JsonFacts
+from kafkalog.planning.compaction_plan import LEFT
 
 DONE = "compacted"
 FAILED = "failed"
 REFUSED = "refused"
 
 
-def is_done(status: str) -> bool:
+def is_done(status: str, *, applied: bool) -> bool:
     """Whether nothing about this partition needs to be looked at."""
-    return status not in (FAILED, REFUSED)
+    return status not in (FAILED, REFUSED) and not (applied and status == LEFT)
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class CleanerStats(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class CleanResult(JsonFacts):
     """How cleaning one partition ended; `next_dirty_offset` goes into the cleaner checkpoint, None
-    if nothing was done.
+    if nothing was done. `fault` is the traceback of an error that only a fault of ours can raise.
     """
 
     topic: str
@@ -61,3 +62,4 @@ class CleanResult(JsonFacts):
     next_dirty_offset: int | None
     seconds: float
     stats: CleanerStats = field(default_factory=CleanerStats)
+    fault: str = ""

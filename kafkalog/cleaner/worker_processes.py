@@ -14,9 +14,8 @@ from kafkalog.planning.compaction_plan import CompactionPlan
 def clean_in_processes(
     plans: Sequence[CompactionPlan], run: CleanRun, workers: int
 ) -> Iterator[CleanResult]:
-    """Carry the plans out, the largest partitions first; see `in_processes`."""
-    largest_first = sorted(plans, key=lambda plan: -(plan.clean_bytes + plan.cleanable_bytes))
-    return in_processes(largest_first, partial(clean_partition, run=run), workers, _died)
+    """Carry the plans out, begun in the order given; see `in_processes`."""
+    return in_processes(plans, partial(clean_partition, run=run), workers, _died)
 
 
 def _died(plan: CompactionPlan) -> CleanResult:

@@ -4,6 +4,7 @@ front.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from kafkalog.errors import InvalidConfigError
@@ -14,6 +15,7 @@ from kafkalog.planning.kafka_version import parse_kafka_version
 # Safety rules that --force can lift; one that has nothing to lift is accepted.
 FORCE_RULES = ("null-keys", "config-differs")
 
+_MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,6 +41,18 @@ def parse_count(text: str) -> int:
 def parse_offset(text: str) -> int:
     """An offset: a whole number of at least 0."""
     return _parse_number(text, 0, MAX_INT64)
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes, at least 1."""
+    return _parse_number(text, 1, MAX_INT64)
+
+
+def parse_minutes(text: str) -> float:
+    """Minutes above 0, fractions too."""
+    if _MINUTES.fullmatch(text) and float(text) > 0:
+        return float(text)
+    raise ValueError(f"{text!r} is not a number of minutes above 0, as 90 or 0.5")
 
 
 def parse_partition_name(text: str) -> TopicPartition:

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalog.cli.option_values import (
+    parse_bytes,
     parse_count,
     parse_force_rule,
+    parse_minutes,
     parse_now,
     parse_offset,
     parse_partition_name,
@@ -102,10 +104,10 @@ OPTIONS = (
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
         _ALL, _CHANGING, repeatable=True,
     ),
-    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _TASKS),
+    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _CHANGING),
     Option(
         "--server-properties", "F", "the broker's file, for what the disk does not tell",
-        _ALL, _TASKS,
+        _ALL, _CHANGING,
     ),
     Option(
         "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _CHANGING, parse_now
@@ -141,8 +143,16 @@ OPTIONS = (
     Option("--output", "DIR", "write beside instead of in place", _COMPACT),
     Option("--swap-per-group", None, "swap group by group: less disk space", _COMPACT),
     Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),
-    Option("--max-bytes", "N", "stop after so many bytes", _COMPACT),
-    Option("--max-minutes", "N", "stop after so many minutes", _COMPACT),
+    Option(
+        "--max-bytes", "N",
+        "the dirtiest partitions first, no further one that would pass so many bytes read",
+        _COMPACT, _COMPACT, parse_bytes,
+    ),
+    Option(
+        "--max-minutes", "N",
+        "the dirtiest partitions first, no further one begun after so many minutes",
+        _COMPACT, _COMPACT, parse_minutes,
+    ),
     Option("--max-bytes-per-second", "N", "read and write no faster", _COMPACT),
     Option("--memory", "SIZE", "per worker", _COMPACT),
     Option("--verify", "deep", "compare every record", _COMPACT),

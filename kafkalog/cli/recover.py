@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from kafkalog.cleaner.rebuild_document import (
     is_well,
@@ -15,7 +14,7 @@ from kafkalog.cleaner.rebuild_document import (
     rebuild_statuses,
     rebuild_table,
 )
-from kafkalog.cleaner.rebuild_result import REFUSED, RebuildResult, RebuildTask
+from kafkalog.cleaner.rebuild_result import RebuildResult, RebuildTask
 from kafkalog.cleaner.rebuild_run import (
     RebuildExecutor,
     RebuildRun,
@@ -23,8 +22,10 @@ from kafkalog.cleaner.rebuild_run import (
     rebuild_in_processes,
     rebuild_run,
 )
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
-from kafkalog.cli.runs import request_of
+from kafkalog.cleaner.run_request import run_request
+from kafkalog.cleaner.run_steps import Tell
+from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.runs import RunVerb, carry_out, run_options
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -37,35 +38,22 @@ def run(args: argparse.Namespace) -> ExitCode:
     return run_with(args, execute)
 
 
-def run_with(
-    args: argparse.Namespace, execute: RebuildExecutor, tell: Callable[[str], None] = say
-) -> ExitCode:
-    """Look, or look and rebuild, then print the run and choose the exit code; see `compact`."""
-    started = time.monotonic()
-    request = request_of(args)
-    done = (rebuild_run if args.apply else look_run)(request, execute, tell)
-    seconds = time.monotonic() - started
-    if args.json:
-        write_json(rebuild_document(done, seconds))
-    else:
-        rows = rebuild_table(done)
-        if rows:
-            write_table(list(rows[0]), rows)
-        for note in done.notes:
-            tell(note)
-        tell(_summary(done, seconds))
-    return exit_code(done, rebuild_statuses(done, request.topics))
-
-
-def exit_code(run: RebuildRun, statuses: Sequence[str]) -> ExitCode:
-    """DONE if all is as it should be now, UNSAFE if rules forbade all that was asked for, else
-    FINDINGS: a dry run that found something to rebuild is one.
+def run_with(args: argparse.Namespace, execute: RebuildExecutor, tell: Tell = say) -> ExitCode:
+    """The same with whatever turns tasks into results; see `runs.carry_out`. A dry run that found
+    something to rebuild has a finding.
     """
-    if not run.problems and all(map(is_well, statuses)):
-        return ExitCode.DONE
-    if run.applied and statuses and all(status == REFUSED for status in statuses):
-        return ExitCode.UNSAFE
-    return ExitCode.FINDINGS
+    request = run_request(args.log_dir, run_options(args))
+    verb = RunVerb(
+        plan=lambda: look_run(request, execute, tell),
+        apply=lambda tell: rebuild_run(request, execute, tell),
+        statuses=rebuild_statuses,
+        document=rebuild_document,
+        table=rebuild_table,
+        summary=_summary,
+        is_done=lambda status, _: is_well(status),
+        warning=None,
+    )
+    return carry_out(args, verb, tell)
 
 
 def _summary(run: RebuildRun, seconds: float) -> str:

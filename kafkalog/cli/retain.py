@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 from kafkalog.cleaner.retain import DELETED
 from kafkalog.cleaner.retention_document import (
@@ -14,37 +12,26 @@ from kafkalog.cleaner.retention_document import (
     retention_statuses,
     retention_table,
 )
-from kafkalog.cleaner.retention_run import (
-    RetentionRun,
-    apply_retention_run,
-    plan_retention_run,
-)
-from kafkalog.cleaner.run_frame import CANNOT_BE_UNDONE
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
-from kafkalog.cli.runs import exit_code_of, request_of
+from kafkalog.cleaner.retention_run import RetentionRun, apply_retention_run, plan_retention_run
+from kafkalog.cleaner.run_request import run_request
+from kafkalog.cleaner.run_steps import Tell
+from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.runs import RunVerb, carry_out, run_options
 from kafkalog.planning.retention_plan import DELETE
 
 
-def run(args: argparse.Namespace, tell: Callable[[str], None] = say) -> ExitCode:
-    """Plan, or plan and delete, then print the run and choose the exit code; see `compact`."""
-    started = time.monotonic()
-    request = request_of(args)
-    if args.apply:
-        tell(CANNOT_BE_UNDONE)
-        done = apply_retention_run(request, tell)
-    else:
-        done = plan_retention_run(request)
-        for problem in done.problems:
-            tell(problem)
-    seconds = time.monotonic() - started
-    if args.json:
-        write_json(retention_document(done, seconds))
-    else:
-        rows = retention_table(done)
-        if rows:
-            write_table(list(rows[0]), rows)
-        tell(_summary(done, seconds))
-    return exit_code_of(done, retention_statuses(done, request.topics))
+def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
+    """Plan, or plan and delete, then print the run and choose the exit code."""
+    request = run_request(args.log_dir, run_options(args))
+    verb = RunVerb(
+        plan=lambda: plan_retention_run(request),
+        apply=lambda tell: apply_retention_run(request, tell),
+        statuses=retention_statuses,
+        document=retention_document,
+        table=retention_table,
+        summary=_summary,
+    )
+    return carry_out(args, verb, tell)
 
 
 def _summary(run: RetentionRun, seconds: float) -> str:

@@ -1,39 +1,92 @@
-"""What the verbs that may change log dirs share: arguments → request, statuses → exit code."""
+"""The frame of the verbs that change logs: plan, or plan and carry out; print the run; choose the
+exit code.
+
+What is said on the way goes to `tell`. A job under spark-submit has one stream for both, stdout and
+stderr: with `--json` it says nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from kafkalog.cleaner.run_frame import Run
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.settings import read_config_file, read_server_properties
+from kafkalog.cleaner.run_frame import CANNOT_BE_UNDONE, Run
+from kafkalog.cleaner.run_request import RunOptions
+from kafkalog.cleaner.run_steps import Tell
 from kafkalog.cleaner.stats import REFUSED, is_done
-from kafkalog.cli.output import ExitCode
-from kafkalog.planning.log_config import LogConfig
+from kafkalog.cli.output import ExitCode, write_json, write_table
+
+AnyRun = TypeVar("AnyRun", bound=Run)
 
 
-def request_of(args: argparse.Namespace) -> CompactionRequest:
-    """The request the arguments make; InvalidConfigError for settings Kafka would refuse."""
-    return CompactionRequest(
-        log_dirs=tuple(args.log_dir),
-        now_ms=args.now if args.now is not None else time.time_ns() // 1_000_000,
-        config=LogConfig.from_overrides(args.config, is_partial=True),
-        topics=tuple(args.topic),
-        topic_partitions=tuple(args.topic_partition),
-        kafka_version=args.kafka_version,
-        high_watermark=args.high_watermark,
-        force=frozenset(args.force),
-        dedupe_buffer_size=getattr(args, "dedupe_buffer_size", None),
-        config_file=read_config_file(getattr(args, "config_file", None)),
-        server_properties=read_server_properties(getattr(args, "server_properties", None)),
-    )
+@dataclass(frozen=True, slots=True)
+class RunVerb(Generic[AnyRun]):
+    """What a verb does, and how it shows what it did. `statuses` takes the topics that were named
+    and gives one status a partition, of which `is_done` needs to know whether the run applied;
+    `document` and `summary` take the seconds as well. `warning` is said before anything changes.
+    """
+
+    plan: Callable[[], AnyRun]
+    apply: Callable[[Tell], AnyRun]
+    statuses: Callable[[AnyRun, Sequence[str]], list[str]]
+    document: Callable[[AnyRun, float], dict[str, Any]]
+    table: Callable[[AnyRun], list[dict[str, Any]]]
+    summary: Callable[[AnyRun, float], str]
+    is_done: Callable[[str, bool], bool] = lambda status, applied: is_done(status, applied=applied)
+    warning: str | None = CANNOT_BE_UNDONE
 
 
-def exit_code_of(run: Run, statuses: Sequence[str]) -> ExitCode:
-    """The same from one status a partition, for the run of any verb."""
-    if not run.problems and all(is_done(status) for status in statuses):
+def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> ExitCode:
+    """Do what the arguments ask of the verb."""
+    started = time.monotonic()
+    if args.apply:
+        if verb.warning:
+            tell(verb.warning)
+        run = verb.apply(tell)
+    else:
+        run = verb.plan()
+        for problem in run.problems:
+            tell(problem)
+    for fault in run.faults:
+        tell(f"this is a fault of kafkalog, please report it: {fault}")
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(verb.document(run, seconds))
+    else:
+        rows = verb.table(run)
+        if rows:
+            write_table(list(rows[0]), rows)
+        for note in run.notes:
+            tell(note)
+        tell(verb.summary(run, seconds))
+    return _exit_code(run, verb.statuses(run, args.topic), verb.is_done)
+
+
+def run_options(args: argparse.Namespace) -> RunOptions:
+    """The options that all these verbs take."""
+    return {
+        "topics": args.topic,
+        "topic_partitions": args.topic_partition,
+        "config": args.config,
+        "now_ms": args.now,
+        "config_file": args.config_file,
+        "server_properties": args.server_properties,
+        "kafka_version": args.kafka_version,
+        "high_watermark": args.high_watermark,
+        "force": args.force,
+    }
+
+
+def _exit_code(run: Run, statuses: Sequence[str], is_done: Callable[[str, bool], bool]) -> ExitCode:
+    """DONE if every partition is planned or done, UNSAFE if rules forbade all that was asked for,
+    FAULT if one met a fault of ours, else FINDINGS.
+    """
+    if run.faults:
+        return ExitCode.FAULT
+    if not run.problems and all(is_done(status, run.applied) for status in statuses):
         return ExitCode.DONE
     if run.applied and all(status == REFUSED for status in statuses):
         return ExitCode.UNSAFE

@@ -97,8 +97,9 @@ class PartitionInventory(JsonFacts):
     """One partition directory.
 
     `segments` are the live ones in offset order, the last one active; `other_segments` those with a
-    suffix. `leftovers` names the files of an interrupted cleaning (`.cleaned`, `.swap`, our
-    `.tmp`); `problems` what forbids changing this partition. `log_start_offset` and
+    suffix. `has_remote_segments`: there may be older ones in tiered storage, as far as the disk
+    tells (see `partition_dir`). `leftovers` names the files of an interrupted cleaning (`.cleaned`,
+    `.swap`, our `.tmp`); `problems` what forbids changing this partition. `log_start_offset` and
     `log_end_offset` are what a broker would load.
     """
 
@@ -130,15 +131,24 @@ class PartitionInventory(JsonFacts):
         """Bytes of the live `.log` files."""
         return sum(segment.size_in_bytes for segment in self.segments)
 
+    def as_local_log(self) -> PartitionInventory:
+        """The log as a broker loads it where its topic is not tiered: a log start line below the
+        first segment is stale, and the log starts with the segment.
+        """
+        first_base = self.segments[0].base_offset if self.segments else 0
+        log_start = max(self.checkpoints.log_start or 0, first_base)
+        return replace(self, has_remote_segments=False, log_start_offset=log_start)
+
     @property
     def token(self) -> str:
         """A digest of all a plan for this partition depends on; equal tokens mean the plan still
         holds.
 
         Leftovers and `.tmp` files are left out on purpose: the task that carries out the plan
-        writes such files.
+        writes such files. So is what follows from the rest.
         """
-        depends_on = replace(self, other_segments=(), leftovers=(), problems=()).to_json()
+        own = replace(self.as_local_log(), other_segments=(), leftovers=(), problems=())
+        depends_on = own.to_json()
         return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
 
 

@@ -5,9 +5,13 @@ The log end is one past the last whole batch of the active segment, found by sca
 the last entry of its offset index; where that entry leads nowhere sensible the whole segment is
 scanned. The log start is the checkpointed one or the first base, whichever is higher.
 
-Nothing on disk says "this partition is tiered". A broker writes a log start below the first local
-segment only for tiered partitions, and one equal to it only for them as well, so such a line is
-taken as remote segments (the latter only where the broker's remote index cache is there too).
+Nothing in the directory says "this partition is tiered". A broker writes a log start below the
+first local segment only for tiered partitions, and one equal to it only for them as well, so such a
+line may mean remote segments (the latter only where the broker's remote index cache is there too).
+It may be stale as well: the file is written once a minute, and a broker that dies after retention
+deleted segments leaves the line of before. Only the topic's `remote.storage.enable` tells which;
+without it no plan touches the partition, with it a stale line is raised to the first segment, as a
+broker's loader does.
 
 Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOffsetsInDir.
 """

@@ -18,6 +18,7 @@ from kafkalog.planning.texts import format_bytes
 CLEAN = "clean"  # will be cleaned
 SKIP = "skip"  # nothing to do now
 REFUSED = "refused"  # a safety rule forbids it
+LEFT = "left"  # would be cleaned, but a limit of the run leaves it for the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class CompactionPlan(JsonFacts):
     (excluded) and the next checkpoint. `high_watermark` is the one in force, None if unknown.
     `checkpoint_reset` is the offset to write into the cleaner checkpoint even if nothing is
     cleaned, because the one there is outside the log; None if it is sound. `peak_bytes` is the disk
-    space the new files may take beside the old ones. `groups` is empty unless status is `clean`.
+    space the new files may take beside the old ones. `groups` is empty unless status is `clean` or
+    `left`.
     `map_entries` is how many keys a broker's bounded map would hold, None for no bound.
     """
 
@@ -78,6 +80,11 @@ class CompactionPlan(JsonFacts):
     def sources(self) -> tuple[SegmentInfo, ...]:
         """The source segments of all groups in offset order."""
         return tuple(segment for group in self.groups for segment in group.sources)
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of the `.log` files the round reads."""
+        return sum(group.size_in_bytes for group in self.groups)
 
     @property
     def retained_end_offset(self) -> int | None:

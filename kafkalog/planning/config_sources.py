@@ -34,6 +34,7 @@ ALL_BROKERS = "all brokers"
 SERVER_PROPERTIES = "server.properties"
 
 _POLICY = "cleanup.policy"
+_TIERED = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,13 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConfig:
-    """A topic's settings; `refusal` says why they must not be acted on."""
+    """A topic's settings; `refusal` says why they must not be acted on. `is_local`: the topic is
+    known not to be tiered, which Kafka's default alone does not tell.
+    """
 
     config: LogConfig
     refusal: str | None = None
+    is_local: bool = False
 
 
 def resolve_config(
@@ -70,12 +74,14 @@ def resolve_config(
     node_id: int | None,
     *,
     force_differs: bool = False,
+    needs_policy: bool = True,
 ) -> ResolvedConfig:
     """The settings of a topic, and whether they may be acted on.
 
     topic_id and node_id are those of the directories, None where they do not tell; cluster is None
     where there is no metadata log. `force_differs` lets the operator's word stand against the
-    cluster's, but never makes a policy up.
+    cluster's, but never makes a policy up. Without `needs_policy` a policy that nobody tells is
+    Kafka's default.
 
     InvalidConfigError if the operator's own settings are wrong; the cluster's are a refusal.
     """
@@ -93,7 +99,7 @@ def resolve_config(
     has_policy = _POLICY in said or _POLICY in in_force
     if unreliable is not None and not (force_differs and has_policy):
         return ResolvedConfig(config, unreliable)
-    if cluster is None and not has_policy:
+    if cluster is None and needs_policy and not has_policy:
         return ResolvedConfig(
             config,
             "no cluster metadata beside the partition: cleanup.policy is not known, and neither "
@@ -105,7 +111,9 @@ def resolve_config(
             config,
             f"{', '.join(differing)}; to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}",
         )
-    return ResolvedConfig(config)
+    is_reliable = cluster is not None and unreliable is None
+    is_told = is_reliable or _TIERED in said or _TIERED in in_force
+    return ResolvedConfig(config, is_local=is_told and not config.remote_storage_enable)
 
 
 def _why_unreliable(

@@ -79,7 +79,13 @@ def _never_rules(partition: PartitionInventory, done: str) -> Iterator[Refusal]:
 
 def _state_rules(partition: PartitionInventory, high_watermark: int | None) -> Iterator[Refusal]:
     if partition.has_remote_segments:
-        yield REFUSED, "the partition has remote segments"
+        start, first = partition.checkpoints.log_start, partition.segments[:1]
+        where = f"segment {first[0].base_offset}, the first" if first else "any segment"
+        yield (
+            REFUSED,
+            f"the log start offset {start} is not above {where}: there are remote segments, or the "
+            "line is stale; --config remote.storage.enable=false says that it is",
+        )
     if not partition.segments:
         yield SKIP, "no segments"
     if partition.problems:

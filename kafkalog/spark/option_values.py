@@ -85,7 +85,11 @@ def parse_assign(option: Option, text: str) -> frozenset[TopicPartition]:
     for topic, partitions in topics.items():
         if not isinstance(partitions, list) or not all(_is_number(p) for p in partitions):
             raise option.refuse(text, f"partitions of {topic}")
+        if not partitions:
+            raise option.refuse(text, f"no partition of {topic} is named")
         chosen.update(TopicPartition(topic, partition) for partition in partitions)
+    if not chosen:
+        raise option.refuse(text, "no topic is named")
     return frozenset(chosen)
 
 

@@ -6,8 +6,8 @@ as it does for a compaction, whose plans it makes.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from typing import Unpack
 
 from pyspark.sql import SparkSession
 
@@ -16,37 +16,22 @@ from kafkalog.cleaner.retention_run import (
     apply_retention_run,
     plan_retention_run,
 )
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.planning.log_config import LogConfig
+from kafkalog.cleaner.run_request import RunOptions, run_request
 
 
 def retain(
     spark: SparkSession,
     log_dirs: Sequence[str],
     *,
-    topics: Sequence[str] = (),
-    topic_partitions: Sequence[TopicPartition] = (),
-    config: Sequence[str] = (),
-    now_ms: int | None = None,
-    kafka_version: str = "4.3",
-    high_watermark: int | None = None,
     apply: bool = False,
+    **options: Unpack[RunOptions],
 ) -> RetentionRun:
     """Plan retention of the selected partitions; with `apply` delete what it allows.
 
-    The arguments are the options of `kafkalog retain`, as in `compact`; the session starts no task.
+    The options are those of `kafkalog retain`, as in `compact`; the session starts no task.
 
     Raises InvalidConfigError for what Kafka would refuse, LogDirLockedError if a broker runs. What
     stops one partition is in its result.
     """
-    request = CompactionRequest(
-        log_dirs=tuple(log_dirs),
-        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
-        config=LogConfig.from_overrides(config),
-        topics=tuple(topics),
-        topic_partitions=tuple(topic_partitions),
-        kafka_version=kafka_version,
-        high_watermark=high_watermark,
-    )
+    request = run_request(log_dirs, options)
     return apply_retention_run(request) if apply else plan_retention_run(request)

@@ -27,8 +27,8 @@ def run_tasks(
     task_type: type[Task],
     result_type: type[Result],
 ) -> list[Result]:
-    """`work` on each task, in the order they are started; largest first: the last one to start
-    should be a small one. `work` is pickled and must not raise.
+    """`work` on each task; Spark starts the tasks of a stage in the order given. `work` is pickled
+    and must not raise.
     """
     if not tasks:
         return []

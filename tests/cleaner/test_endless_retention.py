@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.run import CompactionRequest, apply_run, clean_one_by_one
+from kafkalog.cleaner.run import apply_run, clean_one_by_one
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.format.constants import CompressionType
 from kafkalog.planning.log_config import MAX_LONG, LogConfig
 from tests.cleaner.logs import NOW_MS, read_partition

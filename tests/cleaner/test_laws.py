@@ -8,12 +8,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from kafkalog.cleaner.run import CompactionRequest, CompactionRun, apply_run, clean_one_by_one
+from kafkalog.cleaner.run import CompactionRun, apply_run, clean_one_by_one
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.planning.log_config import LogConfig
@@ -99,7 +101,8 @@ def test_what_is_left_is_what_the_reference_leaves(spec: LogSpec) -> None:
 @given(log_specs())
 @EXAMPLES
 def test_no_last_value_is_lost_offsets_rise_and_the_end_stays(spec: LogSpec) -> None:
-    with written(spec) as partition:
+    # A checkpoint that calls a superseded record clean would bring its value back, at Kafka's, too.
+    with written(replace(spec, cleaner_offset=None)) as partition:
         before = read_partition(partition)
         active, active_bytes = active_log(partition), active_log(partition).read_bytes()
         stat = active.stat()

@@ -11,7 +11,7 @@ import pytest
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retain import retain_partition, trimmed_leader_epochs
 from kafkalog.cleaner.retention_run import apply_retention_run, plan_retention_run
-from kafkalog.cleaner.run import CompactionRequest
+from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
@@ -32,8 +32,8 @@ def write_partition(log_dir: Path, name: str, *, segments: int = 3) -> LogBuilde
     return log
 
 
-def request(log_dir: Path, *topics: str) -> CompactionRequest:
-    return CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics)
+def request(log_dir: Path, *topics: str) -> RunRequest:
+    return RunRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics)
 
 
 def words(log_dir: Path, *more: str) -> list[str]:
@@ -94,16 +94,53 @@ def test_the_table_names_what_keeps_the_log(
     assert "nothing was changed" in err
 
 
-def test_apply_needs_topics_and_how_long_to_keep(log_dir: Path) -> None:
+def test_apply_needs_topics(log_dir: Path) -> None:
     write_partition(log_dir, "t-0").write()
     before = contents(log_dir)
     with pytest.raises(InvalidConfigError, match="--apply needs --topic"):
         apply_retention_run(request(log_dir))
     assert main(words(log_dir, "--apply", "--config=retention.ms=1000")) == 2
-    assert main(words(log_dir, "--apply", "--topic=t")) == 2
-    assert main(words(log_dir, "--apply", "--topic=t", "--config=retention.bytes=0")) == 2
     assert contents(log_dir) == before
+
+
+WEEK_LATER = f"--now={NOW_MS + 604_800_000}"
+
+
+def test_kafkas_default_alone_deletes_nothing(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_partition(log_dir, "t-0").write()
+    before = contents(log_dir)
+    for given in ([], ["--config=retention.bytes=100000"]):
+        assert main(words(log_dir, "--apply", "--topic=t", WEEK_LATER, *given)) == 3
+        (partition,) = document(capsys)["partitions"]
+        assert "nobody says how long to keep" in partition["reason"]
     assert main(words(log_dir, "--apply", "--topic=t", "--config=cleanup.policy=compact")) == 0
+    assert contents(log_dir) == before
+    assert main(words(log_dir, "--apply", "--topic=t", "--config=retention.bytes=0")) == 0
+    assert bases(log_dir / "t-0") == [4]  # by size, which was said; nothing is a week old
+
+
+def test_a_file_says_how_long_to_keep_but_not_of_which_policy_a_copied_topic_is(
+    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_partition(log_dir, "t-0").write()
+    file, properties = tmp_path / "topics.toml", tmp_path / "server.properties"
+    file.write_text('["*"]\nretention.ms = 1000\n')
+    properties.write_text("log.retention.minutes=1\n")
+    for given in (f"--config-file={file}", f"--server-properties={properties}"):
+        assert main(words(log_dir, "--apply", "--topic=t", given)) == 3
+        (partition,) = document(capsys)["partitions"]
+        assert "nobody says cleanup.policy" in partition["reason"]
+        assert bases(log_dir / "t-0") == [0, 1, 2]
+    properties.write_text("log.retention.minutes=1\nlog.cleanup.policy=delete\n")
+    assert main(words(log_dir, "--apply", "--topic=t", given)) == 0
+    found = document(capsys)
+    assert bases(log_dir / "t-0") == [2]
+    (partition,) = found["partitions"]
+    source = partition["configSources"]["retention.ms"]
+    assert source == {"value": "60000", "source": "server.properties log.retention.minutes"}
+    assert any("no cluster metadata" in note for note in found["notes"])
 
 
 def test_a_locked_log_dir_is_left_alone(log_dir: Path) -> None:

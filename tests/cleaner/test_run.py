@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.run import CompactionRequest, apply_run, clean_one_by_one
+from kafkalog.cleaner.run import apply_run, clean_one_by_one
 from kafkalog.cleaner.run_document import run_document
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import clean
+from kafkalog.cleaner import clean, retain
+from kafkalog.cleaner import run as run_module
 from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.log_dir_lock import LOCK_FILE_NAME
-from kafkalog.cleaner.run import CompactionRequest, apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from tests.cleaner.test_laws import CONFIG
-from tests.cleaner.test_run import NOW_MS, partition_contents, write_partition
+from tests.cleaner.test_run import NOW_MS, checkpoint, partition_contents, write_partition
 from tests.faults.logs import contents
 
 
@@ -92,6 +94,83 @@ def test_no_memory_fails_one_partition(log_dir: Path, monkeypatch: pytest.Monkey
     run = apply_run(request_for(log_dir, "t"), clean_one_by_one)
     assert [result.status for result in run.results] == ["failed", "compacted"]
     assert "not enough memory" in run.results[0].reason
+    assert partition_contents(log_dir, "t-0") == before
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_fault_of_ours_fails_one_partition_and_is_exit_code_4(
+    log_dir: Path,
+    workers: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("t-0", "t-1", "t-2"):
+        write_partition(log_dir, name)
+    mapped = map_sources
+
+    def divide(sources, *arguments):  # type: ignore[no-untyped-def]
+        return 1 // 0 if "/t-1/" in sources[0].path else mapped(sources, *arguments)
+
+    monkeypatch.setattr(clean, "map_sources", divide)
+    before = partition_contents(log_dir, "t-1")
+    assert command(log_dir, "--topic", "t", "--apply", "--json", "--workers", workers) == 4
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    statuses = [p["status"] for p in document["partitions"]]
+    assert statuses == ["compacted", "failed", "compacted"]
+    reason = document["partitions"][1]["reason"]
+    assert reason.startswith("a fault of kafkalog: ZeroDivisionError: ")
+    (fault,) = document["faults"]
+    assert fault.startswith("t-1: Traceback")
+    assert fault in err
+    assert partition_contents(log_dir, "t-1") == before
+    assert checkpoint(log_dir) == {("t", 0): 3, ("t", 2): 3}
+
+
+@pytest.mark.parametrize("apply", [[], ["--apply"]])
+def test_a_fault_of_ours_in_a_plan_leaves_the_others_theirs(
+    log_dir: Path,
+    apply: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("t-0", "t-1"):
+        write_partition(log_dir, name)
+    scanned = run_module.scan_partition_facts
+
+    def fail(partition, **arguments):  # type: ignore[no-untyped-def]
+        if partition.topic_partition.partition == 0:
+            raise KeyError("offsets")
+        return scanned(partition, **arguments)
+
+    monkeypatch.setattr(run_module, "scan_partition_facts", fail)
+    before = partition_contents(log_dir, "t-0")
+    assert command(log_dir, "--topic", "t", "--json", *apply) == 4
+    document = json.loads(capsys.readouterr().out)
+    statuses = [p["status"] for p in document["partitions"]]
+    assert statuses == ["compacted" if apply else "clean"]
+    (problem,) = document["problems"]
+    assert problem.startswith("t-0: not planned: a fault of kafkalog: KeyError: 'offsets' (")
+    assert partition_contents(log_dir, "t-0") == before
+
+
+def test_a_fault_of_ours_in_retention_fails_one_partition(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("t-0", "t-1"):
+        write_partition(log_dir, name)
+    checked = retain.check_unchanged
+
+    def fail(directory: str, token: str) -> object:
+        return [][0] if directory.endswith("t-0") else checked(directory, token)
+
+    monkeypatch.setattr(retain, "check_unchanged", fail)
+    before = partition_contents(log_dir, "t-0")
+    words = ["retain", "--log-dir", str(log_dir), "--topic", "t", "--apply", "--json"]
+    assert main([*words, "--config=retention.bytes=0"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert [p["status"] for p in document["partitions"]] == ["failed", "deleted"]
+    assert "IndexError" in document["partitions"][0]["reason"]
     assert partition_contents(log_dir, "t-0") == before
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.run import CompactionRequest, plan_run
+from kafkalog.cleaner.run import plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from tests.cleaner.test_laws import CONFIG, compact
 from tests.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder

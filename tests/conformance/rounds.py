@@ -10,12 +10,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkalog.cleaner.run import (
-    CompactionRequest,
-    CompactionRun,
-    apply_run,
-    clean_one_by_one,
-)
+from kafkalog.cleaner.run import CompactionRun, apply_run, clean_one_by_one
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.stats import DONE, CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.format.record import Record

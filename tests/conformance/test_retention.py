@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cleaner.retention_run import RetentionRun, apply_retention_run
-from kafkalog.cleaner.run import CompactionRequest
+from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     parse_leader_epoch_checkpoint,
@@ -24,7 +24,7 @@ def retain(
 ) -> RetentionRun:
     """One `retain --apply` over all topics; without a setting data is kept for ever."""
     config = LogConfig.from_overrides(["retention.ms=-1", *settings])
-    request = CompactionRequest(
+    request = RunRequest(
         (str(log_dir),), now_ms, config, topics=("*",), high_watermark=high_watermark
     )
     run = apply_retention_run(request)

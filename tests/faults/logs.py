@@ -19,7 +19,8 @@ from pathlib import Path
 
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.run import CompactionRequest, CompactionRun, Executor, apply_run
+from kafkalog.cleaner.run import CompactionRun, Executor, apply_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.format.constants import CompressionType
 from kafkalog.planning.log_config import LogConfig
 from tests.conftest import NOW_MS

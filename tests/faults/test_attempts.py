@@ -15,7 +15,8 @@ from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.log_dir_lock import LogDirLock
 from kafkalog.cleaner.recovery import clear_run
-from kafkalog.cleaner.run import CompactionRequest, plan_run
+from kafkalog.cleaner.run import plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.planning.compaction_plan import CompactionPlan

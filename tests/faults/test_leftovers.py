@@ -9,7 +9,8 @@ import pytest
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.run import CompactionRequest, apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.swap import SwapGroup, SwapRecord, write_record
 from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed

@@ -16,7 +16,7 @@ import pytest
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retention_run import RetentionRun, apply_retention_run
-from kafkalog.cleaner.run import CompactionRequest
+from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.planning.log_config import LogConfig
 from tests.conftest import NOW_MS
@@ -50,7 +50,7 @@ def write_log(log_dir: Path, *, all_due: bool) -> None:
 
 
 def retain(log_dir: Path, files: LocalFiles | None = None) -> RetentionRun:
-    request = CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=("*",))
+    request = RunRequest((str(log_dir),), NOW_MS, CONFIG, topics=("*",))
     return apply_retention_run(request, files=files)
 
 

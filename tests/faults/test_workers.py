@@ -15,7 +15,8 @@ import pytest
 
 from kafkalog.cleaner import worker_processes
 from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.run import CompactionRequest, apply_run, plan_run
+from kafkalog.cleaner.run import apply_run, plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.planning.compaction_plan import CompactionPlan

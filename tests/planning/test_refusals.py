@@ -48,7 +48,7 @@ def test_compact_and_delete_is_compacted() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"has_remote_segments": True}, "remote segments"),
+        ({"has_remote_segments": True}, "there are remote segments, or the line is stale"),
         ({"problems": ("line 3: 'x' is no number",)}, "line 3: 'x' is no number"),
         ({"leftovers": ("00000000000000000010.log.swap",)}, "resolved first by --apply"),
         ({"leftovers": ("00000000000000000010.log.cleaned",)}, "00000000000000000010.log.cleaned"),

@@ -164,7 +164,7 @@ def test_limits_that_are_off_keep_everything() -> None:
         ({"kind": PartitionKind.STRAY}, (), "a -stray directory"),
         ({"kind": PartitionKind.DELETE}, (), "a -delete directory"),
         ({"topic_partition": TopicPartition("__cluster_metadata", 0)}, (), "__cluster_metadata"),
-        ({"has_remote_segments": True}, (), "remote segments"),
+        ({"has_remote_segments": True}, (), "there are remote segments, or the line is stale"),
         ({"problems": ("line 2: bad",)}, (), "line 2: bad"),
         ({"leftovers": ("0.log.swap",)}, (), "leftovers"),
         ({"high_watermark": None}, (), "high watermark unknown"),

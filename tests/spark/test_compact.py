@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.log_dir_lock import LogDirLock
-from kafkalog.cleaner.run import CompactionRequest, apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
+from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.stats import DONE, FAILED
 from kafkalog.errors import InvalidConfigError, LogDirLockedError
 from kafkalog.format.constants import CompressionType
@@ -79,6 +80,24 @@ def test_a_dry_run_starts_no_task_and_changes_nothing(
     assert not run.results
     assert contents(three_partitions) == before
     assert not (three_partitions / ".lock").exists()
+
+
+def test_limits_hold_for_tasks(spark: SparkSession, three_partitions: Path, now_ms: int) -> None:
+    request = {"topics": ["orders"], "config": CONFIG, "now_ms": now_ms}
+    where = [str(three_partitions)]
+    before = contents(three_partitions)
+    over = compact(spark, where, **request, max_minutes=1e-9, apply=True)  # type: ignore[arg-type]
+    assert [result.status for result in over.results] == ["left"] * 3
+    assert contents(three_partitions) == before
+    sizes = {plan.topic_partition.partition: plan.source_bytes for plan in over.plans}
+    largest = max(sizes, key=lambda partition: sizes[partition])  # all are wholly dirty
+    done = []
+    for _ in sizes:
+        run = compact(spark, where, **request, max_bytes=1, apply=True)  # type: ignore[arg-type]
+        done += [result.partition for result in run.results if result.status == DONE]
+        assert [p.status for p in run.plans].count("left") == 3 - len(done)
+    assert done[0] == largest
+    assert sorted(done) == [0, 1, 2]
 
 
 def test_a_damaged_partition_stays_and_the_others_are_done(

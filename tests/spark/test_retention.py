@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafkalog.errors import InvalidConfigError
 from kafkalog.spark import retain
 from tests.support.log_builder import START_MS, LogBuilder
 
 pytestmark = pytest.mark.spark
 
 
-def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path) -> None:
+def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
     log = LogBuilder(log_dir, "orders-0")
     for _ in range(3):
         log.segment().batch(("k", "v"), timestamp=START_MS)
@@ -23,8 +22,21 @@ def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path) -> None:
     planned = retain(spark, [str(log_dir)], **options)  # type: ignore[arg-type]
     assert (planned.applied, len(planned.plans[0].deleted)) == (False, 3)
     assert len(list(path.glob("*.log"))) == 3
-    with pytest.raises(InvalidConfigError, match="how long to keep"):
-        retain(spark, [str(log_dir)], topics=["orders"], apply=True)
+    unsaid = {"topics": ["orders"], "now_ms": START_MS + 10**9}
+    refused = retain(spark, [str(log_dir)], **unsaid, apply=True)  # type: ignore[arg-type]
+    assert "nobody says how long to keep" in refused.plans[0].reason
+    assert len(list(path.glob("*.log"))) == 3
+    properties = tmp_path / "server.properties"
+    properties.write_text("log.cleanup.policy=delete\nlog.retention.ms=1\n")
+    told = retain(
+        spark,
+        [str(log_dir)],
+        topics=["orders"],
+        now_ms=START_MS + 2,
+        server_properties=str(properties),
+    )
+    assert len(told.plans[0].deleted) == 3
+    assert told.notes
     done = retain(spark, [str(log_dir)], **options, apply=True)  # type: ignore[arg-type]
     assert [result.status for result in done.results] == ["deleted"]
     assert [file.name for file in path.glob("*.log")] == [f"{3:020d}.log"]
