@@ -13,6 +13,7 @@ NAME    ?= decode
 MINUTES ?= 5
 SEED    ?= 1
 WHAT    ?= all
+MUTATIONS ?= 0
 
 # One time zone and one interpreter for the driver and for Spark's workers.
 export TZ := UTC
@@ -46,7 +47,8 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(PYTEST) -q tests/kernels
 
 fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all
-	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT)
+	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT) \
+	  --mutations $(MUTATIONS)
 
 soak: setup ## the long tests: kills at every step, live brokers
 	@$(PYTEST) -m soak

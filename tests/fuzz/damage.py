@@ -1,4 +1,6 @@
-"""Random damage through every door (tests/damage) for as long as you like. Needs no Kafka."""
+"""Random damage through every door (tests/damage) for as long as you like, or a number of mutations
+of each format. Needs no Kafka.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.damage.doors import check_all
+from tests.damage.doors import capped, check_all
 from tests.damage.forging import random_damage
+from tests.damage.formats import formats, try_mutations
 
 CASES = 75
+MUTATIONS_A_ROUND = 1000
 _MEMORY = Path("/dev/shm")
 
 
@@ -35,3 +39,23 @@ def try_damage(seed: int) -> int:
     for line in wrong:
         sys.stdout.write(f"damage {seed}: {line}\n")
     return len(wrong)
+
+
+def run_mutations(seed: int, count: int) -> int:
+    """`count` seeded mutations of each format, a line a format and one for all; how many promises
+    were broken.
+    """
+    total = broken = 0
+    for name, format_ in formats().items():
+        found: list[str] = []
+        for first in range(0, count, MUTATIONS_A_ROUND):
+            with capped(300):
+                part = min(MUTATIONS_A_ROUND, count - first)
+                found += try_mutations(format_, seed + first, part)
+        for line in found:
+            sys.stdout.write(f"damage of {line}\n")
+        sys.stdout.write(f"{name}: {count} mutations, {len(found)} broken promises\n")
+        sys.stdout.flush()
+        total, broken = total + count, broken + len(found)
+    sys.stdout.write(f"{total} mutations of {len(formats())} formats, {broken} broken promises\n")
+    return broken
