@@ -1,8 +1,8 @@
 """Every format of a file on the disk: sound samples, and what is done to read one.
 
 Whatever the bytes are, reading ends in a value, in "need more data" (a value, too), or in a
-KafkaLogError; `read` raises nothing else. Logs go both ways: through the plain codec and through the
-kernels.
+KafkaLogError; `read` raises nothing else. Logs go both ways: through the plain codec, and through
+the kernels.
 """
 
 from __future__ import annotations
