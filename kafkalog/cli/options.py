@@ -72,14 +72,16 @@ VERBS = (
     Verb("sql", "SQL over all views"),
     Verb("dump", "batches and records of a file"),
     Verb("why", "which rule keeps a partition, record or segment"),
-    Verb("salvage", "a valid copy of a damaged segment without the bad ranges"),
+    Verb(
+        "salvage", "valid copies of damaged segments without the bad ranges", "kafkalog.cli.salvage"
+    ),
     Verb("runs", "runs and what each still holds"),
     Verb("undo", "put the files a run replaced back"),
     Verb("purge", "give the space of a run's replaced files back"),
 )
 
 _ALL = tuple(verb.name for verb in VERBS)
-_READY = ("compact", "recover", "retain", "segments", "verify")
+_READY = ("compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
@@ -140,7 +142,10 @@ OPTIONS = (
         "bytes of a key map bounded as Kafka's, and its rounds (default: no bound)",
         _COMPACT, _COMPACT, parse_offset,
     ),
-    Option("--output", "DIR", "write beside instead of in place", _COMPACT),
+    Option(
+        "--output", "DIR", "write there, beside the log dirs; a new or empty directory",
+        ("compact", "salvage"), ("salvage",),
+    ),
     Option("--swap-per-group", None, "swap group by group: less disk space", _COMPACT),
     Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),
     Option(

@@ -1,0 +1,207 @@
+"""Valid copies of damaged partitions, written elsewhere: what is sound of each segment, indexes and
+producer snapshots as a broker would rebuild them, and a manifest of what was left out.
+
+    OUTPUT/salvage.json                      the manifest
+    OUTPUT/log-start-offset-checkpoint       where a log begins behind its first segment
+    OUTPUT/orders-3/…                        a partition directory that a broker loads
+
+Nothing is ever written where the damaged files are. Offsets stay what they were, so what is left
+out is a gap, as compaction leaves them. The high watermark, the identity of the log dir and all
+else that belongs to a broker is not copied.
+
+A marker that was left out leaves its transaction open, or ends it with a later one of the same
+producer: the batches are sound, but which of them read_committed shows may have changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.rebuild import rebuild_partition
+from kafkalog.cleaner.rebuild_result import DONE, SOUND, RebuildTask
+from kafkalog.cleaner.run_request import new_run_id
+from kafkalog.cleaner.sound_batches import LeftOut, SegmentWalk
+from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
+from kafkalog.format.checkpoints import (
+    LOG_START_OFFSET_FILE,
+    pack_offset_checkpoint,
+    parse_offset_checkpoint,
+)
+from kafkalog.format.file_names import (
+    LEADER_EPOCH_CHECKPOINT_FILE,
+    PARTITION_METADATA_FILE,
+    log_file_name,
+    producer_snapshot_file_name,
+)
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.log_dir import reopen_partition
+from kafkalog.planning.log_config import LogConfig
+
+MANIFEST_FILE = "salvage.json"
+
+SALVAGED = "salvaged"
+FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SalvagedSegment(JsonFacts):
+    """One segment and its copy: what was taken over, and what was left out."""
+
+    base_offset: int
+    path: str
+    bytes_before: int
+    bytes_after: int
+    batches_count: int
+    records_count: int
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SalvagedPartition(JsonFacts):
+    """One partition. `reason` says why it failed; its copy is not to be used then."""
+
+    topic: str
+    partition: int
+    path: str
+    output: str
+    status: str
+    reason: str
+    log_start_offset: int
+    log_end_offset: int | None
+    segments: tuple[SalvagedSegment, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was taken over."""
+        return self.status == SALVAGED and not any(s.left_out for s in self.segments)
+
+
+def check_output(output: Path, partitions: Sequence[PartitionInventory]) -> None:
+    """InvalidConfigError unless `output` is a new or empty directory away from all log dirs."""
+    place = output.resolve()
+    for log_dir in {Path(partition.log_dir).resolve() for partition in partitions}:
+        if place == log_dir or log_dir in place.parents or place in log_dir.parents:
+            raise InvalidConfigError(
+                f"the output must lie outside of the log dir {log_dir}", path=str(output)
+            )
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InvalidConfigError("the output is there already and not empty", path=str(output))
+    names = [Path(partition.path).name for partition in partitions]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidConfigError(f"several directories of one name: {', '.join(twice)}")
+
+
+def salvage_partition(
+    partition: PartitionInventory, output: Path, *, now_ms: int, files: LocalFiles
+) -> SalvagedPartition:
+    """Copy what is sound of a partition to `output`/NAME and rebuild what lies beside it there.
+
+    Damage is in the result, and so is what could not be done: nothing is raised for one partition.
+    """
+    copy = output / Path(partition.path).name
+    segments: list[SalvagedSegment] = []
+    status, reason, log_end_offset = SALVAGED, "", None
+    log_start = partition.log_start_offset
+    try:
+        copy.mkdir(parents=True)
+        _copy_small_files(partition, copy)
+        bases = [segment.base_offset for segment in partition.segments]
+        for segment, end_offset in zip(partition.segments, [*bases[1:], None], strict=True):
+            segments.append(_copy_segment(segment, end_offset, copy, files))
+        files.sync_directory(str(copy))
+        log_end_offset, log_start = _rebuild(partition, copy, now_ms, files)
+    except (KafkaLogError, OSError) as error:
+        status, reason = FAILED, str(error)
+    return SalvagedPartition(
+        topic=partition.topic_partition.topic,
+        partition=partition.topic_partition.partition,
+        path=partition.path,
+        output=str(copy),
+        status=status,
+        reason=reason,
+        log_start_offset=log_start,
+        log_end_offset=log_end_offset,
+        segments=tuple(segments),
+    )
+
+
+def _copy_segment(
+    segment: SegmentInfo, end_offset: int | None, copy: Path, files: LocalFiles
+) -> SalvagedSegment:
+    path = str(copy / log_file_name(segment.base_offset))
+    walk = SegmentWalk(segment, end_offset)
+    bytes_after = 0
+    fd = files.create(path)
+    try:
+        for sound in walk.batches():
+            files.write(fd, sound.data)
+            bytes_after += len(sound.data)
+        os.fchmod(fd, 0o644)
+        files.sync_file(fd)
+    finally:
+        os.close(fd)
+    # retention and legacy tombstones go by it
+    files.set_modification_time(path, segment.modification_time_ms)
+    return SalvagedSegment(
+        base_offset=segment.base_offset,
+        path=segment.path,
+        bytes_before=segment.size_in_bytes,
+        bytes_after=bytes_after,
+        batches_count=walk.batches_count,
+        records_count=walk.records_count,
+        left_out=tuple(walk.left_out),
+    )
+
+
+def _copy_small_files(partition: PartitionInventory, copy: Path) -> None:
+    """Topic id and leader epochs as they are, and the producers known before the first segment."""
+    names = [PARTITION_METADATA_FILE, LEADER_EPOCH_CHECKPOINT_FILE]
+    if partition.segments:
+        names.append(producer_snapshot_file_name(partition.segments[0].base_offset))
+    for name in names:
+        source = Path(partition.path) / name
+        if source.is_file():
+            shutil.copyfile(source, copy / name)
+
+
+def _rebuild(
+    partition: PartitionInventory, copy: Path, now_ms: int, files: LocalFiles
+) -> tuple[int | None, int]:
+    """Indexes and snapshots of the copy; its log end and log start."""
+    found = reopen_partition(str(copy))
+    if found is None:
+        raise LogChangedError("the copy cannot be read", path=str(copy))
+    # A broker deletes a log that ends before its start.
+    log_start = min(partition.log_start_offset, found.log_end_offset)
+    if log_start > found.log_start_offset:
+        _note_log_start(partition, copy.parent, log_start, files)
+        found = reopen_partition(str(copy)) or found
+    task = RebuildTask(
+        partition=found,
+        config=LogConfig.from_overrides(()),
+        now_ms=now_ms,
+        run_id=new_run_id(),
+        apply=True,
+        lock_holder=os.getpid(),
+    )
+    result = rebuild_partition(task, files)
+    if result.status not in (DONE, SOUND):
+        raise LogChangedError(f"its indexes cannot be built: {result.reason}", path=str(copy))
+    return found.log_end_offset, log_start
+
+
+def _note_log_start(
+    partition: PartitionInventory, output: Path, log_start: int, files: LocalFiles
+) -> None:
+    path = output / LOG_START_OFFSET_FILE
+    lines = parse_offset_checkpoint(path.read_bytes()) if path.exists() else {}
+    name = partition.topic_partition
+    lines[name.topic, name.partition] = log_start
+    files.replace_contents(str(path), pack_offset_checkpoint(lines), f"{path}.tmp")
