@@ -24,7 +24,7 @@ from pathlib import Path
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.rebuild import rebuild_partition
 from kafkalog.cleaner.rebuild_result import DONE, SOUND, RebuildTask
-from kafkalog.cleaner.run_request import new_run_id
+from kafkalog.cleaner.run_steps import new_run_id
 from kafkalog.cleaner.sound_batches import LeftOut, SegmentWalk
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.checkpoints import (
