@@ -1,12 +1,15 @@
 """Make `data/samples` anew with a real broker: `python data/make_samples.py`.
 
-Two single-node brokers (KRaft, Kafka's own jars, see tests/oracle/setup.py) are started on the
+Single-node brokers (KRaft, Kafka's own jars, see tests/oracle/setup.py) are started on the
 loopback address one after the other:
 
 * `broker`   topics of every kind the formats know, stopped cleanly;
 * `cleaning` two compacted topics, kept twice: as they were *before* Kafka's cleaner came by and
              *after* its single pass. The clock of that pass is read back from the delete horizons
-             it wrote, so anybody can ask for the same pass again and compare bytes.
+             it wrote, so anybody can ask for the same pass again and compare bytes;
+* `share`    the state of two share groups.
+
+Names on the command line (`python data/make_samples.py share`) make only those samples anew.
 
 Values, keys and their order come from fixed seeds; times, producer ids and directory ids do not, so
 a second run gives other bytes with the same meaning. Everything is described in data/README.md,
@@ -25,9 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from data.copy_samples import read_manifest
 from data.maker.client import Cluster
 from data.maker.description import describe, disk_bytes, write_manifest, write_table
-from data.maker.records import updates
+from data.maker.records import updates, varied
 from data.maker.topics import CODECS, NEVER_MS, STEPS, TOPICS
 from kafkalog.format.record_batch import HEADER
 from tests.support.broker import running_broker
@@ -35,9 +39,15 @@ from tests.support.broker import running_broker
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "data" / "samples"
 README = ROOT / "data" / "README.md"
+NOTHING_YET: dict[str, Any] = {"date": "", "cleaning": {}, "files": {}}
 MAX_DISK_BYTES = 8 * 1024 * 1024
 DELETE_RETENTION_MS = 86_400_000
 
+SAMPLE_NAMES = ("broker", "cleaning", "share")
+SHARE_TOPICS = {
+    "shared": "2 partitions, shared by two groups",
+    "__share_group_state": "their states, superseded again and again; its policy is delete",
+}
 CLEANING_TOPICS = {
     "accounts": "2 partitions, uncompressed, updates and tombstones, one idempotent producer",
     "sessions": "1 partition, codec by batch, updates, tombstones, headers",
@@ -51,6 +61,23 @@ def make_broker_sample(scratch: Path) -> None:
             say(step.__name__.replace("_", " "))
             step(cluster)
     keep(broker.log_dir, "broker")
+
+
+def make_share_sample(scratch: Path) -> None:
+    """Two groups that share a topic in several turns, so that each has many states, one after the
+    other.
+    """
+    with running_broker(scratch / "share") as broker:
+        cluster = Cluster(broker)
+        cluster.create("shared", 2)
+        for turn in range(8):
+            for partition in range(2):
+                cluster.produce("shared", varied(20, f"shared-{turn}"), partition=partition)
+            for group in ("readers", "others"):
+                cluster.share(group, ["shared"], 40)
+            if turn == 0:  # created by the first share group; small segments from then on
+                cluster.alter("__share_group_state", internal_segment_bytes=2048)
+    keep(broker.log_dir, "share")
 
 
 # -- the pair of `cleaning` ----------------------------------------------------------------------
@@ -147,18 +174,35 @@ def say(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
-def main() -> int:
-    shutil.rmtree(SAMPLES, ignore_errors=True)
-    SAMPLES.mkdir(parents=True)
+def main(wanted: list[str]) -> int:
+    wanted = wanted or list(SAMPLE_NAMES)
+    if not set(wanted) <= set(SAMPLE_NAMES):
+        raise SystemExit(f"samples are {', '.join(SAMPLE_NAMES)}")
+    SAMPLES.mkdir(parents=True, exist_ok=True)
+    known = read_manifest() if set(wanted) < set(SAMPLE_NAMES) else NOTHING_YET
+    cleaning = known["cleaning"]
+    (SAMPLES / "MANIFEST.json").unlink(missing_ok=True)
+    for name in wanted:
+        shutil.rmtree(SAMPLES / name, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="kafkalog-samples-") as scratch:
-        make_broker_sample(Path(scratch))
-        cleaning = make_cleaning_sample(Path(scratch))
+        if "broker" in wanted:
+            make_broker_sample(Path(scratch))
+        if "cleaning" in wanted:
+            cleaning = make_cleaning_sample(Path(scratch))
+        if "share" in wanted:
+            make_share_sample(Path(scratch))
     manifest = describe(SAMPLES, cleaning)
+    for path, facts in known["files"].items():
+        # Git does not keep modification times: those of samples that stay are in the manifest.
+        if path in manifest["files"] and path.split("/")[0] not in wanted:
+            manifest["files"][path] = facts
+    manifest["date"] = ", ".join(sorted({*known["date"].split(", "), manifest["date"]} - {""}))
     write_manifest(SAMPLES, manifest)
     groups = [
         ("broker", TOPICS),
         ("cleaning/before", CLEANING_TOPICS),
         ("cleaning/after", CLEANING_TOPICS),
+        ("share", SHARE_TOPICS),
     ]
     write_table(README, SAMPLES, manifest, groups)
     total = disk_bytes(SAMPLES)
@@ -167,4 +211,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

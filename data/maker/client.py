@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, ShareConsumer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -72,6 +72,24 @@ class Cluster:
                 timestamp=0 if timestamp is None else timestamp(i),  # 0: now
             )
         flush(producer)
+
+    def share(self, group: str, topics: list[str], count: int) -> None:
+        """At least `count` records as a share group, from the earliest on, each acknowledged."""
+        entry = ConfigEntry(
+            "share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET
+        )
+        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+        for done in self.admin.incremental_alter_configs([resource]).values():
+            done.result(30)
+        consumer = ShareConsumer({**self.servers, "group.id": group})
+        consumer.subscribe(topics)
+        deadline, seen = time.monotonic() + 60, 0
+        while seen < count and time.monotonic() < deadline:
+            found = consumer.poll(0.5)
+            seen += len(found or ())
+        consumer.close()
+        if seen < count:
+            raise SystemExit(f"share group {group} read {seen} of {count} records")
 
     def consume(self, group: str, topics: list[str], count: int, **config: object) -> None:
         """Read `count` records, with a commit every tenth."""

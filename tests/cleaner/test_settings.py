@@ -236,3 +236,16 @@ def test_the_samples_need_no_options(capsys: pytest.CaptureFixture[str]) -> None
     assert policies["orders"] == {"value": "delete", "source": "default"}
     assert {p["kafkaVersion"] for p in live} == {"4.3"}
     assert not [p for p in live if "cluster metadata" in p["reason"]]
+
+
+def test_a_topic_a_broker_never_compacts_is_passed_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of the internal topics only the state of share groups has the policy delete, in Kafka 4.3."""
+    share = SAMPLES / "share"
+    _, document = run(capsys, "--log-dir", share, "--topic", "__*")
+    (plan,) = [p for p in document["partitions"] if p["topic"] == "__share_group_state"]
+    assert (plan["status"], plan["configSources"][POLICY]["source"]) == ("skip", "topic")
+    assert "cleanup.policy is delete (from topic), not compact" in plan["reason"]
+    policies = {p["configSources"][POLICY]["value"] for p in document["partitions"]}
+    assert policies == {"compact", "delete"}

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.oracle.consuming import COMMITTED, UNCOMMITTED, consume
 from tests.oracle.dump_notices import bad_lines
 from tests.oracle.kafka import Kafka
 from tests.oracle.rounds import CompactCall, compact_with_kafkalog, work_directory
@@ -30,8 +31,6 @@ CONFIG = {
     "index.interval.bytes": "512",
     "min.cleanable.dirty.ratio": "1.0",  # never exceeded: the broker's own cleaner leaves it alone
 }
-COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
-READ_TIMEOUT_S = 30.0
 Message = tuple[int, bytes, bytes]  # offset, key, value
 
 
@@ -173,32 +172,7 @@ def _compact(log_dir: Path, end: int) -> None:
 
 
 def _read(broker: Broker, isolation: str, offset: int = OFFSET_BEGINNING) -> list[Message]:
-    messages, deadline = list[Message](), time.monotonic() + READ_TIMEOUT_S
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "none",
-            "isolation.level": isolation,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 10,
-            "log_level": 0,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(TOPIC, 0, offset)])
-        while time.monotonic() < deadline:
-            message = consumer.poll(1.0)
-            if message is None:
-                continue
-            error = message.error()
-            if error is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                return messages
-            key, value = message.key(), message.value()
-            assert isinstance(key, bytes)
-            assert isinstance(value, bytes)
-            messages.append((message.offset() or 0, key, value))
-    finally:
-        consumer.close()
-    raise TimeoutError(f"the end was not reached in {READ_TIMEOUT_S} s")
+    return [
+        (at, key or b"", value or b"")
+        for at, key, value in consume(broker, TOPIC, isolation, offset)
+    ]
