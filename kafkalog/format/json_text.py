@@ -6,9 +6,7 @@ import json
 from typing import Any
 
 from kafkalog.errors import CorruptCheckpointError
-
-# Kafka writes 40 to 200 bytes, and some 20 more a voter.
-MAX_JSON_BYTES = 1024 * 1024
+from kafkalog.format.limits import MAX_JSON_BYTES
 
 
 def parse_json_object(data: bytes, path: str | None = None) -> dict[str, Any]:

@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 
 from kafkalog.errors import RecordTooLargeError
-
-# A checkpoint line is about 40 bytes: a million partitions.
-MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
+from kafkalog.format.limits import MAX_SMALL_FILE_BYTES
 
 
 def read_small_file(

@@ -17,7 +17,7 @@ from kafkalog.format.checkpoints import (
     HIGH_WATERMARK_FILE,
     RECOVERY_POINT_FILE,
 )
-from kafkalog.log import small_files
+from kafkalog.format.limits import MAX_SMALL_FILE_BYTES
 from kafkalog.reading import entry_views
 from kafkalog.reading.entry_views import ENTRY_VIEWS
 from tests.support.log_builder import LogBuilder
@@ -120,7 +120,7 @@ def test_a_file_that_is_gone_since_the_plan_has_no_rows(
 def test_a_file_past_the_cap_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = LogBuilder(tmp_path).segment().batch(("a", "1")).write()
     with (path / f"{0:020d}.txnindex").open("wb") as file:
-        file.truncate(small_files.MAX_SMALL_FILE_BYTES + 1)
+        file.truncate(MAX_SMALL_FILE_BYTES + 1)
     with pytest.raises(RecordTooLargeError, match="more than 67108864 bytes"):
         rows("transaction_index", path)
 

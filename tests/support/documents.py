@@ -16,6 +16,7 @@ import pyarrow as pa
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
 from kafkalog.columns.schemas import FINDINGS, VIEWS, Column
+from kafkalog.format.limits import LIMITS
 from kafkalog.spark.option_values import ALL_VIEWS
 from kafkalog.spark.options import OPTIONS
 
@@ -96,6 +97,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def limit_table() -> list[str]:
+    rows = ["| of | most | held by | why |", "|---|---|---|---|"]
+    rows += [f"| {x.of} | {x.most:,} | {x.held_by} | {x.reason} |" for x in LIMITS]
+    return rows
+
+
 def file_map() -> list[str]:
     """Each module of the package and the first sentence of its docstring, room by room."""
     rows: list[str] = []
@@ -123,7 +130,7 @@ def readme_tables() -> dict[str, list[str]]:
 
 
 def design_tables() -> dict[str, list[str]]:
-    return {"file map": file_map()}
+    return {"file map": file_map(), "limits": limit_table()}
 
 
 def with_tables(text: str, tables: dict[str, list[str]]) -> str:

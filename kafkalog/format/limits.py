@@ -1,0 +1,78 @@
+"""THE table of limits: what a file may make us hold in memory, and why no more.
+
+No number that is read from a file is allocated before it was held against one of these. The format
+has hardly any limit of its own, so most are chosen here; DESIGN.md has this table. A file that asks
+for more ends in RecordTooLargeError, a number that cannot be in CorruptRecordError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalog.format.constants import MAX_BATCH_BYTES, MIN_RECORD_SIZE
+
+# As many records as the largest batch can hold, each with nothing in it.
+MAX_BATCH_RECORDS = MAX_BATCH_BYTES // MIN_RECORD_SIZE
+# A header is two lengths at least.
+MIN_HEADER_SIZE = 2
+MAX_RECORD_HEADERS = MAX_BATCH_BYTES // MIN_HEADER_SIZE
+# A checkpoint line is about 40 bytes, a producer 46, an index entry 8 or 12: a million and more.
+MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
+# Kafka writes 40 to 200 bytes, and some 20 more a voter.
+MAX_JSON_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit: of what, how much, how it is held, and why it is not less or more."""
+
+    of: str
+    most: int
+    held_by: str
+    reason: str
+
+
+LIMITS = (
+    Limit(
+        "stored bytes of a batch",
+        MAX_BATCH_BYTES,
+        "a longer one is refused before it is read",
+        "brokers take 1 MiB unless told otherwise; the largest in use are tens of MiB",
+    ),
+    Limit(
+        "decompressed bytes of a batch",
+        MAX_BATCH_BYTES,
+        "each codec stops there; a length that a stream claims allocates nothing",
+        "the format has no bound, and a KiB of zstd can grow to GiB",
+    ),
+    Limit(
+        "records of a batch",
+        MAX_BATCH_RECORDS,
+        "a count needs 7 bytes of records each, which must be there",
+        "the smallest record is 7 bytes, so the bytes in hand bound the count",
+    ),
+    Limit(
+        "headers of a record",
+        MAX_RECORD_HEADERS,
+        "a count above the bytes left in its record is corrupt",
+        "Kafka's own rule; a header takes at least 2 bytes",
+    ),
+    Limit(
+        "bytes of a key, a value, a header",
+        MAX_BATCH_BYTES,
+        "a length must lie within its record, the record within its batch",
+        "they are spans of the batch's bytes and never allocated by their length",
+    ),
+    Limit(
+        "bytes of a checkpoint, an index, a producer snapshot",
+        MAX_SMALL_FILE_BYTES,
+        "read up to the limit and one byte, so a size that lies does not matter",
+        "six times the default index, a checkpoint of a million partitions",
+    ),
+    Limit(
+        "bytes of a JSON file",
+        MAX_JSON_BYTES,
+        "refused before it is parsed",
+        "a quorum-state of ten thousand voters",
+    ),
+)
