@@ -14,7 +14,7 @@ are made for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -175,42 +175,48 @@ def _current_areas(
         yield slice(0, rows.size), RecordAreas(buf, starts, ends, rows)
         return
 
-    # Plain lists and a memoryview: this loop runs once a batch, and numpy's scalars are slow.
+    # Plain lists and a memoryview: this runs once a batch, and numpy's scalars are slow.
     view = buf.data
-    batches = list(
-        zip(
-            rows["records_count"].tolist(),
-            batch_codecs.tolist(),
-            starts.tolist(),
-            ends.tolist(),
-            rows["position"].tolist(),
-            rows["base_offset"].tolist(),
-            strict=True,
-        )
-    )
+    counts, codec_of = rows["records_count"].tolist(), batch_codecs.tolist()
+    first_bytes, end_bytes = starts.tolist(), ends.tolist()
+    positions, offsets = rows["position"].tolist(), rows["base_offset"].tolist()
+
+    def fill(b: int) -> None:
+        if counts[b] > 0:
+            payload = view[first_bytes[b] : end_bytes[b]]
+            arena.append(
+                decompress(
+                    codec_of[b],
+                    payload,
+                    max_bytes=max_bytes,
+                    path=path,
+                    position=positions[b],
+                    offset=offsets[b],
+                )
+            )
+
+    for part, edges in _fill_parts(arena, rows.size, arena_bytes, fill):
+        _check_counts(rows[part], np.diff(edges), path)
+        yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:], rows[part])
+
+
+def _fill_parts(
+    arena: Arena, count: int, arena_bytes: int | None, fill: Callable[[int], None]
+) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """Let `fill` append one batch after the other to the arena: (which batches it holds, the edges
+    of each). It is emptied and filled anew when it holds arena_bytes or more.
+    """
     first = 0
-    while first < rows.size:
+    while first < count:
         arena.clear()
         bounds = [0]
-        for records_count, codec, start, end, position, offset in batches[first:]:
-            if records_count > 0:
-                arena.append(
-                    decompress(
-                        codec,
-                        view[start:end],
-                        max_bytes=max_bytes,
-                        path=path,
-                        position=position,
-                        offset=offset,
-                    )
-                )
+        for b in range(first, count):
+            fill(b)
             bounds.append(arena.size)
             if arena_bytes is not None and arena.size >= arena_bytes:
                 break
-        edges = np.array(bounds, np.int64)
-        part = slice(first, first + edges.size - 1)
-        _check_counts(rows[part], np.diff(edges), path)
-        yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:], rows[part])
+        part = slice(first, first + len(bounds) - 1)
+        yield part, np.array(bounds, np.int64)
         first = part.stop
 
 
@@ -252,35 +258,28 @@ def _legacy_areas(
     if not is_wrapper.any():
         yield slice(0, rows.size), _convert(buf, starts, ends, rows, arena, path)
         return
-    entries = list(zip(is_wrapper.tolist(), starts.tolist(), ends.tolist(), rows, strict=True))
     view = buf.data
-    first = 0
-    while first < rows.size:
-        arena.scratch.clear()
-        bounds = [0]
-        for wrapper, start, end, row in entries[first:]:
-            content: bytes | memoryview = view[start:end]
-            if wrapper:
-                content = open_wrapper(
-                    view[start:end],
-                    int(row["magic"]),
-                    int(row["attributes"]) & COMPRESSION_CODEC_MASK,
-                    max_bytes=max_bytes,
-                    path=path,
-                    position=int(row["position"]),
-                    offset=int(row["base_offset"]),
-                )
-            arena.scratch.append(content)
-            bounds.append(arena.scratch.size)
-            if arena_bytes is not None and arena.scratch.size >= arena_bytes:
-                break
-        edges = np.array(bounds, np.int64)
-        part = slice(first, first + edges.size - 1)
-        yield (
-            part,
-            _convert(arena.scratch.data, edges[:-1], edges[1:], rows[part], arena, path),
-        )
-        first = part.stop
+    wrappers, first_bytes, end_bytes = is_wrapper.tolist(), starts.tolist(), ends.tolist()
+
+    def fill(b: int) -> None:
+        entry = view[first_bytes[b] : end_bytes[b]]
+        content: bytes | memoryview = entry
+        if wrappers[b]:
+            row = rows[b]
+            content = open_wrapper(
+                entry,
+                int(row["magic"]),
+                int(row["attributes"]) & COMPRESSION_CODEC_MASK,
+                max_bytes=max_bytes,
+                path=path,
+                position=int(row["position"]),
+                offset=int(row["base_offset"]),
+            )
+        arena.scratch.append(content)
+
+    for part, edges in _fill_parts(arena.scratch, rows.size, arena_bytes, fill):
+        areas = _convert(arena.scratch.data, edges[:-1], edges[1:], rows[part], arena, path)
+        yield part, areas
 
 
 def _convert(

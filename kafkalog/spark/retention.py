@@ -1,7 +1,8 @@
 """Retention beside Spark's other verbs: planned and carried out by the driver.
 
-Deleting a segment is a few renames, so no task is worth starting; the driver must see the log dirs,
-as it does for a compaction, whose plans it makes.
+Deleting a segment is a few renames, some 2 ms, which the disk does one after the other whoever
+asks: tasks would cost more than they save. The driver must see the log dirs anyway, to lock them
+and to plan.
 """
 
 from __future__ import annotations
