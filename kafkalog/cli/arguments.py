@@ -86,6 +86,8 @@ def _refuse_verb_of_later(argv: Sequence[str]) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
+    if verb.takes is not None:
+        parser.add_argument("paths", nargs="*", metavar=verb.takes)
     for option in OPTIONS:
         if verb.name in option.done:
             _add_option(parser, option)

@@ -16,6 +16,10 @@ from kafkalog.planning.kafka_version import parse_kafka_version
 FORCE_RULES = ("null-keys", "config-differs")
 
 _MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
+BYTES_FORMATS = ("text", "hex", "base64")
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,6 +57,13 @@ def parse_minutes(text: str) -> float:
     if _MINUTES.fullmatch(text) and float(text) > 0:
         return float(text)
     raise ValueError(f"{text!r} is not a number of minutes above 0, as 90 or 0.5")
+
+
+def parse_bytes_format(text: str) -> str:
+    """How bytes are shown."""
+    if text not in BYTES_FORMATS:
+        raise ValueError(f"{text!r} is none of {', '.join(BYTES_FORMATS)}")
+    return text
 
 
 def parse_partition_name(text: str) -> TopicPartition:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kafkalog.cli.option_values import (
     parse_bytes,
+    parse_bytes_format,
     parse_count,
     parse_force_rule,
     parse_minutes,
@@ -27,11 +28,14 @@ from kafkalog.cli.option_values import (
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb; `module` has its `run(args)`, None while it is not available."""
+    """A verb; `module` has its `run(args)`, None while it is not available. `takes`: what stands
+    behind the verb without an option, as `paths` of the parsed arguments.
+    """
 
     name: str
     does: str
     module: str | None = None
+    takes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ VERBS = (
         "kafkalog.cli.recover",
     ),
     Verb("sql", "SQL over all views"),
-    Verb("dump", "batches and records of a file"),
+    Verb("dump", "batches, records and entries of files", "kafkalog.cli.dump", takes="FILE"),
     Verb("why", "which rule keeps a partition, record or segment"),
     Verb(
         "salvage", "valid copies of damaged segments without the bad ranges", "kafkalog.cli.salvage"
@@ -80,9 +84,12 @@ VERBS = (
     Verb("purge", "give the space of a run's replaced files back"),
 )
 
-_ALL = tuple(verb.name for verb in VERBS)
+# `dump` is told files, not partitions: of the general options it takes those about output only.
+_ALL = tuple(verb.name for verb in VERBS if verb.takes is None)
+_EVERY = (*_ALL, "dump")
 _READY = ("compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
+_PRINTING = (*_READY, "dump")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
 _VERIFY = ("verify",)
@@ -122,7 +129,7 @@ OPTIONS = (
     Option(
         "--high-watermark", "N", "where no checkpoint tells it", _ALL, _CHANGING, parse_offset
     ),
-    Option("--json", None, "one JSON document on stdout", _ALL, _READY),
+    Option("--json", None, "one JSON document on stdout (dump: a line a row)", _EVERY, _PRINTING),
     Option("--report", "F.html", "write a page", _ALL),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
@@ -134,7 +141,7 @@ OPTIONS = (
         parse_count,
     ),
     Option("--run-dir", "DIR", "journal and history of runs", _ALL, _VERIFY),
-    Option("--redact", None, "hash keys and drop values in every output", _ALL),
+    Option("--redact", None, "hash keys and drop values in every output", _EVERY, _PRINTING),
     Option("--no-undo", None, "keep no replaced files", _COMPACT, _COMPACT),
     Option("--strategy", "within-task|across-tasks", "how the key map is built", _COMPACT),
     Option(
@@ -150,8 +157,9 @@ OPTIONS = (
     Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),
     Option(
         "--max-bytes", "N",
-        "the dirtiest partitions first, no further one that would pass so many bytes read",
-        _COMPACT, _COMPACT, parse_bytes,
+        "the dirtiest partitions first, no further one that would pass so many bytes read; dump: "
+        "of each file no more than so many",
+        ("compact", "dump"), ("compact", "dump"), parse_bytes,
     ),
     Option(
         "--max-minutes", "N",
@@ -169,9 +177,28 @@ OPTIONS = (
     Option("--at", "+7d", "at this time", _AUDIT),
     Option("--capacity", "SIZE", "disk space", _AUDIT),
     Option("--policy", "F", "rules", _AUDIT),
-    Option("--print-data-log", None, "records, too", _DUMP),
-    Option("--hex", None, "bytes as hex", _DUMP),
-    Option("--format", "NAME", "output format", ("dump", "sql")),
+    Option("--files", "F,F", "files, as DumpLogSegments takes them", _DUMP, _DUMP, repeatable=True),
+    Option("--print-data-log", None, "records with key and value, too", _DUMP, _DUMP),
+    Option("--deep-iteration", None, "records, too, without key and value", _DUMP, _DUMP),
+    Option("--skip-record-metadata", None, "of records key and value alone", _DUMP, _DUMP),
+    Option("--max-message-size", "N", "accepted, and not needed", _DUMP, _DUMP, parse_offset),
+    Option("--verify-index-only", None, "compare indexes, print none", _DUMP, _DUMP),
+    Option("--index-sanity-check", None, "only what a broker checks of indexes", _DUMP, _DUMP),
+    Option(
+        "--cluster-metadata-decoder", None, "values as records of the cluster metadata",
+        _DUMP, _DUMP,
+    ),
+    Option("--offsets-decoder", None, "values of __consumer_offsets", _DUMP),
+    Option("--transaction-log-decoder", None, "values of __transaction_state", _DUMP),
+    Option("--remote-log-metadata-decoder", None, "values of __remote_log_metadata", _DUMP),
+    Option("--share-group-state-decoder", None, "values of __share_group_state", _DUMP),
+    Option("--value-decoder-class", "CLASS", "a Java class for values", _DUMP),
+    Option("--key-decoder-class", "CLASS", "a Java class for keys", _DUMP),
+    Option("--hex", None, "every byte of a batch with what it means", _DUMP, _DUMP),
+    Option(
+        "--format", "text|hex|base64", "how bytes are shown (default text, base64 in JSON)",
+        ("dump", "sql"), _DUMP, parse_bytes_format,
+    ),
     Option("--sql", "QUERY", "the query", ("sql",)),
     Option("--key", "K", "a record's key", ("why",)),
     Option("--offset", "N", "a record's offset", ("why",)),

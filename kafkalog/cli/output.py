@@ -29,6 +29,15 @@ def write_json(document: Any) -> None:
     _put(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
+def write_bytes(data: bytes | memoryview) -> None:
+    """Lines as they are on stdout, behind whatever was written before."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    except BrokenPipeError:
+        _silence(sys.stdout)
+
+
 def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Rows under their column names on stdout; numbers to the right, None as `-`."""
     cells = [[_cell(row[column]) for column in columns] for row in rows]

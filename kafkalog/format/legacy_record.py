@@ -231,6 +231,17 @@ def count_wrong_inner_checksums(entry: memoryview, *, max_bytes: int = MAX_BATCH
     return wrong
 
 
+def inner_checksums(content: BytesLike) -> list[tuple[int, int]]:
+    """(stored, computed) CRC of each message in what `open_wrapper` gives."""
+    view, at = as_view(content), 0
+    found = []
+    for message in _inner_messages(view, verify_checksums=False):
+        end = at + message.size_in_bytes
+        found.append((message.crc, crc32(view[at + LEGACY_CRC_START : end])))
+        at = end
+    return found
+
+
 def pack_legacy_message(
     record: Record,
     magic: int,

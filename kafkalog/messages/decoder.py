@@ -93,7 +93,7 @@ class _Reader:
             if field.name not in fields:
                 fields[field.name] = tagged.get(field.name, _Absent)
                 if fields[field.name] is _Absent:
-                    fields[field.name] = _default(field)
+                    fields[field.name] = default_value(field)
         if unknown:
             fields[UNKNOWN_TAGS] = unknown
         return fields
@@ -225,7 +225,8 @@ def _smallest(kind: Primitive | Struct) -> int:
     return 1 if isinstance(kind, Struct) else _SMALLEST.get(kind, 1)
 
 
-def _default(field: Field) -> Any:
+def default_value(field: Field) -> Any:
+    """What a field has where it is not on the wire."""
     if field.default is not None or field.default_is_null:
         return field.default
     return _empty(field.type)
@@ -235,5 +236,5 @@ def _empty(kind: FieldType) -> Any:
     if isinstance(kind, Array):
         return []
     if isinstance(kind, Struct):
-        return {field.name: _default(field) for field in kind.fields}
+        return {field.name: default_value(field) for field in kind.fields}
     return _EMPTY.get(kind, 0)

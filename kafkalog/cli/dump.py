@@ -1,0 +1,78 @@
+"""`kafkalog dump FILE…`: what is in a file of a log dir, as text or as JSON lines.
+
+The kind of a file follows from its name, as for Kafka's DumpLogSegments, whose options have the
+same names here; a directory stands for all files in it that are known.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kafkalog.cli.dump_entries import DUMPERS
+from kafkalog.cli.dump_log import BOOTSTRAP_SNAPSHOT, dump_log
+from kafkalog.cli.dump_options import BASE64, TEXT, DumpOptions
+from kafkalog.cli.dump_small_files import SMALL_FILES, dump_small_file
+from kafkalog.cli.output import ExitCode, say, write_bytes
+from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.format.file_names import LogFileKind, parse_file_name
+
+_LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Print the files in the order given; FINDINGS if something is wrong with one."""
+    named = [*args.paths, *(name for text in args.files for name in text.split(",") if name)]
+    if not named:
+        raise InvalidConfigError("dump needs a FILE, or a directory")
+    if args.hex and args.json:
+        raise InvalidConfigError("--hex is a view for people: it goes without --json")
+    options = options_of(args)
+    is_wrong = False
+    for name in named:
+        path = Path(name)
+        files = sorted(p for p in path.iterdir() if _is_known(p)) if path.is_dir() else [path]
+        for file in files:
+            is_wrong = _dump(file, options) or is_wrong
+    return ExitCode.FINDINGS if is_wrong else ExitCode.DONE
+
+
+def options_of(args: argparse.Namespace) -> DumpOptions:
+    """What the arguments ask for; a decoder and the contents ask for records, as in Kafka."""
+    contents = args.print_data_log or args.cluster_metadata_decoder
+    return DumpOptions(
+        as_json=args.json,
+        records=contents or args.deep_iteration,
+        contents=contents,
+        metadata=not args.skip_record_metadata,
+        binary_format=args.format or (BASE64 if args.json else TEXT),
+        redact=args.redact,
+        decodes_metadata=args.cluster_metadata_decoder,
+        annotated=args.hex,
+        max_bytes=args.max_bytes,
+        verify_only=args.verify_index_only,
+        sanity_only=args.index_sanity_check,
+    )
+
+
+def _is_known(path: Path) -> bool:
+    is_named = parse_file_name(path.name) is not None or path.name == BOOTSTRAP_SNAPSHOT
+    return path.is_file() and (is_named or path.name in SMALL_FILES)
+
+
+def _dump(path: Path, options: DumpOptions) -> bool:
+    if not options.as_json:
+        write_bytes(f"Dumping {path}\n".encode())
+    name = parse_file_name(path.name)
+    try:
+        if path.name == BOOTSTRAP_SNAPSHOT or (name and name.kind in _LOGS):
+            return dump_log(path, options)
+        if name is not None:
+            return DUMPERS[name.kind](path, name.offset, options)
+        if path.name in SMALL_FILES:
+            return dump_small_file(path, options)
+    except (KafkaLogError, OSError) as error:
+        say(str(error))
+        return True
+    say(f"Ignoring unknown file {path}")
+    return True
