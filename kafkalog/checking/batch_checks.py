@@ -18,14 +18,9 @@ from numpy.typing import NDArray
 
 from kafkalog.batches import batch_table
 from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
-from kafkalog.checking.finding import FindingList
+from kafkalog.checking.finding import BAD_BATCH, FindingList
 from kafkalog.checking.segment_report import EpochRun, Hole
-from kafkalog.errors import (
-    CorruptRecordError,
-    KafkaLogError,
-    RecordTooLargeError,
-    UnsupportedCompressionTypeError,
-)
+from kafkalog.errors import KafkaLogError, RecordTooLargeError
 from kafkalog.format.compression import has_sound_lz4_content
 from kafkalog.format.constants import (
     MAGIC_VALUE_V2,
@@ -46,9 +41,6 @@ _HOLES_KEPT = 8
 _MAX_EPOCH_RUNS = 1024
 _ARENA_BYTES = 8 * 1024 * 1024
 _WINDOW_AFTER_DAMAGE = 64
-
-# What one bad batch can raise when it is opened.
-_BAD_BATCH = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTypeError)
 
 
 class BatchChecks:
@@ -128,7 +120,7 @@ class BatchChecks:
                     complete.append(areas.rows)
                     done = part.stop
                 rows = rows[window:]
-            except _BAD_BATCH as error:
+            except BAD_BATCH as error:
                 bad = int(np.flatnonzero(rows["position"] == error.position)[0])
                 # What shared its part with the bad batch was opened and never handed out.
                 complete += self._open(chunk, rows[done:bad])

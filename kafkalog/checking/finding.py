@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kafkalog.checking.finding_kinds import KIND, Severity
+from kafkalog.errors import (
+    CorruptRecordError,
+    RecordTooLargeError,
+    UnsupportedCompressionTypeError,
+)
 from kafkalog.log.json_facts import JsonFacts
+
+# What one bad batch can raise when it is opened.
+BAD_BATCH = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTypeError)
 
 # Of one kind in one file: what follows is counted, not listed.
 MAX_PER_KIND = 16

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import last_sequences
-from kafkalog.checking.finding import FindingList
+from kafkalog.checking.finding import BAD_BATCH, FindingList
 from kafkalog.checking.segment_report import AbortedSpan, FirstMarker, OpenSpan, ProducerSpan
 from kafkalog.cleaner.transactions import control_type
-from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     MAX_INT32,
@@ -214,7 +213,7 @@ def _marker_type(chunk: Chunk, b: int, found: FindingList) -> ControlRecordType:
         return _MARKER_TYPES.get(key[-1], ControlRecordType.UNKNOWN)
     try:
         found_type = control_type(chunk, b, found.path)
-    except CorruptRecordError as error:
+    except BAD_BATCH as error:
         found.add(
             "control-record",
             error.reason,

@@ -40,6 +40,11 @@ MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 RULES = ("control record key", "spans offsets", "reaches offset")
 OPEN_TRANSACTION = "transaction open since offset"
 TORN = "torn"
+# What a plain reading of the batches does not look at.
+NOT_READ_PLAINLY = {
+    *("max-timestamp", "producer-fields", "sequence-order", "producer-epoch-order"),
+    *("leader-epoch-order", "offset-gap", "lz4-content-checksum", "inner-crc", "control-record"),
+}
 RECORD_ORDER = "offsets of records"
 
 
@@ -192,6 +197,31 @@ def check_segments(log_dir: Path, cases: list[Damaged]) -> list[str]:
     return wrong
 
 
+def check_verification(log_dir: Path, cases: list[Damaged], run_dir: Path) -> list[str]:
+    """`kafkalog verify` ends with 0 or 1, finds something in each file that a plain reading finds
+    wrong, and nothing in the others; a run after it carries all of it over.
+    """
+    arguments = ["verify", "--log-dir", str(log_dir), "--workers", "1", "--run-dir", str(run_dir)]
+    code, document = run_json(arguments)
+    wrong = [] if code in (0, 1) else [f"verify: exit code {code}"]
+    found: dict[str, list[str]] = {}
+    for row in document["findings"]:
+        if row["severity"] != "info":
+            found.setdefault(row["path"], []).append(row["id"])
+    for case in cases:
+        verdict, _ = plain_reading(case.log.read_bytes())
+        kinds = set(found.get(str(case.log), [])) - NOT_READ_PLAINLY
+        # A record below its batch, and above the batch before, is in order to a plain reader.
+        if verdict is None and kinds - {"record-offset-order"}:
+            wrong.append(f"{case.name}: verify: sound, but {kinds}")
+        if verdict is not None and not kinds:
+            wrong.append(f"{case.name}: verify: nothing found, a plain reader says {verdict}")
+    code, later = run_json([*arguments, "--since", document["runId"]])
+    if later["findings"] != document["findings"]:
+        wrong.append("verify: carried over are other findings")
+    return wrong
+
+
 def check_compaction(log_dir: Path, cases: list[Damaged]) -> list[str]:
     """`kafkalog compact --apply` leaves each damaged partition as it was, says why, and cleans the
     healthy one.
@@ -250,6 +280,8 @@ def check_all(log_dir: Path, contents: dict[str, bytes]) -> list[str]:
                 wrong += check_reading(case, contents[case.name])
         with capped(60):
             wrong += check_segments(part, cases)
+        with capped(120):
+            wrong += check_verification(part, cases, log_dir / "runs")
         with capped(120):
             wrong += check_compaction(part, cases)
     return wrong
