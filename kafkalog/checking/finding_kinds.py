@@ -384,7 +384,7 @@ KINDS = (
         "topic-id-foreign",
         _ERROR,
         "the cluster's topic of this name has another id",
-        "takes the directory for a stray",
+        "takes the directory for a stray, if no topic of the cluster has its id",
         "find out which topic it was",
     ),
     FindingKind(
@@ -398,7 +398,7 @@ KINDS = (
         "directory-id-foreign",
         _ERROR,
         "the cluster has the partition in a log dir of another id",
-        "starts, and leaves the partition offline",
+        "starts; with several log dirs it leaves the partition offline, with one it serves it",
         "restore meta.properties",
     ),
     FindingKind(

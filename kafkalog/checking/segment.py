@@ -7,7 +7,9 @@ is raised for what is on the disk: it is in the report. What depends on the rest
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +37,7 @@ from kafkalog.format.transaction_index import (
 from kafkalog.kernels.status import NEED_MORE, ZERO_TAIL
 from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.log.small_files import read_small_file
 
 # Measured: a chunk is read, summed and walked while it is in the processor's cache.
@@ -89,56 +91,72 @@ def segment_died(task: SegmentTask) -> SegmentReport:
     return SegmentReport(task, found.findings(), tail=GONE)
 
 
+class _Walk:
+    """Everything that looks at the batches of one segment, in one pass over its chunks."""
+
+    def __init__(self, task: SegmentTask, found: FindingList) -> None:
+        base_offset = task.base_offset
+        self.offsets, self.offset_padding = _read_index(
+            task, LogFileKind.OFFSET_INDEX, OFFSET_INDEX_ENTRY, found
+        )
+        self.times, self.time_padding = _read_index(
+            task, LogFileKind.TIME_INDEX, TIME_INDEX_ENTRY, found
+        )
+        self.batches = BatchChecks(found, base_offset)
+        self.producers = ProducerTrack(found)
+        self._offset_index = OffsetIndexChecks(
+            self.offsets, base_offset, _beside(task, LogFileKind.OFFSET_INDEX), found
+        )
+        self._time_index = TimeIndexChecks(
+            self.times, base_offset, _beside(task, LogFileKind.TIME_INDEX), found
+        )
+        self._block: list[tuple[Rows, NDArray[np.bool_], NDArray[np.int8]]] = []
+        self._block_rows = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """The next chunk: its bytes now, its headers with those of others."""
+        rows, sound = self.batches.check_content(chunk)
+        self._block.append((rows, sound, self.producers.marker_types(chunk, sound)))
+        self._block_rows += rows.size
+        if self._block_rows >= _BLOCK_ROWS:
+            self._check_headers()
+
+    def end(self, valid_bytes: int, *, is_whole: bool) -> None:
+        """After the last chunk; `is_whole`: it is the log's end."""
+        self._check_headers()
+        self._offset_index.end(valid_bytes, is_whole=is_whole)
+        self._time_index.end(is_whole=is_whole)
+
+    def _check_headers(self) -> None:
+        if self._block:
+            rows, sound, marker_types = (_joined(parts) for parts in zip(*self._block, strict=True))
+            self.batches.check_headers(rows, sound)
+            self.producers.add(rows, sound, marker_types)
+            end = int(rows["position"][-1]) + int(rows["size_in_bytes"][-1])
+            self._offset_index.add(rows, end)
+            self._time_index.add(rows)
+        self._block.clear()
+        self._block_rows = 0
+
+
 def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> SegmentReport:
-    sizes = {file.suffix: file.size for file in task.files}
-    if sizes.get(LogFileKind.LOG, 0) > MAX_INT32:
-        found.add("segment-too-large", f"{sizes[LogFileKind.LOG]} bytes")
-    offsets, offset_padding = _read_index(task, LogFileKind.OFFSET_INDEX, OFFSET_INDEX_ENTRY, found)
-    times, time_padding = _read_index(task, LogFileKind.TIME_INDEX, TIME_INDEX_ENTRY, found)
+    kinds = {file.suffix for file in task.files}
+    if task.size_in_bytes > MAX_INT32:
+        found.add("segment-too-large", f"{task.size_in_bytes} bytes")
     transactions, are_readable = _read_transaction_index(task, found)
-    batches = BatchChecks(found, task.base_offset)
-    producers = ProducerTrack(found)
-    offset_checks = OffsetIndexChecks(
-        offsets, task.base_offset, _beside(task, LogFileKind.OFFSET_INDEX), found
-    )
-    time_checks = TimeIndexChecks(
-        times, task.base_offset, _beside(task, LogFileKind.TIME_INDEX), found
-    )
+    walk = _Walk(task, found)
     reader = read_chunks(task.path, chunk_bytes=CHUNK_BYTES, buffers=buffers)
-    tail = WHOLE
-    block: list[tuple[Rows, NDArray[np.bool_], NDArray[np.int8]]] = []
-    block_rows = 0
-
-    def check_headers() -> None:
-        nonlocal block_rows
-        if block:
-            rows, sound, marker_types = (
-                np.concatenate(parts) for parts in zip(*block, strict=True)
-            )
-            batches.check_headers(rows, sound)
-            producers.add(rows, sound, marker_types)
-            offset_checks.add(rows, int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]))
-            time_checks.add(rows)
-        block.clear()
-        block_rows = 0
-
+    tail = DAMAGED
     try:
         for chunk in reader:
-            rows, sound = batches.check_content(chunk)
-            block.append((rows, sound, producers.marker_types(chunk, sound)))
-            block_rows += rows.size
-            if block_rows >= _BLOCK_ROWS:
-                check_headers()
+            walk.add(chunk)
         tail = _TAILS.get(reader.status, WHOLE)
-    except (CorruptRecordError, UnsupportedMagicError) as error:
-        found.add("batch-unreadable", error.reason, position=error.position, offset=error.offset)
-        tail = DAMAGED
-    except RecordTooLargeError as error:
-        found.add("batch-over-limit", error.reason, position=error.position, offset=error.offset)
-        tail = DAMAGED
-    check_headers()
-    offset_checks.end(reader.valid_bytes, is_whole=tail != DAMAGED)
-    time_checks.end(is_whole=tail != DAMAGED)
+    except (CorruptRecordError, UnsupportedMagicError, RecordTooLargeError) as error:
+        is_limit = isinstance(error, RecordTooLargeError)
+        kind = "batch-over-limit" if is_limit else "batch-unreadable"
+        found.add(kind, error.reason, position=error.position, offset=error.offset)
+    walk.end(reader.valid_bytes, is_whole=tail != DAMAGED)
+    batches, producers = walk.batches, walk.producers
     return SegmentReport(
         task,
         found.findings(),
@@ -161,12 +179,22 @@ def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> Segm
         open_transactions=producers.open_transactions(),
         transaction_index=transactions,
         is_transaction_index_readable=are_readable,
-        offset_index_count=len(offsets) if LogFileKind.OFFSET_INDEX in sizes else -1,
-        offset_index_padding=offset_padding,
-        time_index_count=len(times) if LogFileKind.TIME_INDEX in sizes else -1,
-        time_index_padding=time_padding,
-        time_index_last_ms=int(times["timestamp"][-1]) if len(times) else -1,
+        offset_index_count=len(walk.offsets) if LogFileKind.OFFSET_INDEX in kinds else -1,
+        offset_index_padding=walk.offset_padding,
+        time_index_count=len(walk.times) if LogFileKind.TIME_INDEX in kinds else -1,
+        time_index_padding=walk.time_padding,
+        time_index_last_ms=int(walk.times["timestamp"][-1]) if len(walk.times) else -1,
     )
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The parts as one array; numpy's own concatenation compares records field by field first."""
+    result = np.empty(sum(part.size for part in parts), parts[0].dtype)
+    end = 0
+    for part in parts:
+        result[end : end + part.size] = part
+        end += part.size
+    return result
 
 
 def _beside(task: SegmentTask, kind: LogFileKind) -> str:

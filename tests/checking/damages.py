@@ -18,6 +18,7 @@ from kafkalog.format.checkpoints import (
     pack_offset_checkpoint,
     parse_offset_checkpoint,
 )
+from kafkalog.format.partition_metadata import pack_partition_metadata
 from kafkalog.format.record_batch import parse_batches
 from kafkalog.format.transaction_index import AbortedTxn, pack_transaction_index
 
@@ -142,7 +143,9 @@ def no_partition_metadata(log_dir: Path) -> None:
 
 
 def other_topic_id(log_dir: Path) -> None:
-    shutil.copy(log_dir / "orders-1" / "partition.metadata", log_dir / TRANSACTIONS)
+    """One that no topic of the cluster has."""
+    path = log_dir / TRANSACTIONS / "partition.metadata"
+    path.write_bytes(pack_partition_metadata("4L6g3nShT-eMCtK--X86sw"))
 
 
 def no_leader_epochs(log_dir: Path) -> None:

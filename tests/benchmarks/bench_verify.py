@@ -1,0 +1,154 @@
+"""How fast is a log verified, against Kafka's DumpLogSegments --deep-iteration on the same files?
+
+    python -m tests.benchmarks.bench_verify [--records 8000000] [--rounds 3] [--codec none]
+
+Both read files from the page cache, in turn, on one core (`taskset`), as whole processes. Ours is
+`kafkalog verify`: checksums, every record's structure, order, indexes. Kafka's tool checks less and
+is slower, so it is given one segment. Prints one JSON line with medians:
+
+ verify            bytes a second of wall time and of CPU time, whole process
+ verify_reading    the same without the start: one segment after the other in this process
+ scan_headers      bytes of log a second whose batch headers are read, without and with the columns
+                   of view `batches`
+ dump_log_segments Kafka's tool, whole process and without the start of its JVM
+ kernel_compile_seconds  what the kernel adds to a cold start, CPU seconds
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import kafkalog
+from kafkalog.checking.segment import check_segment, segment_task
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.segment_file import ChunkBuffers, scan_headers
+from tests.benchmarks.bench_compact import Cost, run_measured
+from tests.oracle.setup import ensure_oracle
+
+CORE = "0"
+# Kafka's tool is given this little of a segment to find out what its start takes.
+_TINY_BYTES = 100_000
+
+
+def our_command(log_dir: Path, run_dir: Path) -> list[str]:
+    command = [sys.executable, "-m", "kafkalog", "verify", "--log-dir", str(log_dir)]
+    return [*command, "--workers", "1", "--run-dir", str(run_dir)]
+
+
+def kafka_command(log: Path) -> list[str]:
+    runtime = ensure_oracle()
+    java = [str(runtime.java), "-XX:+UseSerialGC", "-cp", runtime.class_path]
+    return [
+        *java,
+        "org.apache.kafka.tools.DumpLogSegments",
+        "--deep-iteration",
+        "--files",
+        str(log),
+    ]
+
+
+def seconds_of(call: Callable[[], object]) -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def kernel_compile_seconds() -> float:
+    """CPU seconds a new process compiles the kernel for, all others being in the cache."""
+    code = (
+        "import time, kafkalog.kernels.record_spans, kafkalog.kernels.jit as jit\n"
+        "jit._keep_on_disk = lambda dispatcher, stamp: None\n"
+        "t = time.process_time(); import kafkalog.kernels.check_records\n"
+        "print(time.process_time() - t)"
+    )
+    return float(subprocess.check_output([sys.executable, "-c", code]))
+
+
+def rates(size: int, costs: list[tuple[float, float]]) -> dict[str, float]:
+    """GB a second, of the medians."""
+    wall, cpu = (statistics.median(each) for each in zip(*costs, strict=True))
+    return {
+        "gb_per_second": round(size / wall / 1e9, 3),
+        "gb_per_cpu_second": round(size / cpu / 1e9, 3),
+    }
+
+
+def main() -> None:
+    """Generate, run in turn, print."""
+    parser = argparse.ArgumentParser(description="Verification against DumpLogSegments.")
+    parser.add_argument("--records", type=int, default=8_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--codec", default="none")
+    parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
+    args = parser.parse_args()
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+        log_dir = Path(work, "logs")
+        command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir)]
+        command += ["--records", str(args.records), "--segment-bytes", str(128 << 20)]
+        subprocess.run([*command, "--codec", args.codec], check=True, stdout=subprocess.DEVNULL)
+        (partition,) = open_log_dir(log_dir).partitions
+        tasks = [segment_task(segment) for segment in partition.segments]
+        paths = [task.path for task in tasks if task.size_in_bytes]
+        size = partition.size_in_bytes
+        first = Path(paths[0])
+        tiny = Path(work, "tiny", first.name)
+        tiny.parent.mkdir()
+        tiny.write_bytes(first.read_bytes()[:_TINY_BYTES])
+        buffers = ChunkBuffers()
+        os.sched_setaffinity(0, {int(CORE)})
+        ours: list[Cost] = []
+        kafkas: list[Cost] = []
+        starts: list[Cost] = []
+        reading, scanning, viewing = [], [], []
+        for _ in range(args.rounds):
+            ours.append(run_measured(our_command(log_dir, Path(work, "runs")), CORE))
+            starts.append(run_measured(kafka_command(tiny), CORE))
+            kafkas.append(run_measured(kafka_command(first), CORE))
+            reading.append(seconds_of(lambda: [check_segment(task, buffers) for task in tasks]))
+            scanning.append(seconds_of(lambda: [scan_headers(path) for path in paths]))
+            viewing.append(seconds_of(lambda: kafkalog.read_batches(log_dir)))
+        shutil.rmtree(log_dir)
+    first_bytes = tasks[0].size_in_bytes
+    whole = [(cost.wall_seconds, cost.cpu_seconds) for cost in kafkas]
+    without_start = [
+        (max(k.wall_seconds - s.wall_seconds, 1e-9), max(k.cpu_seconds - s.cpu_seconds, 1e-9))
+        for k, s in zip(kafkas, starts, strict=True)
+    ]
+    print(
+        json.dumps(
+            {
+                "bench": "verify",
+                "records": args.records,
+                "codec": args.codec,
+                "log_bytes": size,
+                "rounds": args.rounds,
+                "verify": rates(size, [(c.wall_seconds, c.cpu_seconds) for c in ours]),
+                "verify_peak_mib": round(statistics.median(c.peak_mib for c in ours)),
+                "verify_reading": rates(size, reading),
+                "scan_headers": rates(size, scanning),
+                "read_batches": rates(size, viewing),
+                "dump_log_segments": rates(first_bytes, whole),
+                "dump_log_segments_without_start": rates(first_bytes, without_start),
+                "kernel_compile_seconds": round(kernel_compile_seconds(), 2),
+                "machine": platform.processor() or platform.machine(),
+                "load": round(os.getloadavg()[0], 1),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

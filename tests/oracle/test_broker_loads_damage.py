@@ -1,0 +1,68 @@
+"""A real broker on a log dir with damage that only the cluster's metadata tells: what the table of
+findings says about identities.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from data.copy_samples import copy_sample
+from tests.checking.damages import (
+    ORDERS,
+    TRANSACTIONS,
+    no_partition_metadata,
+    other_directory_id,
+    other_topic_id,
+)
+from tests.checking.running import failures
+from tests.oracle.rounds import work_directory
+from tests.support.broker import Broker, running_broker
+
+pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow]
+
+
+def answers(broker: Broker, topic: str) -> bool:
+    """Whether partition 0 has a leader that says where its log begins and ends."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "checks"})
+    try:
+        consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=15)
+    except KafkaException:
+        return False
+    finally:
+        consumer.close()
+    return True
+
+
+def test_directories_without_the_clusters_topic_id_become_strays() -> None:
+    with work_directory() as work:
+        log_dir = copy_sample("broker", work / "broker" / "data")
+        no_partition_metadata(log_dir)
+        other_topic_id(log_dir)
+        expected = {"partition-metadata-missing", "topic-id-foreign"}
+        assert failures(log_dir) == expected
+        with running_broker(work / "broker") as broker:
+            assert answers(broker, "orders")
+        for name in (ORDERS, TRANSACTIONS):
+            (stray,) = log_dir.glob(f"{name}.*-stray")
+            assert list(stray.glob("*.log"))
+            assert _bytes_of(log_dir / name) == 0
+
+
+@pytest.mark.parametrize("log_dirs", [1, 2])
+def test_a_log_dir_of_another_id_leaves_its_partitions_offline_beside_others(log_dirs: int) -> None:
+    """The only log dir of a broker is served whatever its id says."""
+    with work_directory() as work:
+        log_dir = copy_sample("broker", work / "broker" / "data")
+        other_directory_id(log_dir)
+        assert failures(log_dir) == {"directory-id-foreign"}
+        every = [log_dir, work / "broker" / "second"][:log_dirs]
+        settings = {"log.dirs": ",".join(map(str, every))}
+        with running_broker(work / "broker", settings) as broker:
+            assert answers(broker, "orders") == (log_dirs == 1)
+
+
+def _bytes_of(partition: Path) -> int:
+    return sum(path.stat().st_size for path in partition.glob("*.log"))
