@@ -14,7 +14,7 @@ import pyarrow as pa
 from kafkalog.batches import batch_table
 from kafkalog.columns.arrow_arrays import bool_array, constant_array, number_array
 from kafkalog.columns.places import SegmentPlace
-from kafkalog.columns.schemas import BATCHES
+from kafkalog.columns.schemas import BATCHES, ERROR_BYTES, ERROR_LENGTH
 from kafkalog.format.constants import CompressionType
 
 Array = npt.NDArray[Any]
@@ -105,6 +105,8 @@ _BUILDERS: dict[str, Callable[[BatchArrays], pa.Array]] = {
     "crc": _field("crc"),
     "isValid": _is_valid,
     "error": _error,
+    ERROR_BYTES.name: lambda a: constant_array(None, pa.binary(), len(a)),
+    ERROR_LENGTH.name: lambda a: constant_array(None, pa.int64(), len(a)),
     "segmentBaseOffset": _place("segment_base_offset", pa.int64()),
     "path": _place("path", pa.string()),
 }

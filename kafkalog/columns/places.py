@@ -41,8 +41,11 @@ def error_row(
     reason: str,
     position: int | None,
     base_offset: int | None,
+    length: int | None = None,
+    data: bytes | None = None,
 ) -> pa.RecordBatch:
-    """The one row mode PERMISSIVE gives for a bad batch: its place and `error`, all else null."""
+    """The one row mode PERMISSIVE gives for a bad batch: its place, `error` and its bytes; all else
+    is null."""
     row = {
         "topic": place.topic,
         "partition": place.partition,
@@ -52,5 +55,7 @@ def error_row(
         "batchBaseOffset": base_offset,
         "baseOffset": base_offset,
         "error": reason,
+        "errorBytes": data,
+        "errorLength": length,
     }
     return rows_batch([row], schema, names)

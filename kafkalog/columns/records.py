@@ -30,7 +30,7 @@ from kafkalog.columns.arrow_arrays import (
 )
 from kafkalog.columns.batches import codec_names
 from kafkalog.columns.places import SegmentPlace
-from kafkalog.columns.schemas import ERROR, HEADERS, RECORDS, TIMESTAMP
+from kafkalog.columns.schemas import ERROR, ERROR_BYTES, ERROR_LENGTH, HEADERS, RECORDS, TIMESTAMP
 from kafkalog.format import constants
 from kafkalog.format.control_record import parse_control_type
 
@@ -206,6 +206,8 @@ _BUILDERS: dict[str, Callable[[RecordArrays], pa.Array]] = {
     "valueSize": _size("value"),
     "path": _place("path", pa.string()),
     ERROR.name: lambda a: constant_array(None, pa.string(), len(a)),
+    ERROR_BYTES.name: lambda a: constant_array(None, pa.binary(), len(a)),
+    ERROR_LENGTH.name: lambda a: constant_array(None, pa.int64(), len(a)),
 }
 
 # The table and the functions must name the same columns; found at import, not in the middle of a

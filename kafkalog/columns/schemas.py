@@ -68,6 +68,12 @@ ERROR = _maybe(
     "error", pa.string(), "what is wrong with the batch; the other columns are null or its place"
 )
 
+# On request beside it, so that what cannot be read can be put aside and looked at.
+ERROR_BYTES = _maybe(
+    "errorBytes", pa.binary(), "the bytes that cannot be read, a MiB of them at most"
+)
+ERROR_LENGTH = _maybe("errorLength", pa.int64(), "how many bytes that are, from the position on")
+
 RECORDS: tuple[Column, ...] = (
     _maybe("key", pa.binary(), "record key; null and empty are different"),
     _maybe("value", pa.binary(), "record value; null is a tombstone, empty is not"),
@@ -296,12 +302,14 @@ def select_columns(
     """The columns `names` of a view in the asked order, spelt as in the table; names match without
     case.
 
-    `with_error` allows the column `error` of mode PERMISSIVE too. InvalidConfigError names what is
-    unknown, not available yet or asked for twice, and lists what is there.
+    `with_error` allows the columns of mode PERMISSIVE too: `error`, `errorBytes`, `errorLength`.
+    InvalidConfigError names what is unknown, not available yet or asked for twice, and lists what
+    is there.
     """
     known = {c.name.lower(): c for c in view_columns(view)}
     if with_error:
-        known.setdefault(ERROR.name, ERROR)
+        for extra in (ERROR, ERROR_BYTES, ERROR_LENGTH):
+            known.setdefault(extra.name.lower(), extra)
     later = {name.lower() for name in COLUMNS_NOT_YET.get(view, ())}
     chosen: dict[str, Column] = {}
     for name in names:

@@ -6,8 +6,8 @@ batches), then the checksums, and only then bytes are decompressed and decoded, 
 asked.
 
 What is wrong with a batch is raised (FAILFAST), given as a row with its place and `error`
-(PERMISSIVE), or left out and counted (DROPMALFORMED). A batch whose header cannot be walked over
-ends the split: nothing says where the next one is. A torn tail is the end of the log, not an error.
+(PERMISSIVE), or left out and counted (DROPMALFORMED). Behind a batch whose header cannot be walked
+over the next one with a right checksum is searched. A torn tail is the log's end, not an error.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.columns.batches import WRONG_CHECKSUM, BatchArrays, build_batches
 from kafkalog.columns.places import SegmentPlace, error_row
 from kafkalog.columns.records import RecordArrays, build_records
+from kafkalog.columns.schemas import ERROR_BYTES
 from kafkalog.errors import (
     CorruptRecordError,
     KafkaLogError,
@@ -32,7 +33,10 @@ from kafkalog.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedMagicError,
 )
+from kafkalog.format.constants import MAX_INT32
+from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.storage import LocalFile
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.splits import ScanSplit
 
@@ -42,6 +46,8 @@ Mask = npt.NDArray[np.bool_]
 # Decompressed bytes that make one Arrow batch, give or take a batch.
 _ARENA_BYTES = 8 * 1024 * 1024
 _WINDOW_AFTER_DAMAGE = 64
+# So much of what cannot be read is given as `errorBytes`.
+_MOST_ERROR_BYTES = 1024 * 1024
 
 # What one bad batch can raise; anything else (a file that changed, a fault of ours) ends the read
 # in every mode.
@@ -121,7 +127,8 @@ class _SplitReader:
                 if self.request.mode == ReadMode.FAILFAST or not len(bad):
                     raise
                 yield from self._decode(chunk, rows[done : bad[0]], split)
-                yield from self._bad_batch(_place(split), error)
+                length = int(rows["size_in_bytes"][bad[0]])
+                yield from self._bad_batch(split, error, length)
                 rows = rows[bad[0] + 1 :]
                 # Where one batch is bad many may be: each costs the window once more.
                 window = _WINDOW_AFTER_DAMAGE
@@ -172,38 +179,67 @@ class _SplitReader:
     # -- both -------------------------------------------------------------------------------------
 
     def _chunks(self, split: ScanSplit) -> Iterator[Chunk | pa.RecordBatch]:
-        """Chunks of the split; the batch that nothing can walk over comes last, as its mode has
-        it."""
+        """Chunks of the split; in their place, as its mode has it, a batch that nothing can walk
+        over."""
         split.check_unchanged()
-        chunks = read_chunks(
-            split.path, start=split.start, end=split.end, buffers=self.buffers.chunks
-        )
-        try:
-            yield from chunks
-            if chunks.trailing_bytes and split.end < split.size:
-                # Only the end of the file may be torn.
-                raise CorruptRecordError(
-                    f"no whole batch in the {chunks.trailing_bytes} bytes up to {split.end}",
-                    path=split.path,
-                    position=chunks.valid_bytes,
-                )
-        except BAD_BATCH as error:
-            if self.request.mode == ReadMode.FAILFAST:
-                raise
-            yield from self._bad_batch(_place(split), error)
+        position: int | None = split.start
+        work = work_for(split.end - split.start)
+        last_offset = split.segment_base_offset - 1
+        while position is not None:
+            chunks = read_chunks(
+                split.path, start=position, end=split.end, buffers=self.buffers.chunks
+            )
+            position = None
+            try:
+                for chunk in chunks:
+                    yield chunk
+                    last_offset = int(chunk.rows["last_offset"][-1])
+                if chunks.trailing_bytes and split.end < split.size:
+                    # Only the end of the file may be torn.
+                    raise CorruptRecordError(
+                        f"no whole batch in the {chunks.trailing_bytes} bytes up to {split.end}",
+                        path=split.path,
+                        position=chunks.valid_bytes,
+                    )
+            except BAD_BATCH as error:
+                if self.request.mode == ReadMode.FAILFAST:
+                    raise
+                bad_position = chunks.valid_bytes
+                bounds = _bounds_behind(bad_position, split, last_offset)
+                position, work = find_next_batch(split.path, bounds, work)
+                end = split.end if position is None else position
+                yield from self._bad_batch(split, error, end - bad_position)
 
-    def _bad_batch(self, place: SegmentPlace, error: KafkaLogError) -> Iterator[pa.RecordBatch]:
+    def _bad_batch(
+        self, split: ScanSplit, error: KafkaLogError, length: int
+    ) -> Iterator[pa.RecordBatch]:
         if self.request.mode == ReadMode.DROPMALFORMED:
             self.counts.dropped_batches += 1
             return
+        data = None
+        if ERROR_BYTES.name in self.request.names and error.position is not None:
+            with LocalFile(split.path) as file:
+                data = file.read_bytes(error.position, min(length, _MOST_ERROR_BYTES))
         yield error_row(
-            place,
+            _place(split),
             self.request.schema,
             self.request.names,
             reason=error.reason,
             position=error.position,
             base_offset=error.offset,
+            length=length,
+            data=data,
         )
+
+
+def _bounds_behind(position: int, split: ScanSplit, last_offset: int) -> Bounds:
+    """Where the next batch may be, and with which offsets. A last offset that no segment reaches
+    was damaged and bounds nothing."""
+    base_offset = split.segment_base_offset
+    end_offset = base_offset + MAX_INT32 + 1
+    if not base_offset <= last_offset < end_offset:
+        last_offset = base_offset - 1
+    return Bounds(position + 1, split.end, last_offset, end_offset)
 
 
 def _place(split: ScanSplit) -> SegmentPlace:

@@ -15,6 +15,7 @@ import kafkalog
 from kafkalog.columns.schemas import RECORDS
 from kafkalog.errors import (
     CorruptRecordError,
+    InvalidConfigError,
     KafkaLogError,
     LogChangedError,
     UnsupportedCompressionTypeError,
@@ -200,6 +201,44 @@ def test_many_bad_batches_are_passed_in_order(log_dir: Path) -> None:
     assert [row["batchBaseOffset"] for row in found if row["error"]] == bad
     good = [i for i in range(300) if i not in bad]
     assert offsets(path, mode="DROPMALFORMED") == good
+
+
+@pytest.mark.parametrize("length", [-5, 3, 2**31 - 1])
+def test_reading_goes_on_behind_a_batch_whose_length_is_wrong(log_dir: Path, length: int) -> None:
+    log = LogBuilder(log_dir)
+    for i in range(6):
+        log.batch((f"k{i}", "v" * 30))
+    path = log.write()
+    file = path / f"{0:020}.log"
+    start, header = log.segments[0].batches[2]
+    damage(file, start + 8, struct.pack(">i", length))
+    if length < 2**30:  # a batch past the file's end is a torn tail to whoever only walks
+        with pytest.raises(CorruptRecordError):
+            offsets(path)
+        assert offsets(path, mode="DROPMALFORMED") == [0, 1, 3, 4, 5]
+        names = ["offset", "position", "error", "errorBytes", "errorLength"]
+        found = rows(path, columns=names, mode="PERMISSIVE")
+        assert [row["offset"] for row in found] == [0, 1, None, 3, 4, 5]
+        bad = found[2]
+        assert (bad["position"], bad["errorLength"]) == (start, header.size_in_bytes)
+        assert bad["errorBytes"] == file.read_bytes()[start : start + header.size_in_bytes]
+    else:
+        assert offsets(path) == [0, 1]
+
+
+def test_the_bytes_of_a_bad_batch_can_be_put_aside(log_dir: Path) -> None:
+    log = LogBuilder(log_dir).batch(("a", "1")).batch(("b", "2")).batch(("c", "3"))
+    path = log.write()
+    file = path / f"{0:020}.log"
+    start, header = log.segments[0].batches[1]
+    damage(file, start + field_position("crc"), b"\0\0\0\0")
+    found = rows(path, columns=["offset", "errorLength", "errorBytes"], mode="PERMISSIVE")
+    assert [row["offset"] for row in found] == [0, None, 2]
+    assert found[1]["errorBytes"] == file.read_bytes()[start : start + header.size_in_bytes]
+    assert found[1]["errorLength"] == header.size_in_bytes
+    assert (found[0]["errorBytes"], found[0]["errorLength"]) == (None, None)
+    with pytest.raises(InvalidConfigError, match="errorBytes"):
+        rows(path, columns=["offset", "errorBytes"])
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
