@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -244,3 +245,26 @@ def _task(log_dir: Path) -> RebuildTask:
     (partition,) = open_log_dir(log_dir)
     config = LogConfig.from_overrides(["index.interval.bytes=100"])
     return RebuildTask(partition, config, NOW_MS, "run", True, os.getpid())
+
+
+def test_no_damage_makes_a_fault_of_ours_or_loses_a_byte(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_log(log_dir)
+    whole, rnd = files_of(path), random.Random(11)
+    names = sorted(name for name in whole if not name.endswith("checkpoint"))
+    for _ in range(150):
+        name = rnd.choice([*names, *(n for n in names if n.endswith(".log"))])
+        data = bytearray(whole[name])
+        for _ in range(rnd.randint(1, 3)):
+            if data:
+                data[rnd.randrange(len(data))] = rnd.choice((0, 1, 0x7F, 0x80, 0xFF))
+        for restored in names:
+            (path / restored).write_bytes(whole[restored])
+        (path / name).write_bytes(data)
+        code, partition = recover(log_dir, capsys, "--topic", "*", "--apply")
+        assert code in (0, 1, 3), partition
+        if name.endswith(".log"):
+            assert (path / name).read_bytes() == data or partition["files"][-1]["action"] == "cut"
+        elif partition["status"] == "rebuilt":
+            assert recover(log_dir, capsys)[1]["status"] == "sound"
