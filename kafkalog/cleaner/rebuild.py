@@ -1,5 +1,5 @@
-"""Rebuild what lies beside the segments of one partition: the three indexes and the producer
-snapshots, as a broker does when it recovers the log after a crash, from its first byte.
+"""Rebuild what lies beside the segments of one partition: the three indexes, the producer snapshots
+and the leader epochs, as a broker does when it recovers the log after a crash, from its first byte.
 
 Strategy: one pass over the batches in offset order. Each has its CRC checked; their headers and the
 markers among them give the indexes of each segment and the producer state at its end. What differs
@@ -53,11 +53,17 @@ from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.segment_scan import ScannedSegment, scan_segment
 from kafkalog.cleaner.swap import partition_turn
 from kafkalog.errors import (
+    CorruptCheckpointError,
     CorruptSnapshotError,
     LogChangedError,
     LogCleaningRefusedError,
 )
-from kafkalog.format.file_names import LogFileKind, producer_snapshot_file_name
+from kafkalog.format.checkpoints import EpochEntry, pack_leader_epoch_checkpoint
+from kafkalog.format.file_names import (
+    LEADER_EPOCH_CHECKPOINT_FILE,
+    LogFileKind,
+    producer_snapshot_file_name,
+)
 from kafkalog.format.producer_snapshot import (
     ProducerEntry,
     pack_producer_snapshot,
@@ -65,8 +71,10 @@ from kafkalog.format.producer_snapshot import (
 )
 from kafkalog.format.transaction_index import pack_transaction_index
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.producer_replay import ProducerReplay
+from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.small_files import read_small_file
 
@@ -131,6 +139,7 @@ class _Rebuild:
             self._check_logs()
         end_offset = segments[0].base_offset
         producers = ProducerReplay(end_offset, self._first_entries())
+        epochs = LeaderEpochReplay(self._known_epochs()[0] or ())
         for number, segment in enumerate(segments):
             if segment.base_offset < end_offset:
                 raise LogCleaningRefusedError(
@@ -139,7 +148,12 @@ class _Rebuild:
                 )
             self._enter(segment, producers, is_first=number == 0)
             scan = scan_segment(
-                segment, len(segments) - number - 1, self._task.config, producers, self._buffers
+                segment,
+                len(segments) - number - 1,
+                self._task.config,
+                producers,
+                epochs,
+                self._buffers,
             )
             end_offset = scan.next_offset
             self._look_at_indexes(segment, scan)
@@ -149,6 +163,7 @@ class _Rebuild:
                 self._note_tail(segment, scan)
         self.log_end_offset = end_offset
         self._look_at_end(producers, end_offset)
+        self._look_at_epochs(epochs, end_offset)
         if self._partition.problems:
             raise LogCleaningRefusedError("; ".join(self._partition.problems))
         if not self.findings:
@@ -179,6 +194,25 @@ class _Rebuild:
             except (CorruptSnapshotError, FileNotFoundError):
                 continue
         return ()
+
+    def _known_epochs(self) -> tuple[list[EpochEntry] | None, str]:
+        """The leader epochs of the checkpoint, None without one; and why it cannot be read."""
+        try:
+            return read_leader_epochs(self._partition.path), ""
+        except CorruptCheckpointError as error:
+            return None, error.reason
+
+    def _look_at_epochs(self, epochs: LeaderEpochReplay, end_offset: int) -> None:
+        """Epochs that begin at the log's end are no difference: an elected leader that has written
+        nothing yet has one, and a broker's recovery drops it.
+        """
+        known, unreadable = self._known_epochs()
+        due = epochs.entries(self._log_start, end_offset)
+        in_log = LeaderEpochReplay(known or ()).entries(self._log_start, end_offset)
+        if in_log == due and not unreadable:
+            return
+        reason = unreadable or (MISSING if known is None else f"{known}, due is {due}")
+        self._note(LEADER_EPOCH_CHECKPOINT_FILE, reason, pack_leader_epoch_checkpoint(due))
 
     @property
     def _log_start(self) -> int:

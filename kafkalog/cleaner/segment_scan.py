@@ -18,6 +18,7 @@ from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.kernels.status import CORRUPT_LENGTH
 from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.producer_replay import ProducerReplay
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.planning.log_config import LogConfig
@@ -45,9 +46,10 @@ def scan_segment(
     segments_behind: int,
     config: LogConfig,
     producers: ProducerReplay,
+    epochs: LeaderEpochReplay,
     buffers: ChunkBuffers,
 ) -> ScannedSegment:
-    """Read a segment and bring `producers` to its end.
+    """Read a segment and bring `producers` and `epochs` to its end.
 
     LogCleaningRefusedError for damage, with what a broker's recovery would do about it; of a
     segment that others follow this includes a torn tail. OSError, LogChangedError as from reading.
@@ -62,6 +64,7 @@ def scan_segment(
             _check_offsets(segment, chunk.rows, last_offset)
             indexes.add(chunk.rows)
             aborted += producers.apply(chunk, segment.path)
+            epochs.apply(chunk.rows)
             last_offset = int(chunk.rows["last_offset"][-1])
             batches_count += chunk.rows.size
     except LogCleaningRefusedError:

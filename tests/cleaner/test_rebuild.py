@@ -129,6 +129,23 @@ def test_a_torn_tail_is_cut_only_with_apply(
     assert log.stat().st_mtime_ns // 1_000_000 == written_ms >= time_ns // 1_000_000
 
 
+@pytest.mark.parametrize("broken", [None, "0\n9\n0 0\n", "0\n1\n0 0\n"])
+def test_leader_epochs_are_those_that_batches_begin(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], broken: str | None
+) -> None:
+    log = LogBuilder(log_dir, NAME)
+    log.segment().batch(("a", "v")).epoch(3).batch(("b", "v")).segment().batch(("c", "v")).epoch(4)
+    epochs = log.batch(("d", "v")).write() / "leader-epoch-checkpoint"
+    right = epochs.read_text()
+    assert right == "0\n3\n0 0\n3 1\n4 3\n"
+    epochs.write_text(right.replace("\n3\n", "\n4\n", 1) + "5 4\n")  # elected, nothing written yet
+    assert recover(log_dir, capsys)[1]["status"] == "sound"
+    epochs.unlink() if broken is None else epochs.write_text(broken)
+    code, partition = recover(log_dir, capsys, "--topic", "*", "--apply")
+    assert (code, [file["name"] for file in partition["files"]]) == (0, [epochs.name])
+    assert epochs.read_text() == right
+
+
 @pytest.mark.parametrize("segment", [0, 9, 18])
 def test_damage_refuses_the_partition_and_says_what_a_broker_would_do(
     log_dir: Path, capsys: pytest.CaptureFixture[str], segment: int
