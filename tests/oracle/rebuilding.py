@@ -132,7 +132,7 @@ def compare_rebuilt(
         elif mine.read_bytes() == other.read_bytes():
             continue
         elif name == EPOCHS and may_know_more:
-            # an epoch without a batch yet stays with us, as does where one below the log start began
+            # with us an epoch without a batch stays, and where one below the log start began
             if not _epochs(other) <= _epochs(mine):
                 found.append(Difference(name, "epochs", _epochs(mine), _epochs(other)))
         elif name.endswith(".snapshot"):
