@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.setup import KAFKA_VERSION
+from tests.oracle.jars import KAFKA_VERSION
 
 MARKS = ("<!-- table: written by make_samples.py -->", "<!-- end of table -->")
 

@@ -38,10 +38,13 @@ class KafkaFailedError(Exception):
 
 
 class Kafka:
-    """The JVM. One call at a time; not to be shared between threads."""
+    """The JVM of one release line (4.1 to 4.4). One call at a time; not to be shared between
+    threads.
+    """
 
-    def __init__(self, heap: str = "512m") -> None:
-        runtime = ensure_oracle()
+    def __init__(self, line: str = "4.3", heap: str = "512m") -> None:
+        runtime = ensure_oracle(line)
+        self.line = line
         # not closed here: the JVM writes to it as long as it lives
         self._stderr = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
@@ -141,14 +144,16 @@ class Kafka:
         high_watermark: str | int = "checkpoint",
         obey_ratio: bool = False,
         producer_expiry_ms: int | None = None,
+        map_bytes: int = MAP_BYTES,
     ) -> Answer:
         """One round of the cleaner; the answer's only element of `rounds`, with `skipped`.
 
-        Without `obey_ratio` a round runs whenever there is a cleanable byte.
+        Without `obey_ratio` a round runs whenever there is a cleanable byte. `map_bytes` is the
+        size of the offset map.
         """
         answer = self.call(
             *("clean", "--log-dir", str(log_dir), "--topic-partition", partition),
-            *("--now", str(now_ms), "--hw", str(high_watermark), "--map-bytes", str(MAP_BYTES)),
+            *("--now", str(now_ms), "--hw", str(high_watermark), "--map-bytes", str(map_bytes)),
             *(["--obey-ratio"] if obey_ratio else []),
             *_config(config),
             *_expiry(producer_expiry_ms),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.oracle.compare import compare_log_dirs
-from tests.oracle.kafka import Answer, Kafka, KafkaFailedError
+from tests.oracle.kafka import MAP_BYTES, Answer, Kafka, KafkaFailedError
 from tests.oracle.scripts import START_MS, Scenario
 from tests.oracle.setup import CACHE
 
@@ -28,7 +28,9 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True, slots=True)
 class CompactCall:
-    """What both cleaners are told. `high_watermark` None = as checkpointed."""
+    """What both cleaners are told. `high_watermark` None = as checkpointed; `dedupe_buffer_size`
+    None = a map with room for every key.
+    """
 
     log_dir: Path
     topic: str
@@ -38,6 +40,8 @@ class CompactCall:
     high_watermark: int | None
     producer_expiry_ms: int
     keyless: bool
+    kafka_version: str = "4.3"
+    dedupe_buffer_size: int | None = None
 
     @property
     def partition_name(self) -> str:
@@ -55,6 +59,7 @@ class Outcome:
     seed: int
     rounds: int = 0
     cleaned: int = 0
+    full_maps: int = 0
     kafka_failures: int = 0
     complaints: list[str] = field(default_factory=list)
 
@@ -73,13 +78,16 @@ def compact_with_kafkalog(call: CompactCall) -> Mapping[str, Any]:
 
     config = {**call.config, "producer.id.expiration.ms": str(call.producer_expiry_ms)}
     arguments = ["compact", "--log-dir", str(call.log_dir), "--topic", call.topic, "--apply"]
-    arguments += ["--now", str(call.now_ms), "--no-undo", "--json", "--kafka-version", "4.3"]
+    arguments += ["--now", str(call.now_ms), "--no-undo", "--json"]
+    arguments += ["--kafka-version", call.kafka_version]
     for name, value in config.items():
         arguments += ["--config", f"{name}={value}"]
     # of a broker's log dir, whose metadata log has settings of its own
     arguments += ["--force", "config-differs"]
     if call.high_watermark is not None:
         arguments += ["--high-watermark", str(call.high_watermark)]
+    if call.dedupe_buffer_size is not None:
+        arguments += ["--dedupe-buffer-size", str(call.dedupe_buffer_size)]
     if call.keyless:
         arguments += ["--force", "null-keys"]
     out, err = io.StringIO(), io.StringIO()
@@ -150,6 +158,8 @@ def play(
             high_watermark=appended.high_watermark,
             producer_expiry_ms=expiry,
             keyless=scenario.keyless,
+            kafka_version=kafka.line,
+            dedupe_buffer_size=scenario.dedupe_buffer_size,
         )
         try:
             expected = _clean_with_kafka(kafka, call)
@@ -160,6 +170,7 @@ def play(
                 outcome.complaints += _not_refused(compact, replace(call, log_dir=ours))
             break
         outcome.cleaned += not expected["skipped"]
+        outcome.full_maps += _map_was_full(expected)
         outcome.complaints += _run_and_compare(
             compact,
             replace(call, log_dir=ours),
@@ -266,6 +277,12 @@ def _come_and_go(log_start: int, log_end: int, partition_dir: Path) -> frozenset
     return frozenset(f"{offset}.snapshot" for offset in {*bases, f"{log_end:020d}"})
 
 
+def _map_was_full(answer: Answer) -> bool:
+    return bool(
+        not answer["skipped"] and answer["endOffset"] < answer["effectiveUncleanableOffset"]
+    )
+
+
 def _run_and_compare(
     compact: Compact,
     call: CompactCall,
@@ -308,4 +325,5 @@ def _clean_with_kafka(kafka: Kafka, call: CompactCall) -> Answer:
         high_watermark="checkpoint" if call.high_watermark is None else call.high_watermark,
         obey_ratio=True,
         producer_expiry_ms=call.producer_expiry_ms,
+        map_bytes=MAP_BYTES if call.dedupe_buffer_size is None else call.dedupe_buffer_size,
     )

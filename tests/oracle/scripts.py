@@ -77,6 +77,7 @@ class Scenario:
     bumps_epochs: bool = False
     leader_epoch: int = 0
     legacy_share: float = 0.0
+    dedupe_buffer_size: int | None = None
 
     @property
     def partition_name(self) -> str:
@@ -251,10 +252,11 @@ def random_scenario(
     codec: str | None = None,
     transactional: bool = False,
     legacy: bool = False,
+    bounded: bool = False,
 ) -> Scenario:
     """The scenario of a seed. `codec` fixes the codec, `keyless` mixes in null and empty keys,
     `transactional` producers that commit, abort and leave transactions open, `legacy` batches of
-    magic 0 and 1.
+    magic 0 and 1 beside newer ones; `bounded` cleans with an offset map that is often full.
     """
     rnd = random.Random(seed)
     codecs = rnd.choice((("none",),) * 6 + tuple((c,) for c in CODECS[1:]) + (CODECS,))
@@ -289,14 +291,35 @@ def random_scenario(
         scenario.legacy_share = rnd.choice((0.3, 0.7, 1.0, 1.0))
         if codec is None:
             scenario.codecs = rnd.choice((("none",), CODECS[1:4], CODECS))
+    if bounded:
+        entries = rnd.choice((1, 2, 3, rnd.randint(1, len(scenario.keys) + 1), 10, 30))
+        scenario.dedupe_buffer_size = _map_bytes(entries) + rnd.choice((0, 0, 1, 23))
     return scenario
 
 
 def seed_scenario(seed: int) -> Scenario:
-    """The scenario of a seed in tests and in the fuzzer: every tenth one has keyless records, every
-    third one transactions.
+    """The scenario of a seed in tests and in the fuzzer: what is asked of random_scenario comes in
+    every combination, keyless records in a tenth of them.
     """
-    return random_scenario(seed, keyless=seed % 10 == 0, transactional=seed % 3 == 1)
+    # a generator of its own, or a seed's log would hang together with what it is mixed with
+    rnd = random.Random(f"mix {seed}")
+    return random_scenario(
+        seed,
+        keyless=rnd.random() < 0.1,
+        transactional=rnd.random() < 0.4,
+        legacy=rnd.random() < 0.25,
+        bounded=rnd.random() < 0.3,
+    )
+
+
+def _map_bytes(entries: int) -> int:
+    """The least bytes of an offset map that is full with so many keys: 24 a slot, nine tenths of
+    the slots used.
+    """
+    slots = entries
+    while int(slots * 0.9) < entries:
+        slots += 1
+    return 24 * slots
 
 
 def _random_config(rnd: random.Random) -> dict[str, str]:
