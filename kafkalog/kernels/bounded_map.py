@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafkalog.kernels import status
-from kafkalog.kernels.hash_keys import siphash_128
+from kafkalog.kernels.hash_keys import DATA, siphash_128
 from kafkalog.kernels.jit import (
     I64,
     I64_IN,
@@ -34,6 +34,7 @@ DISTINCT_KEYS = 0
 LATEST_OFFSET = 1
 STATE_SIZE = 2
 
+_DATA = DATA
 _DISTINCT, _LATEST = DISTINCT_KEYS, LATEST_OFFSET
 _OK = status.OK
 _OUTPUT_FULL = status.OUTPUT_FULL
@@ -67,7 +68,7 @@ def find_map_end(
     for b in range(rows.size):
         pos = starts[b]
         end = ends[b]
-        for _ in range(rows[b]["records_count"] if roles[b] else 0):
+        for _ in range(rows[b]["records_count"] if roles[b] == _DATA else 0):
             length, body = read_varint(buf, pos, end)
             if body < 0 or length < 1 or length > end - body:
                 return _RECORD_TRUNCATED, b

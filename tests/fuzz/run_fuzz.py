@@ -1,14 +1,15 @@
-"""Random logs against Kafka's own cleaner, and damaged ones through every door, for as long as you
-like.
+"""Random logs against the cleaners of four releases of Kafka, and damaged ones through every door,
+for as long as you like.
 
     python -m tests.fuzz.run_fuzz --minutes 30 --seed 1
     python -m tests.fuzz.run_fuzz --scenario 10000042      # one case, as printed
+    python -m tests.fuzz.run_fuzz --scenario 10000042 --kafka-version 4.1
     python -m tests.fuzz.run_fuzz --what damage            # or cleaner, or all: half the time each
-    python -m tests.fuzz.run_fuzz --what damage --mutations 100000     # so many of each format
 
 Each `--seed` is its own endless row of scenarios; a later run goes on where the last one ended
-(`.cache/fuzz/`), after trying again what failed then. Ends with the number of cases and rounds;
-exit code 1 where any differed.
+(`.cache/fuzz/`), after trying again what failed then. Each scenario is one release's, in turn. Ends
+with the number of cases and rounds of this run, then of the whole row; exit code 1 where any
+differed.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.fuzz.damage import run_damage, run_mutations, try_damage
-from tests.oracle.kafka import Kafka
-from tests.oracle.rounds import compact_with_kafkalog, play_and_keep_failed
+from tests.fuzz.damage import run_damage, try_damage
+from tests.oracle.jars import RELEASES, OracleUnavailableError
+from tests.oracle.kafka import Kafka, Kafkas
+from tests.oracle.rounds import Outcome, compact_with_kafkalog, play_and_keep_failed
 from tests.oracle.scripts import seed_scenario
-from tests.oracle.setup import PROJECT_ROOT, OracleUnavailableError
+from tests.oracle.setup import PROJECT_ROOT
 
 STATE_DIR = PROJECT_ROOT / ".cache" / "fuzz"
 ROW_LENGTH = 10_000_000
@@ -33,10 +36,13 @@ ROW_LENGTH = 10_000_000
 
 @dataclass
 class State:
-    """Where a row of scenarios stands: the next one, and those that failed."""
+    """Where a row of scenarios stands: the next one, those that failed, and the rounds played so
+    far, by release.
+    """
 
     next_scenario: int
     failed: list[int] = field(default_factory=list)
+    rounds: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -44,10 +50,28 @@ class Tally:
     """What this run did."""
 
     cases: int = 0
-    rounds: int = 0
     cleaned: int = 0
+    full_maps: int = 0
+    deletions: int = 0
     kafka_failures: int = 0
     different: int = 0
+    rounds: dict[str, int] = field(default_factory=dict)
+
+    def add(self, line: str, outcome: Outcome) -> None:
+        self.cases += 1
+        self.cleaned += outcome.cleaned
+        self.full_maps += outcome.full_maps
+        self.deletions += outcome.deletions
+        self.kafka_failures += outcome.kafka_failures
+        self.different += bool(outcome.complaints)
+        self.rounds[line] = self.rounds.get(line, 0) + outcome.rounds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cases} cases, {_counted(self.rounds)}; {self.cleaned} cleaned, "
+            f"{self.full_maps} with a full map, {self.deletions} with segments deleted, "
+            f"{self.kafka_failures} refused by Kafka; {self.different} different"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,13 +79,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1, help="which row of scenarios")
     parser.add_argument("--scenario", type=int, help="only this one; nothing is remembered")
+    parser.add_argument("--kafka-version", choices=RELEASES, help="of the one scenario")
     parser.add_argument("--what", choices=("cleaner", "damage", "all"), default="cleaner")
-    parser.add_argument("--mutations", type=int, default=0, help="of each format, counted")
     options = parser.parse_args(argv)
     if options.what == "damage" and options.scenario is not None:
         return 1 if try_damage(options.scenario) else 0
-    if options.mutations:
-        return 1 if run_mutations(options.seed * ROW_LENGTH, options.mutations) else 0
     minutes = options.minutes / 2 if options.what == "all" else options.minutes
     broken = 0
     if options.what != "cleaner":
@@ -70,49 +92,65 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1 if broken else 0
     tally = Tally()
     try:
-        with Kafka() as kafka:
+        with Kafkas() as kafkas:
             if options.scenario is not None:
-                _try(options.scenario, kafka, tally)
+                line = options.kafka_version or _line_of(options.scenario)
+                _try(options.scenario, kafkas.of(line), tally)
             else:
-                _run_row(options.seed, minutes, kafka, tally)
+                _run_row(options.seed, minutes, kafkas, tally)
     except OracleUnavailableError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; the next run goes on here\n")
-    sys.stdout.write(
-        f"{tally.cases} cases, {tally.rounds} rounds ({tally.cleaned} cleaned, "
-        f"{tally.kafka_failures} refused by Kafka), {tally.different} different\n"
-    )
+    sys.stdout.write(f"{tally}\n")
+    if options.scenario is None:
+        state = _read_state(_state_file(options.seed), options.seed)
+        sys.stdout.write(f"row {options.seed} so far: {_counted(state.rounds)}\n")
     return 1 if tally.different or broken else 0
 
 
-def _run_row(seed: int, minutes: float, kafka: Kafka, tally: Tally) -> None:
-    path = STATE_DIR / f"row-{seed}.json"
+def _line_of(scenario: int) -> str:
+    """Whose scenario it is: each release's in turn."""
+    return list(RELEASES)[scenario % len(RELEASES)]
+
+
+def _run_row(seed: int, minutes: float, kafkas: Kafkas, tally: Tally) -> None:
+    path = _state_file(seed)
     state = _read_state(path, seed)
     deadline = time.monotonic() + minutes * 60
     for scenario in list(state.failed):
-        if _try(scenario, kafka, tally):
+        if _try(scenario, kafkas.of(_line_of(scenario)), tally):
             state.failed.remove(scenario)
     while time.monotonic() < deadline:
-        if not _try(state.next_scenario, kafka, tally):
+        line, before = _line_of(state.next_scenario), dict(tally.rounds)
+        if not _try(state.next_scenario, kafkas.of(line), tally):
             state.failed.append(state.next_scenario)
+        played = tally.rounds.get(line, 0) - before.get(line, 0)
+        state.rounds[line] = state.rounds.get(line, 0) + played
         state.next_scenario += 1
         _write_state(path, state)
-    _write_state(path, state)
 
 
 def _try(scenario: int, kafka: Kafka, tally: Tally) -> bool:
-    outcome = play_and_keep_failed(seed_scenario(scenario), kafka, compact_with_kafkalog)
-    tally.cases += 1
-    tally.rounds += outcome.rounds
-    tally.cleaned += outcome.cleaned
-    tally.kafka_failures += outcome.kafka_failures
+    try:
+        outcome = play_and_keep_failed(seed_scenario(scenario), kafka, compact_with_kafkalog)
+    except Exception as error:  # anything: the row goes on, the scenario is kept as a failed one
+        outcome = Outcome(scenario, complaints=["".join(traceback.format_exception(error))])
+    tally.add(kafka.line, outcome)
     if outcome.complaints:
-        tally.different += 1
-        sys.stdout.write(f"{outcome}\n")
+        sys.stdout.write(f"Kafka {RELEASES[kafka.line]}, {outcome}\n")
         sys.stdout.flush()
     return not outcome.complaints
+
+
+def _counted(rounds: Mapping[str, int]) -> str:
+    parts = ", ".join(f"{count} of {RELEASES[line]}" for line, count in sorted(rounds.items()))
+    return f"{sum(rounds.values())} rounds ({parts})"
+
+
+def _state_file(seed: int) -> Path:
+    return STATE_DIR / f"row-{seed}.json"
 
 
 def _read_state(path: Path, seed: int) -> State:

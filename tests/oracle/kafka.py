@@ -49,7 +49,8 @@ class Kafka:
         self._stderr = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [
-                *(str(runtime.java), f"-Xmx{heap}", "-XX:+UseSerialGC"),
+                # small logs: the second compiler would take more time than it saves
+                *(str(runtime.java), f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
                 *("-cp", runtime.class_path, "oracle.Main", "serve"),
             ],
             stdin=subprocess.PIPE,
@@ -81,6 +82,10 @@ class Kafka:
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._stderr.close()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
 
     def call(self, *arguments: str) -> Answer:
         """One command of the harness with its raw arguments."""
@@ -219,6 +224,7 @@ class Kafka:
         config: Config,
         high_watermark: str | int = "leo",
         delete_records_before: int | None = None,
+        producer_expiry_ms: int | None = None,
     ) -> Answer:
         """One pass of retention: `deleted` and `remaining` base offsets."""
         before = [] if delete_records_before is None else [str(delete_records_before)]
@@ -227,6 +233,7 @@ class Kafka:
             *("--now", str(now_ms), "--hw", str(high_watermark)),
             *(["--delete-records-before", *before] if before else []),
             *_config(config),
+            *_expiry(producer_expiry_ms),
         )
 
     def dump(self, partition_dir: Path, *, records: bool = True) -> Answer:
@@ -283,6 +290,27 @@ class Kafka:
             *("dumplog", "--dir", str(partition_dir)),
             *("--print-data-log", "--deep-iteration", "--quiet"),
         )
+
+
+class Kafkas:
+    """The JVMs of several releases, each started when it is first asked for, or has died."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Kafka] = {}
+
+    def __enter__(self) -> Kafkas:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for kafka in self._running.values():
+            kafka.close()
+        self._running.clear()
+
+    def of(self, line: str) -> Kafka:
+        """The JVM of a release line (4.1 to 4.4)."""
+        if line not in self._running or not self._running[line].is_alive:
+            self._running[line] = Kafka(line)
+        return self._running[line]
 
 
 def _config(config: Config) -> list[str]:

@@ -13,7 +13,7 @@ import json
 import random
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,8 @@ from tests.oracle.kafka import Answer, Kafka
 from tests.oracle.scripts import START_MS, Line
 
 NAME = "orders-3"
-CALLS = 8
+CALLS = 2
 LOG_CONFIG = {"internal.segment.bytes": "900", "index.interval.bytes": "200"}
-EXPIRY_MS = 2**31 - 1
 FUTURE_MS = START_MS + 10**12
 
 
@@ -41,16 +40,20 @@ class RetentionCall:
     now_ms: int
     config: Mapping[str, str]
     high_watermark: int | None
+    kafka_version: str
+    partition_name: str = NAME
+    producer_expiry_ms: int | None = None
 
 
 @dataclass(slots=True)
 class Tally:
     """What the calls of some cases came to; `complaints` is empty where everything was equal."""
 
-    calls: int
-    deleting: int
-    rolls: int
-    complaints: list[str]
+    logs: int = 0
+    calls: int = 0
+    deleting: int = 0
+    rolls: int = 0
+    complaints: list[str] = field(default_factory=list)
 
 
 def retention_script(rnd: random.Random) -> list[Line]:
@@ -114,36 +117,60 @@ def play_retention(seed: int, kafka: Kafka, work: Path, tally: Tally) -> None:
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
         shutil.copytree(base, kafkas)
         shutil.copytree(base, ours)
-        call = _random_call(rnd, written)
-        expected = _retain_with_kafka(kafka, kafkas, call)
-        facts = retain_with_kafkalog(ours, call)
-        found = _differences(facts, expected)
-        for log_dir in (ours, kafkas):
-            _as_a_broker_checkpoints(log_dir, int(expected["remaining"][0]))
-        found += map(
-            str,
-            compare_log_dirs(
-                ours,
-                kafkas,
-                NAME,
-                source=base,
-                kafka=kafka,
-                index_interval_bytes=200,
-                ignored=_come_and_go(written, ours, kafkas),
-            ),
+        call = _random_call(rnd, written, kafka.line)
+        expected, found = retain_and_compare(
+            call,
+            kafka,
+            ours=ours,
+            kafkas=kafkas,
+            source=base,
+            everything_deleted=written["logStartOffset"] == written["logEndOffset"],
         )
         tally.complaints += [f"seed {seed} call {number} {call}: {line}" for line in found]
         tally.calls += 1
+        tally.logs += number == 0
         tally.deleting += bool(expected["deleted"])
         tally.rolls += bool(expected["deleted"]) and expected["remaining"] == [end]
         for directory in (kafkas, ours):
             shutil.rmtree(directory)
 
 
-def _random_call(rnd: random.Random, written: Answer) -> RetentionCall:
+def retain_and_compare(
+    call: RetentionCall,
+    kafka: Kafka,
+    *,
+    ours: Path,
+    kafkas: Path,
+    source: Path,
+    everything_deleted: bool,
+) -> tuple[Answer, list[str]]:
+    """The call on two equal log dirs, Kafka's and ours: Kafka's answer, and what differs then.
+
+    `everything_deleted`: whether the log started at its end already before.
+    """
+    expected = _retain_with_kafka(kafka, kafkas, call)
+    facts = retain_with_kafkalog(ours, call)
+    found = _differences(facts, expected)
+    for log_dir in (ours, kafkas):
+        _as_a_broker_checkpoints(log_dir, int(expected["remaining"][0]))
+    differences = compare_log_dirs(
+        ours,
+        kafkas,
+        call.partition_name,
+        source=source,
+        kafka=kafka,
+        index_interval_bytes=int(call.config["index.interval.bytes"]),
+        ignored=_come_and_go(call, ours, kafkas) if everything_deleted else frozenset(),
+    )
+    return expected, [*found, *map(str, differences)]
+
+
+def _random_call(rnd: random.Random, written: Answer, line: str) -> RetentionCall:
     segments = written["segments"]
     now_ms = int(written["now"]) + rnd.choice((0, 1, 5000, 10**6))
-    policy = rnd.choice(("delete",) * 5 + ("compact,delete", "delete,compact", "compact", ""))
+    # an empty policy is allowed from 4.2 on (KIP-1161)
+    policies = ("delete",) * 5 + ("compact,delete", "delete,compact", "compact")
+    policy = rnd.choice((*policies, "" if line != "4.1" else "delete"))
     age = now_ms - int(rnd.choice(segments)["largestTimestamp"])
     retention_ms = max(-1, rnd.choice((-1, 0, age - 1, age, age + 1, age, 10**9)))
     behind = sum(int(s["size"]) for s in segments[rnd.randrange(len(segments)) :])
@@ -155,13 +182,18 @@ def _random_call(rnd: random.Random, written: Answer) -> RetentionCall:
         "retention.bytes": str(retention_bytes),
     }
     watermark = rnd.randint(start, end) if rnd.random() < 0.3 else None
-    return RetentionCall(now_ms, {**LOG_CONFIG, **config}, watermark)
+    return RetentionCall(now_ms, {**LOG_CONFIG, **config}, watermark, line)
 
 
 def _retain_with_kafka(kafka: Kafka, log_dir: Path, call: RetentionCall) -> Answer:
     watermark = "checkpoint" if call.high_watermark is None else call.high_watermark
     return kafka.retain(
-        log_dir, NAME, now_ms=call.now_ms, config=call.config, high_watermark=watermark
+        log_dir,
+        call.partition_name,
+        now_ms=call.now_ms,
+        config=call.config,
+        high_watermark=watermark,
+        producer_expiry_ms=call.producer_expiry_ms,
     )
 
 
@@ -181,19 +213,19 @@ def _differences(facts: Mapping[str, Any], expected: Answer) -> list[str]:
     return wrong
 
 
-def _come_and_go(written: Answer, *log_dirs: Path) -> frozenset[str]:
+def _come_and_go(call: RetentionCall, *log_dirs: Path) -> frozenset[str]:
     """Where every record is deleted (log start = log end), Kafka removes all snapshots each time it
     opens a log that has them, and writes those of the last segments when it opens one without.
     """
-    if written["logStartOffset"] < written["logEndOffset"]:
-        return frozenset()
-    return frozenset(path.name for d in log_dirs for path in (d / NAME).glob("*.snapshot"))
+    name = call.partition_name
+    return frozenset(path.name for d in log_dirs for path in (d / name).glob("*.snapshot"))
 
 
 def retain_with_kafkalog(log_dir: Path, call: RetentionCall) -> Mapping[str, Any]:
     """`kafkalog retain --apply` in this process; the one element of its JSON's `partitions`."""
-    arguments = ["retain", "--log-dir", str(log_dir), "--topic", "orders", "--apply", "--json"]
-    arguments += ["--now", str(call.now_ms)]
+    topic = call.partition_name.rpartition("-")[0]
+    arguments = ["retain", "--log-dir", str(log_dir), "--topic", topic, "--apply", "--json"]
+    arguments += ["--now", str(call.now_ms), "--kafka-version", call.kafka_version]
     for name, value in call.config.items():
         arguments += ["--config", f"{name}={value}"]
     if call.high_watermark is not None:

@@ -60,6 +60,7 @@ class Outcome:
     rounds: int = 0
     cleaned: int = 0
     full_maps: int = 0
+    deletions: int = 0
     kafka_failures: int = 0
     complaints: list[str] = field(default_factory=list)
 
@@ -145,6 +146,8 @@ def play(
         )
         if scenario.legacy_share:
             _set_times(base, scenario, number, clock)
+        if appended.cleaner_checkpoint is not None:
+            _set_checkpoint(base, scenario, appended.cleaner_checkpoint)
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
         shutil.copytree(base, kafkas)
         shutil.copytree(base, ours)
@@ -184,6 +187,10 @@ def play(
             break
         if after_round is not None:
             after_round(ours / scenario.partition_name)
+        if appended.retains:
+            log_start = _retain_both(outcome, kafka, call, ours, base, log_start == log_end)
+            if outcome.complaints:
+                break
         shutil.rmtree(ours)
         shutil.rmtree(base)
         base = kafkas
@@ -195,8 +202,9 @@ def play_and_keep_failed(scenario: Scenario, kafka: Kafka, compact: Compact) -> 
     with work_directory() as work:
         try:
             outcome = play(scenario, kafka, work / "case", compact)
-        except Exception:
+        except Exception as error:
             _keep(work / "case", scenario.seed)
+            error.add_note(f"scenario {scenario.seed}, Kafka {kafka.line}")
             raise
         if outcome.complaints:
             _keep(work / "case", scenario.seed)
@@ -234,9 +242,13 @@ def _set_times(base: Path, scenario: Scenario, number: int, clock: int) -> None:
         os.utime(log, ns=((clock - age_ms) * 1_000_000,) * 2)
     if number == 0:
         offset = int(rnd.choice(logs[1:]).stem) + rnd.choice((0, 0, 1))
-        (base / "cleaner-offset-checkpoint").write_text(
-            f"0\n1\n{scenario.topic} {scenario.partition} {offset}\n"
-        )
+        _set_checkpoint(base, scenario, offset)
+
+
+def _set_checkpoint(log_dir: Path, scenario: Scenario, offset: int) -> None:
+    (log_dir / "cleaner-offset-checkpoint").write_text(
+        f"0\n1\n{scenario.topic} {scenario.partition} {offset}\n"
+    )
 
 
 def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> dict[str, str]:
@@ -265,6 +277,37 @@ def _not_refused(compact: Compact, call: CompactCall) -> list[str]:
         compact(call)
         return ["Kafka gives up on this partition, ours does not"]
     return []
+
+
+def _retain_both(
+    outcome: Outcome,
+    kafka: Kafka,
+    call: CompactCall,
+    ours: Path,
+    source: Path,
+    everything_deleted: bool,
+) -> int:
+    """Retention on Kafka's result of the round and on ours; the log start offset after it."""
+    from tests.oracle.retention import RetentionCall, retain_and_compare  # late, as above
+
+    expected, found = retain_and_compare(
+        RetentionCall(
+            now_ms=call.now_ms,
+            config=call.config,
+            high_watermark=call.high_watermark,
+            kafka_version=kafka.line,
+            partition_name=call.partition_name,
+            producer_expiry_ms=call.producer_expiry_ms,
+        ),
+        kafka,
+        ours=ours,
+        kafkas=call.log_dir,
+        source=source,
+        everything_deleted=everything_deleted,
+    )
+    outcome.deletions += bool(expected["deleted"])
+    outcome.complaints += [f"retention: {line}" for line in found]
+    return int(expected["logStartOffset"])
 
 
 def _come_and_go(log_start: int, log_end: int, partition_dir: Path) -> frozenset[str]:

@@ -30,12 +30,16 @@ LEGACY_OVERHEAD = 12
 
 @dataclass
 class Round:
-    """One append and the cleaning after it. `high_watermark` None = the checkpointed one."""
+    """One append and the cleaning after it. `high_watermark` None = the checkpointed one;
+    `cleaner_checkpoint` None = as the last round left it; `retains`: old segments go afterwards.
+    """
 
     lines: list[Line]
     config: dict[str, str]
     clean_after_ms: int
     high_watermark: int | None
+    cleaner_checkpoint: int | None
+    retains: bool
 
 
 @dataclass
@@ -129,7 +133,14 @@ class Scenario:
         high_watermark = None
         if rnd.random() < 0.12:
             high_watermark = rnd.randint(log_start_offset, next_offset)
-        return Round(lines, dict(self.config), wait, high_watermark)
+        checkpoint = None
+        if rnd.random() < 0.06:
+            # mostly in the middle of things, now and then outside the log
+            outside = (max(0, log_start_offset - 1), next_offset + 1)
+            inside = [rnd.randint(log_start_offset, next_offset) for _ in range(3)]
+            checkpoint = rnd.choice((*outside, *inside))
+        retains = "retention.ms" in self.config and rnd.random() < 0.5
+        return Round(lines, dict(self.config), wait, high_watermark, checkpoint, retains)
 
     def _producers_move_on(self) -> None:
         """Some producers restart (epoch bump), some fall silent, new ones come."""
@@ -253,10 +264,12 @@ def random_scenario(
     transactional: bool = False,
     legacy: bool = False,
     bounded: bool = False,
+    deleting: bool = False,
 ) -> Scenario:
     """The scenario of a seed. `codec` fixes the codec, `keyless` mixes in null and empty keys,
     `transactional` producers that commit, abort and leave transactions open, `legacy` batches of
-    magic 0 and 1 beside newer ones; `bounded` cleans with an offset map that is often full.
+    magic 0 and 1 beside newer ones; `bounded` cleans with an offset map that is often full;
+    `deleting` lets old segments go between rounds.
     """
     rnd = random.Random(seed)
     codecs = rnd.choice((("none",),) * 6 + tuple((c,) for c in CODECS[1:]) + (CODECS,))
@@ -291,9 +304,17 @@ def random_scenario(
         scenario.legacy_share = rnd.choice((0.3, 0.7, 1.0, 1.0))
         if codec is None:
             scenario.codecs = rnd.choice((("none",), CODECS[1:4], CODECS))
+        # plain messages have an index entry each, and Kafka asks for room once an append
+        scenario.config.pop("segment.index.bytes", None)
     if bounded:
         entries = rnd.choice((1, 2, 3, rnd.randint(1, len(scenario.keys) + 1), 10, 30))
         scenario.dedupe_buffer_size = _map_bytes(entries) + rnd.choice((0, 0, 1, 23))
+    if deleting:
+        scenario.config |= {
+            "cleanup.policy": rnd.choice(("compact", "compact,delete", "compact,delete")),
+            "retention.ms": str(rnd.choice((-1, 1000, 3_600_000, 86_400_000))),
+            "retention.bytes": str(rnd.choice((-1, -1, 2000, 20_000))),
+        }
     return scenario
 
 
@@ -309,6 +330,7 @@ def seed_scenario(seed: int) -> Scenario:
         transactional=rnd.random() < 0.4,
         legacy=rnd.random() < 0.25,
         bounded=rnd.random() < 0.3,
+        deleting=rnd.random() < 0.25,
     )
 
 
