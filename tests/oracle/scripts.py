@@ -312,8 +312,8 @@ def random_scenario(
     if deleting:
         scenario.config |= {
             "cleanup.policy": rnd.choice(("compact", "compact,delete", "compact,delete")),
-            "retention.ms": str(rnd.choice((-1, 1000, 3_600_000, 86_400_000))),
-            "retention.bytes": str(rnd.choice((-1, -1, 2000, 20_000))),
+            "retention.ms": str(rnd.choice((-1, 100, 1000, 3_600_000))),
+            "retention.bytes": str(rnd.choice((-1, 500, 1000, 2000))),
         }
     return scenario
 
