@@ -149,8 +149,8 @@ def play(
         if appended.cleaner_checkpoint is not None:
             _set_checkpoint(base, scenario, appended.cleaner_checkpoint)
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
-        shutil.copytree(base, kafkas)
-        shutil.copytree(base, ours)
+        copy_log_dir(base, kafkas)
+        copy_log_dir(base, ours)
         outcome.rounds += 1
         call = CompactCall(
             log_dir=kafkas,
@@ -217,6 +217,19 @@ def work_directory() -> Iterator[Path]:
     where = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="kafkalog-oracle-", dir=where) as path:
         yield Path(path)
+
+
+def copy_log_dir(source: Path, target: Path) -> None:
+    """Contents and times of modification; a third of the system calls of `shutil.copytree`."""
+    target.mkdir()
+    with os.scandir(source) as entries:
+        for entry in entries:
+            copy = target / entry.name
+            if entry.is_dir():
+                copy_log_dir(Path(entry.path), copy)
+                continue
+            copy.write_bytes(Path(entry.path).read_bytes())
+            os.utime(copy, ns=(entry.stat().st_atime_ns, entry.stat().st_mtime_ns))
 
 
 # -- the parts -----------------------------------------------------------------------------------

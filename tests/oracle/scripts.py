@@ -293,6 +293,9 @@ def random_scenario(
         max_batches=rnd.choice((4, 15, 40)),
         max_value=rnd.choice((8, 60, 300)),
     )
+    if scenario.segment_bytes <= 2000:
+        # files cost more time than batches: a few dozen small segments show what hundreds would
+        scenario.max_batches = min(scenario.max_batches, 15)
     if rnd.random() < 0.6:
         scenario.producers = [Producer(1000 * n) for n in range(rnd.randint(1, 4))]
     if transactional:

@@ -14,10 +14,10 @@ import pytest
 import zstandard
 
 from tests.oracle.compare import BATCH_HEADER, compare_log_dirs, expected_indexes, parse_batches
-from tests.oracle.kafka import Kafka, KafkaFailedError
+from tests.oracle.jars import COMPILER, KAFKA_VERSION, LOCK_FILE, RELEASES, read_lock
+from tests.oracle.kafka import Kafka, KafkaFailedError, Kafkas
 from tests.oracle.rounds import CompactCall, compact_with_kafka, play, work_directory
 from tests.oracle.scripts import CODECS, START_MS, random_scenario
-from tests.oracle.setup import KAFKA_VERSION, LOCK_FILE, read_lock
 
 pytestmark = pytest.mark.oracle
 
@@ -66,9 +66,26 @@ def test_a_failing_call_raises_and_the_jvm_goes_on(kafka: Kafka, work: Path) -> 
     assert kafka.call("version")["kafka"] == KAFKA_VERSION
 
 
+def test_each_release_runs_its_own_jars() -> None:
+    with Kafkas() as kafkas:
+        for line, release in RELEASES.items():
+            assert kafkas.of(line).call("version")["kafka"] == release
+
+
+def test_a_jvm_that_died_is_started_again() -> None:
+    with Kafkas() as kafkas:
+        first = kafkas.of("4.3")
+        assert kafkas.of("4.3") is first
+        first.close()
+        assert kafkas.of("4.3") is not first
+        assert kafkas.of("4.3").call("version")["kafka"] == KAFKA_VERSION
+
+
 def test_every_jar_is_pinned_and_no_host_is_named() -> None:
     locked = read_lock()
     assert len({jar.file_name for jar in locked}) == len(locked) > 80
+    for user in (*RELEASES.values(), COMPILER):
+        assert any(user in jar.needed_by for jar in locked)
     assert all(len(jar.sha256) == 64 for jar in locked)
     files = [LOCK_FILE, LOCK_FILE.with_name("ivysettings.xml")]
     assert not any("://" in file.read_text() for file in files)
