@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 import traceback
@@ -35,19 +36,8 @@ ROW_LENGTH = 10_000_000
 
 
 @dataclass
-class State:
-    """Where a row of scenarios stands: the next one, those that failed, and the rounds played so
-    far, by release.
-    """
-
-    next_scenario: int
-    failed: list[int] = field(default_factory=list)
-    rounds: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass
 class Tally:
-    """What this run did."""
+    """What a run, or all runs of a row, did; `rounds` by release."""
 
     cases: int = 0
     cleaned: int = 0
@@ -74,6 +64,15 @@ class Tally:
         )
 
 
+@dataclass
+class State:
+    """Where a row of scenarios stands: the next one, those that failed, what it came to so far."""
+
+    next_scenario: int
+    failed: list[int] = field(default_factory=list)
+    so_far: Tally = field(default_factory=Tally)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run_fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
@@ -91,6 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.what == "damage":
             return 1 if broken else 0
     tally = Tally()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Kafkas() as kafkas:
             if options.scenario is not None:
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"{tally}\n")
     if options.scenario is None:
         state = _read_state(_state_file(options.seed), options.seed)
-        sys.stdout.write(f"row {options.seed} so far: {_counted(state.rounds)}\n")
+        sys.stdout.write(f"row {options.seed} so far: {state.so_far}\n")
     return 1 if tally.different or broken else 0
 
 
@@ -120,19 +120,20 @@ def _run_row(seed: int, minutes: float, kafkas: Kafkas, tally: Tally) -> None:
     state = _read_state(path, seed)
     deadline = time.monotonic() + minutes * 60
     for scenario in list(state.failed):
-        if _try(scenario, kafkas.of(_line_of(scenario)), tally):
+        if not _try(scenario, kafkas.of(_line_of(scenario)), tally).complaints:
             state.failed.remove(scenario)
+            _write_state(path, state)
     while time.monotonic() < deadline:
-        line, before = _line_of(state.next_scenario), dict(tally.rounds)
-        if not _try(state.next_scenario, kafkas.of(line), tally):
-            state.failed.append(state.next_scenario)
-        played = tally.rounds.get(line, 0) - before.get(line, 0)
-        state.rounds[line] = state.rounds.get(line, 0) + played
+        scenario = state.next_scenario
+        line = _line_of(scenario)
+        outcome = _try(scenario, kafkas.of(line), tally)
+        state.so_far.add(line, outcome)
+        state.failed += [scenario] if outcome.complaints else []
         state.next_scenario += 1
         _write_state(path, state)
 
 
-def _try(scenario: int, kafka: Kafka, tally: Tally) -> bool:
+def _try(scenario: int, kafka: Kafka, tally: Tally) -> Outcome:
     try:
         outcome = play_and_keep_failed(seed_scenario(scenario), kafka, compact_with_kafkalog)
     except Exception as error:  # anything: the row goes on, the scenario is kept as a failed one
@@ -141,7 +142,7 @@ def _try(scenario: int, kafka: Kafka, tally: Tally) -> bool:
     if outcome.complaints:
         sys.stdout.write(f"Kafka {RELEASES[kafka.line]}, {outcome}\n")
         sys.stdout.flush()
-    return not outcome.complaints
+    return outcome
 
 
 def _counted(rounds: Mapping[str, int]) -> str:
@@ -155,7 +156,8 @@ def _state_file(seed: int) -> Path:
 
 def _read_state(path: Path, seed: int) -> State:
     if path.exists():
-        return State(**json.loads(path.read_text()))
+        values = json.loads(path.read_text())
+        return State(**{**values, "so_far": Tally(**values["so_far"])})
     return State(seed * ROW_LENGTH)
 
 
