@@ -56,29 +56,33 @@ class SegmentIndexes:
     def pack_offset_index(self) -> bytes:
         """The `.index`. LogCleaningRefusedError if segment.index.bytes has no room for it."""
         offsets, positions = _joined(self._entries)
-        self._check_capacity("offset", offsets.size, OFFSET_INDEX_ENTRY_BYTES, reserved=0)
+        self._check_capacity("offset", offsets.size, OFFSET_INDEX_ENTRY_BYTES)
         return pack_offset_index(offsets, positions, self.base_offset)
 
     def pack_time_index(self) -> bytes:
         """The `.timeindex`. LogCleaningRefusedError if segment.index.bytes has no room for it."""
         timestamps, offsets = _joined(self._time_entries)
-        # Kafka keeps the last slot for the closing entry.
-        self._check_capacity("time", timestamps.size, TIME_INDEX_ENTRY_BYTES, reserved=1)
+        events, _ = _joined(self._entries)
+        if events.size:
+            # At each entry of the offset index Kafka asks for room here, whether the largest
+            # timestamp has grown or not, and keeps the last slot for the closing entry.
+            before_last = np.count_nonzero(offsets <= events[-2]) if events.size > 1 else 0
+            self._check_capacity("time", int(before_last) + 2, TIME_INDEX_ENTRY_BYTES)
         if self._state[MAX_TIMESTAMP] > self._state[LAST_TIME_ENTRY]:
             timestamps = np.append(timestamps, self._state[MAX_TIMESTAMP])
             offsets = np.append(offsets, self._state[MAX_TIMESTAMP_OFFSET])
         return pack_time_index(timestamps, offsets, self.base_offset)
 
-    def _check_capacity(self, what: str, entries: int, entry_bytes: int, *, reserved: int) -> None:
+    def _check_capacity(self, what: str, entries: int, entry_bytes: int) -> None:
         """A broker fails on a full index, and its cleaner gives the partition up; say so instead of
         writing one.
         """
-        room = self._config.segment_index_bytes // entry_bytes - reserved
+        room = self._config.segment_index_bytes // entry_bytes
         if entries > room:
             raise LogCleaningRefusedError(
-                f"the {what} index of the new segment {self.base_offset} needs {entries} entries, "
-                f"segment.index.bytes={self._config.segment_index_bytes} has room for {room}: "
-                "a broker fails here as well",
+                f"the {what} index of the new segment {self.base_offset} needs room for {entries} "
+                f"entries, segment.index.bytes={self._config.segment_index_bytes} has it for "
+                f"{room}: a broker fails here as well",
             )
 
 

@@ -1,26 +1,32 @@
 """What the batch headers of a segment tell, and of a whole partition: the facts a plan needs beside
 stat.
 
-Headers only: nothing is decompressed and no CRC is checked, so this is quick enough to run before
-every plan. How many messages a legacy wrapper holds they do not tell, so none of them is counted.
-What is found wrong here (a batch that breaks the framing, offsets that do not increase) is a fact
-with its position, never an error: the plan refuses the partition and goes on with others.
+Headers only: no CRC is checked and nothing is decompressed but the one legacy wrapper at which open
+transactions may begin, so this is quick enough to run before every plan. How many messages a legacy
+wrapper holds headers do not tell, so none of them is counted. What is found wrong here (a batch
+that breaks the framing, offsets that do not increase) is a fact with its position, never an error:
+the plan refuses the partition and goes on with others.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.errors import UnsupportedMagicError
+from kafkalog.errors import KafkaLogError, UnsupportedMagicError
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,
+    MAGIC_VALUE_V2,
+    MAX_BATCH_BYTES,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_FLAG_MASK,
 )
+from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.producer_state import restore_producer_state
 from kafkalog.log.segment_file import HeaderScan, scan_headers
@@ -46,35 +52,58 @@ def scan_partition_facts(
     open_since = [p.current_txn_first_offset for p in state.active_producers()]
     log_start = partition.log_start_offset
     wanted = [log_start, *(max(first, log_start) for first in open_since if first is not None)]
-    still_there: dict[int, int] = {}
+    still_there: dict[int, tuple[str, np.void]] = {}
     segments = []
     for segment in partition.segments:
         scan = scan_headers(segment.path)
         facts = segment_facts(segment.base_offset, scan)
         segments.append(facts)
-        _find_batches(scan.rows, wanted, still_there)
+        _find_batches(segment.path, scan.rows, wanted, still_there)
         if facts.next_offset > state.next_offset or segment.is_active:
             state.apply(scan.rows)
             if scan.error is not None:
                 state.problems.append(f"cannot be rebuilt: {scan.error}")
+    has_transactions = bool(state.completed_transactions) or len(wanted) > 1
     return PartitionFacts(
         tuple(segments),
         state.active_producers(),
         tuple(state.completed_transactions),
-        tuple(still_there.items()),
+        tuple((offset, _base_offset(*found)) for offset, found in still_there.items())
+        if has_transactions
+        else (),
         tuple(state.problems),
     )
 
 
-def _find_batches(rows: Rows, offsets: list[int], found: dict[int, int]) -> None:
-    """For each of these offsets that has none yet: the base of the first batch at or behind it."""
+def _find_batches(
+    path: str, rows: Rows, offsets: list[int], found: dict[int, tuple[str, np.void]]
+) -> None:
+    """For each of these offsets that has none yet: the first batch at or behind it."""
     if not rows.size:
         return
     last_offset = int(rows["last_offset"][-1])
     for offset in offsets:
         if offset not in found and offset <= last_offset:
             b = int(np.searchsorted(rows["last_offset"], offset))
-            found[offset] = int(rows["base_offset"][b])
+            found[offset] = path, rows[b]
+
+
+def _base_offset(path: str, row: np.void) -> int:
+    """The first offset of a batch; of a legacy wrapper only its content tells.
+
+    OSError or a KafkaLogError if it cannot be read.
+    """
+    if row["magic"] >= MAGIC_VALUE_V2 or not row["attributes"] & COMPRESSION_CODEC_MASK:
+        return int(row["base_offset"])
+    with Path(path).open("rb") as file:
+        file.seek(int(row["position"]))
+        entry = file.read(min(int(row["size_in_bytes"]), MAX_BATCH_BYTES))
+    try:
+        _, records = parse_legacy_entry(entry, path=path)
+    except KafkaLogError as error:
+        error.position = int(row["position"])
+        raise
+    return records[0].offset if records else int(row["base_offset"])
 
 
 def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:

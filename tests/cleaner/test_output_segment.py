@@ -60,7 +60,11 @@ def test_files_are_written_with_the_indexes_of_one_pass(log_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("index_bytes", "batches", "refused"),
     # offset entries: one for each batch but the first; time entries too, and one slot is kept free
-    [(48, 4, None), (48, 5, "time index .* needs 4 entries, .* has room for 3"), (240, 20, None)],
+    [
+        (48, 4, None),
+        (48, 5, "time index .* needs room for 5 entries, .* has it for 4"),
+        (240, 20, None),
+    ],
 )
 def test_an_index_past_its_capacity_is_refused(
     log_dir: Path, index_bytes: int, batches: int, refused: str | None
@@ -76,11 +80,28 @@ def test_an_index_past_its_capacity_is_refused(
             output.close(owner, 0)
 
 
+@pytest.mark.parametrize(("batches", "refused"), [(2, False), (3, True)])
+def test_a_full_time_index_is_refused_even_where_no_timestamp_grows(
+    log_dir: Path, batches: int, refused: bool
+) -> None:
+    """Kafka asks for room at each entry of the offset index, before it looks at the timestamp."""
+    output = open_output(log_dir, "segment.index.bytes=24")
+    append(output, [pack_batch([Record(7 + i, 100, b"k", b"v")]) for i in range(batches)])
+    owner = owner_of(str(log_dir))
+    if not refused:
+        assert len(output.close(owner, 0)) == 3
+        return
+    with pytest.raises(LogCleaningRefusedError, match=r"time index .* room for 3 entries, .* 2:"):
+        output.close(owner, 0)
+
+
 def test_an_offset_index_past_its_capacity_is_refused(log_dir: Path) -> None:
     output = open_output(log_dir, "segment.index.bytes=48")
     batches = [pack_batch([Record(7 + i, -1, b"k", b"v")]) for i in range(8)]
     append(output, batches)
-    with pytest.raises(LogCleaningRefusedError, match=r"offset index .* 7 entries, .* room for 6"):
+    with pytest.raises(
+        LogCleaningRefusedError, match=r"offset index .* room for 7 entries, .* for 6"
+    ):
         output.close(owner_of(str(log_dir)), 0)
 
 

@@ -169,8 +169,7 @@ def play(
         except KafkaFailedError:
             # a partition that Kafka calls uncleanable has no result to compare with
             outcome.kafka_failures += 1
-            if scenario.legacy_share:
-                outcome.complaints += _not_refused(compact, replace(call, log_dir=ours))
+            outcome.complaints += _not_refused(compact, replace(call, log_dir=ours))
             break
         outcome.cleaned += not expected["skipped"]
         outcome.full_maps += _map_was_full(expected)
@@ -277,11 +276,20 @@ def _exact_fit(config: Mapping[str, str], partition_dir: Path, number: int) -> d
         log_bytes = max(1, sum(f.stat().st_size for f in few))  # all of them may be empty
         return {**config, "internal.segment.bytes": str(log_bytes)}
     index_bytes = sum(f.with_suffix(".index").stat().st_size for f in few)
-    # Kafka's time index needs a spare entry, whatever the sums allow
-    room = 12 + sum(f.with_suffix(".timeindex").stat().st_size for f in few)
+    # Kafka's time index needs a spare entry, whatever the sums allow; and the active segment must
+    # still open
+    active = _active_log(partition_dir)
+    room = max(
+        12 + sum(f.with_suffix(".timeindex").stat().st_size for f in few),
+        *(12 + active.with_suffix(suffix).stat().st_size for suffix in (".index", ".timeindex")),
+    )
     return (
         {**config, "segment.index.bytes": str(index_bytes)} if index_bytes >= room else {**config}
     )
+
+
+def _active_log(partition_dir: Path) -> Path:
+    return max(partition_dir.glob("*.log"))
 
 
 def _not_refused(compact: Compact, call: CompactCall) -> list[str]:
