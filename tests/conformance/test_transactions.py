@@ -122,6 +122,16 @@ def test_a_round_with_a_full_map_takes_aborted_data_past_its_end(log_dir: Path) 
     assert offsets(path) == [0, 1, 2, 3, 10, 11, 12, 13, 14]
 
 
+def test_aborted_data_fills_no_bounded_map(log_dir: Path) -> None:
+    log = LogBuilder(log_dir).segment()
+    wrote(log, 1, "x", "y", "z").marker(ABORT, 1)  # 0-2, 3
+    log.batch(("a", "v"), ("b", "v"), ("c", "v"), ("d", "v"))  # 4-7: the map has room for three
+    path = log.segment().write()
+    (result,) = compact(log_dir, NEVER_EXPIRE, dedupe_buffer_size=4 * 24).results
+    assert result.next_dirty_offset == 7
+    assert offsets(path) == [3, 4, 5, 6, 7]
+
+
 def test_later_segments_decide_on_transactions_that_reach_into_them(log_dir: Path) -> None:
     log = LogBuilder(log_dir).segment()  # item 72
     wrote(log, 1, 1)  # 0, aborted

@@ -8,6 +8,7 @@ import pytest
 
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.log.inventory import SegmentFacts
@@ -123,3 +124,27 @@ def test_a_broken_batch_past_the_snapshot_leaves_the_producers_unknown(log_dir: 
     (partition,) = open_log_dir(log_dir)
     facts = scan_partition_facts(partition, now_ms=START_MS, expiration_ms=1000)
     assert "cannot be rebuilt" in facts.problems[0]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_transaction_from_before_the_log_start_is_open_from_a_wrappers_first_message(
+    log_dir: Path, magic: int
+) -> None:
+    """Kafka takes the base of the batch at the log start, which headers of a wrapper lack."""
+    log = LogBuilder(log_dir).batch(("k", "v"), producer_id=7, is_transactional=True).segment(1)
+    messages = [Record(offset, START_MS if magic else -1, b"k", b"v") for offset in (1, 2, 3)]
+    log.raw(pack_legacy_entries(messages, magic, codec=CompressionType.GZIP)).segment(4)
+    log.log_start_offset(1).write()
+    (partition,) = open_log_dir(log.path).partitions
+    facts = scan_partition_facts(partition, now_ms=START_MS, expiration_ms=10**9)
+    assert facts.first_unstable_offset(4, partition.log_start_offset) == 1
+
+
+def test_a_wrapper_at_the_log_start_is_not_opened_without_transactions(log_dir: Path) -> None:
+    entry = bytearray(pack_legacy_entries([Record(0, -1, b"k", b"v")], 0, codec=1))
+    entry[-9:] = bytes(9)  # no gzip
+    log = LogBuilder(log_dir).raw(bytes(entry)).segment(1)
+    log.write()
+    (partition,) = open_log_dir(log.path).partitions
+    facts = scan_partition_facts(partition, now_ms=START_MS, expiration_ms=10**9)
+    assert (facts.batches_at, facts.problems) == ((), ())
