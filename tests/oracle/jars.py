@@ -61,7 +61,10 @@ def read_lock() -> list[LockedJar]:
     """The pinned jars, in the order of the file."""
     text = [line for line in LOCK_FILE.read_text().splitlines() if not line.startswith("#")]
     lines = (line.split() for line in text)
-    return [LockedJar(*fields, tuple(needed_by.split(","))) for *fields, needed_by in lines]
+    return [
+        LockedJar(organisation, module, revision, sha256, tuple(needed_by.split(",")))
+        for organisation, module, revision, sha256, needed_by in lines
+    ]
 
 
 def locked_jars(needed_by: str) -> list[LockedJar]:
@@ -92,11 +95,10 @@ def resolve(java: Path, needed_by: str, scratch: Path) -> list[LockedJar]:
     """The roots of a release with all they need."""
     pattern = "[organisation]+[artifact]+[revision].[ext]"
     _run_ivy(java, scratch, roots(needed_by), pattern, transitive=True)
-    found = [
-        LockedJar(*jar.name.removesuffix(".jar").split("+"), _sha256(jar), (needed_by,))
-        for jar in sorted(scratch.glob("*.jar"))
-    ]
-    for jar in scratch.glob("*.jar"):
+    found = []
+    for jar in sorted(scratch.glob("*.jar")):
+        organisation, module, revision = jar.name.removesuffix(".jar").split("+")
+        found.append(LockedJar(organisation, module, revision, _sha256(jar), (needed_by,)))
         jar.unlink()
     return found
 

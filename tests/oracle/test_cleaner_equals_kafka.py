@@ -75,7 +75,7 @@ def test_they_were_600_partition_rounds(capsys: pytest.CaptureFixture[str]) -> N
     for line in RELEASES:
         of_line = [outcome for played_by, outcome in PLAYED if played_by == line]
         assert sum(outcome.full_maps for outcome in of_line) > 5
-        assert sum(outcome.deletions for outcome in of_line) > 1
+        assert sum(outcome.deletions for outcome in of_line) > 0
 
 
 @pytest.mark.parametrize("line", RELEASES)
