@@ -4,7 +4,7 @@ source?
     python -m tests.benchmarks.bench_scan [--records N] [--log-dir DIR] [--peer]
 
 One JSON line: rows/s and bytes/s of the decode alone (one process, one core) and of
-`format("kafkalog")` into the noop sink on local[2], the median of three after a warm-up; with
+`format("kafkalog")` into the noop sink on local[2], the median of three after three warm-ups; with
 --peer the same rows by a source that hands out one ready-made Arrow batch again and again, which is
 what Spark itself costs.
 """
@@ -34,6 +34,7 @@ from tests.benchmarks.generate import LogSpec, write_log
 
 COLUMNS = "key value topic partition offset timestamp timestampType headers".split()
 RUNS = 3
+WARM_UPS = 3
 
 
 class ReadyMadeSource(DataSource):
@@ -140,13 +141,14 @@ def run(frame: DataFrame) -> None:
 
 
 def median_seconds(work: Callable[[], None]) -> float:
-    """The median of three after one that warms up caches, compilers and workers."""
+    """The median of three after those that warm up caches, workers and the JVM's compiler, which
+    is not done with Spark's row code before some ten million rows."""
     seconds = []
-    for _ in range(RUNS + 1):
+    for _ in range(WARM_UPS + RUNS):
         started = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds[1:])
+    return statistics.median(seconds[WARM_UPS:])
 
 
 def session() -> SparkSession:

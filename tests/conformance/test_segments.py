@@ -191,7 +191,7 @@ def test_a_time_index_without_room_refuses_the_round_and_says_so(
         log.segment().batch((f"a{number}", "")).batch((f"b{number}", "")).batch((f"c{number}", ""))
     path = log.segment().write()
     before = directory_bytes(path)
-    # 2 + 2 time entries pass the sum; merged they are 5, and the last slot is for the closing one
+    # 2 + 2 time entries pass the sum; merged they are 5, and the closing one asks for room as well
     run = compact(log_dir, "index.interval.bytes=0", f"segment.index.bytes={limit}")
     (result,) = run.results
     if fits:
@@ -199,7 +199,7 @@ def test_a_time_index_without_room_refuses_the_round_and_says_so(
         assert bases(path) == [0, 6]
     else:
         assert result.status == "refused"
-        assert "time index of the new segment 0 needs 5 entries" in result.reason
+        assert "time index of the new segment 0 needs room for 6 entries" in result.reason
         assert directory_bytes(path) == before
         assert cleaner_offset(path) is None
 
