@@ -8,22 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from kafkalog.cli.arguments import parse_verb_arguments
-from kafkalog.cli.main import report_error
-from kafkalog.cli.output import say, say_nothing
 from kafkalog.cli.retain import run
-
-
-def main(argv: list[str]) -> int:
-    """Arguments, one call, one summary line; the exit code of `kafkalog retain`."""
-    try:
-        args = parse_verb_arguments("retain", argv, prog="apply_retention.py")
-        # spark-submit merges a Python driver's stderr into its stdout: with --json nothing else is
-        # said.
-        return run(args, say_nothing if args.json else say)
-    except Exception as error:
-        return report_error(error)
-
+from kafkalog.job import run_driver_job
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_driver_job("retain", __file__, sys.argv[1:], run))

@@ -11,26 +11,12 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import date_format
 
-from kafkalog.cli.arguments import parse_verb_arguments
-from kafkalog.cli.main import report_error
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
-from kafkalog.spark import configure_spark, list_segments
+from kafkalog.cli.output import ExitCode, write_json, write_table
+from kafkalog.job import Tell, run_job
+from kafkalog.spark import list_segments
 
 
-def main(argv: list[str]) -> int:
-    """Arguments, session, one call, one summary line; the exit code of `kafkalog segments`."""
-    try:
-        args = parse_verb_arguments("segments", argv, prog="list_segments.py")
-        spark = configure_spark(SparkSession.builder.appName("kafkalog segments")).getOrCreate()
-        try:
-            return run(spark, args)
-        finally:
-            spark.stop()
-    except Exception as error:
-        return report_error(error)
-
-
-def run(spark: SparkSession, args: argparse.Namespace) -> ExitCode:
+def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     """Print the segments, those with an error make it FINDINGS."""
     found = list_segments(spark, args.log_dir, args.topic, args.topic_partition)
     time = date_format("modificationTime", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
@@ -40,9 +26,9 @@ def run(spark: SparkSession, args: argparse.Namespace) -> ExitCode:
     else:
         write_table(found.columns, rows)
     bad = sum(row["error"] is not None for row in rows)
-    say(f"{len(rows)} segments, {bad} with errors")
+    tell(f"{len(rows)} segments, {bad} with errors")
     return ExitCode.FINDINGS if bad else ExitCode.DONE
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_job("segments", __file__, sys.argv[1:], work))

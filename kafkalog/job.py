@@ -1,0 +1,47 @@
+"""The frame of the scripts in `jobs/`: arguments of a verb, a session, one call, an exit code.
+
+spark-submit merges a Python driver's stderr into its stdout: with `--json` a job says nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from kafkalog.cli.arguments import parse_verb_arguments
+from kafkalog.cli.main import report_error
+from kafkalog.cli.output import finish_output, say, say_nothing
+from kafkalog.spark import configure_spark
+
+Tell = Callable[[str], None]
+DriverWork = Callable[[argparse.Namespace, Tell], int]
+Work = Callable[[SparkSession, argparse.Namespace, Tell], int]
+
+
+def run_job(verb: str, script: str, argv: Sequence[str], work: Work) -> int:
+    """`work` in a session of its own, with the arguments of `kafkalog VERB`; its exit code, or that
+    of the error it raised. `script` is the path of the job, for its usage text.
+    """
+
+    def in_session(args: argparse.Namespace, tell: Tell) -> int:
+        spark = configure_spark(SparkSession.builder.appName(f"kafkalog {verb}")).getOrCreate()
+        try:
+            return work(spark, args, tell)
+        finally:
+            spark.stop()
+
+    return run_driver_job(verb, script, argv, in_session)
+
+
+def run_driver_job(verb: str, script: str, argv: Sequence[str], work: DriverWork) -> int:
+    """The same for work that the driver does alone: no session is started."""
+    try:
+        args = parse_verb_arguments(verb, argv, prog=Path(script).name)
+        code = work(args, say_nothing if args.json else say)
+        finish_output()
+    except Exception as error:
+        return report_error(error)
+    return code
