@@ -57,9 +57,9 @@ class LockedJar:
         return f"{self.module}-{self.revision}.jar"
 
 
-def read_lock() -> list[LockedJar]:
+def read_lock(lock_file: Path = LOCK_FILE) -> list[LockedJar]:
     """The pinned jars, in the order of the file."""
-    text = [line for line in LOCK_FILE.read_text().splitlines() if not line.startswith("#")]
+    text = [line for line in lock_file.read_text().splitlines() if not line.startswith("#")]
     lines = (line.split() for line in text)
     return [
         LockedJar(organisation, module, revision, sha256, tuple(needed_by.split(",")))
@@ -91,10 +91,13 @@ def fetch_jars(java: Path, wanted: Iterable[LockedJar], target: Path, scratch: P
         (scratch / jar.file_name).rename(target / jar.file_name)
 
 
-def resolve(java: Path, needed_by: str, scratch: Path) -> list[LockedJar]:
-    """The roots of a release with all they need."""
+def resolve(
+    java: Path, needed_by: str, scratch: Path, modules: Sequence[Module] | None = None
+) -> list[LockedJar]:
+    """The roots of a release, or the modules given instead, with all they need."""
     pattern = "[organisation]+[artifact]+[revision].[ext]"
-    _run_ivy(java, scratch, roots(needed_by), pattern, transitive=True)
+    wanted = roots(needed_by) if modules is None else modules
+    _run_ivy(java, scratch, wanted, pattern, transitive=True)
     found = []
     for jar in sorted(scratch.glob("*.jar")):
         organisation, module, revision = jar.name.removesuffix(".jar").split("+")
@@ -103,18 +106,19 @@ def resolve(java: Path, needed_by: str, scratch: Path) -> list[LockedJar]:
     return found
 
 
-def write_lock(jars: Iterable[LockedJar]) -> int:
-    """Writes the lock file, equal jars of several releases in one line; the number of lines."""
+def write_lock(jars: Iterable[LockedJar], lock_file: Path = LOCK_FILE) -> int:
+    """Writes a lock file, equal jars of several releases in one line; the number of lines."""
     users: dict[LockedJar, list[str]] = {}
     for jar in jars:
         key = LockedJar(jar.organisation, jar.module, jar.revision, jar.sha256, ())
         users.setdefault(key, []).extend(jar.needed_by)
-    head = "# organisation module revision sha256 needed by; made by tests.oracle.setup --relock\n"
+    maker = "tests.oracle.setup" if lock_file == LOCK_FILE else "data.maker.zookeeper_jars"
+    head = f"# organisation module revision sha256 needed by; made by {maker} --relock\n"
     lines = (
         f"{jar.organisation} {jar.module} {jar.revision} {jar.sha256} {','.join(needed_by)}\n"
         for jar, needed_by in sorted(users.items())
     )
-    LOCK_FILE.write_text(head + "".join(lines))
+    lock_file.write_text(head + "".join(lines))
     return len(users)
 
 

@@ -1,0 +1,107 @@
+"""The jars of the ZooKeeper era, pinned: a ZooKeeper server, and the last Kafka that needs one.
+
+`python -m data.maker.zookeeper_jars` fetches them, `--relock` resolves them anew and rewrites
+`zookeeper_jars.lock`. They come and are checked as the oracle's do (tests/oracle/jars.py) and lie
+under `.cache/zookeeper`. Only making the samples anew and the long tests need them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.oracle.jars import (
+    COMPILER,
+    LockedJar,
+    Module,
+    fetch_jars,
+    read_lock,
+    resolve,
+    roots,
+    write_lock,
+)
+from tests.oracle.setup import find_java
+
+KAFKA = "3.9.1"
+ZOOKEEPER = "3.9.4"
+
+LOCK_FILE = Path(__file__).with_name("zookeeper_jars.lock")
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "zookeeper"
+JARS = CACHE / "jars"
+
+_LOG_BINDING: Module = ("ch.qos.logback", "logback-classic", "1.3.15")
+_MODULES: dict[str, list[Module]] = {
+    # its own log binding: reload4j
+    f"kafka-{KAFKA}": [
+        ("org.apache.kafka", "kafka_2.13", KAFKA),
+        ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+    ],
+    f"zookeeper-{ZOOKEEPER}": [("org.apache.zookeeper", "zookeeper", ZOOKEEPER), _LOG_BINDING],
+    COMPILER: roots(COMPILER),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperEra:
+    """Java and the class paths of its programs; `compiler` is a jar that runs by itself."""
+
+    java: Path
+    kafka: str
+    zookeeper: str
+    compiler: Path
+
+
+def ensure_zookeeper_era() -> ZooKeeperEra:
+    """The jars, fetched first where they are not there yet; OracleUnavailableError without them."""
+    java = find_java()
+    locked = read_lock(LOCK_FILE)
+    with _exclusive(), _scratch() as scratch:
+        fetch_jars(java, locked, JARS, scratch)
+    (compiler,) = _of(locked, COMPILER)
+    return ZooKeeperEra(
+        java,
+        os.pathsep.join(map(str, _of(locked, f"kafka-{KAFKA}"))),
+        os.pathsep.join(map(str, _of(locked, f"zookeeper-{ZOOKEEPER}"))),
+        compiler,
+    )
+
+
+def relock() -> int:
+    """Resolves everything anew and rewrites the lock file; the number of jars."""
+    with _exclusive(), _scratch() as scratch:
+        found = [
+            jar
+            for name, modules in _MODULES.items()
+            for jar in resolve(find_java(), name, scratch, modules)
+        ]
+    return write_lock(found, LOCK_FILE)
+
+
+def _of(locked: list[LockedJar], needed_by: str) -> list[Path]:
+    return [JARS / jar.file_name for jar in locked if needed_by in jar.needed_by]
+
+
+@contextlib.contextmanager
+def _exclusive() -> Iterator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix="scratch-") as scratch:
+        yield Path(scratch)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--relock"]:
+        relock()
+    ensure_zookeeper_era()
