@@ -139,6 +139,7 @@ class _Cleaning:
             now_ms=plan.now_ms,
             new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
             legacy_horizon_ms=legacy_horizon_ms(plan),
+            record_limit=plan.record_limit,
             buffers=self._buffers,
         )
         stats = CleanerStats(distinct_keys=mapped.distinct_keys, end_offset=end_offset)

@@ -12,6 +12,7 @@ from typing import Any
 from kafkalog.cleaner.rebuild_result import DONE, SOUND, RebuildResult, RebuildTask
 from kafkalog.cleaner.rebuild_run import RebuildRun
 from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
+from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 
 # What the files depend on.
 _SETTINGS = ("index.interval.bytes", "segment.index.bytes", "producer.id.expiration.ms")
@@ -56,7 +57,7 @@ def rebuild_table(run: RebuildRun) -> list[dict[str, Any]]:
 
 
 def _partition(task: RebuildTask, result: RebuildResult) -> dict[str, Any]:
-    sources = config_sources(task.config)
+    sources = config_sources(task.config, DEFAULT_KAFKA_VERSION)
     return {
         "topic": result.topic,
         "partition": result.partition,

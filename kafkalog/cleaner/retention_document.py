@@ -91,7 +91,7 @@ def _partition(plan: RetentionPlan, result: RetentionResult | None) -> dict[str,
         "deleted": [_segment(segment) for segment in plan.deleted],
         "kept": [_segment(segment) for segment in plan.kept],
         "leftovers": list(plan.leftovers),
-        "configSources": config_sources(plan.config),
+        "configSources": config_sources(plan.config, plan.kafka_version),
     }
 
 

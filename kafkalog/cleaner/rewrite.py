@@ -23,6 +23,7 @@ from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, co
 from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
+from kafkalog.cleaner.record_limit import refuse_large_records
 from kafkalog.cleaner.stats import CleanerStats
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata, expired_horizons
 from kafkalog.errors import CorruptRecordError, LogCleaningRefusedError
@@ -93,10 +94,11 @@ class GroupRewriter:
         now_ms: int,
         new_horizon_ms: int,
         legacy_horizon_ms: int,
+        record_limit: int | None,
         buffers: ChunkBuffers,
     ) -> None:
         """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
-        before.
+        before. `record_limit`: see `record_limit`, None without one.
         """
         self._flags = flags
         self._retention = retention
@@ -105,6 +107,7 @@ class GroupRewriter:
         self._now_ms = now_ms
         self._new_horizon_ms = new_horizon_ms
         self._legacy_horizon_ms = legacy_horizon_ms
+        self._record_limit = record_limit
         self._buffers = buffers
         self._next_record = 0
         self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
@@ -179,11 +182,15 @@ class GroupRewriter:
         removed = np.zeros(REMOVED_REASONS, np.int64)
         if self._next_record + int(counts.sum()) > self._flags.size:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
+        rules = self._rules(chunk, segment)
+        if self._record_limit is not None and self._record_limit < MAX_BATCH_BYTES:
+            is_read = (rules & (DISCARD | RETAIN_EMPTY)) != DISCARD
+            refuse_large_records(chunk, is_read, self._record_limit, self._arena, segment.path)
         self._next_record = decide_batches(
             rows,
             self._flags,
             self._next_record,
-            self._rules(chunk, segment),
+            rules,
             self._now_ms,
             self._new_horizon_ms,
             actions,

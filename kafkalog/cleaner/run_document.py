@@ -114,5 +114,5 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
             for group in plan.groups
         ],
         "leftovers": list(plan.leftovers),
-        "configSources": config_sources(plan.config),
+        "configSources": config_sources(plan.config, plan.kafka_version),
     }

@@ -55,11 +55,13 @@ def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dic
     }
 
 
-def config_sources(config: LogConfig) -> dict[str, dict[str, str]]:
-    """Every setting, and where its value came from."""
+def config_sources(config: LogConfig, kafka_version: str) -> dict[str, dict[str, str]]:
+    """Every setting that the release has, and where its value came from."""
+    known = LogConfig.keys(kafka_version)
     return {
         key: {"value": value, "source": config.source(key)}
         for key, value in config.to_properties().items()
+        if key in known
     }
 
 

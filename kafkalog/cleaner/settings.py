@@ -84,6 +84,7 @@ class RunSettings:
             log_dir.node_id,
             force_differs=self._force_differs,
             needs_policy=needs_policy,
+            kafka_version=self.kafka_version(partition),
         )
         stranger = self._why_not_its_broker(log_dir)
         return resolved if stranger is None else replace(resolved, refusal=stranger)

@@ -242,6 +242,12 @@ def inner_checksums(content: BytesLike) -> list[tuple[int, int]]:
     return found
 
 
+def largest_inner_message(content: BytesLike) -> int:
+    """Bytes behind offset and size of the largest message in what `open_wrapper` gives."""
+    messages = _inner_messages(content, verify_checksums=False)
+    return max((message.size_in_bytes for message in messages), default=0) - LOG_OVERHEAD
+
+
 def pack_legacy_message(
     record: Record,
     magic: int,

@@ -65,6 +65,7 @@ SYNONYMS: Mapping[str, tuple[Synonym, ...]] = {
     "min.cleanable.dirty.ratio": _same("log.cleaner.min.cleanable.ratio"),
     "file.delete.delay.ms": _same("log.segment.delete.delay.ms"),
     "max.message.bytes": _same("message.max.bytes"),
+    "max.decompressed.message.bytes": _same("max.decompressed.message.bytes"),
     "preallocate": _same("log.preallocate"),
     "compression.type": _same("compression.type"),
     "compression.gzip.level": _same("compression.gzip.level"),

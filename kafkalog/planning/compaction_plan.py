@@ -95,6 +95,14 @@ class CompactionPlan(JsonFacts):
         newer = parse_kafka_version(self.kafka_version) >= (4, 4)
         return self.high_watermark if newer else self.end_offset
 
+    @property
+    def record_limit(self) -> int | None:
+        """The largest record that a broker's cleaner decompresses, None where there is no limit
+        (before 4.4).
+        """
+        newer = parse_kafka_version(self.kafka_version) >= (4, 4)
+        return self.config.max_decompressed_message_bytes if newer else None
+
     def refused(self, reason: str) -> CompactionPlan:
         """The same facts, and nothing to be done."""
         return replace(

@@ -12,6 +12,9 @@ Other settings that only Kafka's default speaks for may be given freely.
 
 Without the cluster's metadata (a copied partition) the policy must be given: no guess.
 
+A setting that a later release brought does not exist for the one whose rules are followed: stored
+in the cluster or a broker's file it says nothing, from an operator it is a mistake.
+
 Source: Kafka LogConfig.fromProps, DynamicBrokerConfig, ConfigHelper; the refusals are ours.
 """
 
@@ -23,6 +26,7 @@ from dataclasses import dataclass, field
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.planning.broker_config import topic_settings
+from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.log_config import LogConfig
 
 FORCE_CONFIG_DIFFERS = "config-differs"
@@ -75,6 +79,7 @@ def resolve_config(
     *,
     force_differs: bool = False,
     needs_policy: bool = True,
+    kafka_version: str = DEFAULT_KAFKA_VERSION,
 ) -> ResolvedConfig:
     """The settings of a topic, and whether they may be acted on.
 
@@ -86,9 +91,22 @@ def resolve_config(
     InvalidConfigError if the operator's own settings are wrong; the cluster's are a refusal.
     """
     said = told.of_topic(topic)
+    known = LogConfig.keys(kafka_version)
+    for key in said.keys() - known:
+        raise InvalidConfigError(
+            f"unknown setting {key}: Kafka {kafka_version} has no such topic setting, a later "
+            "release has (--kafka-version)"
+        )
     unreliable = _why_unreliable(topic, topic_id, cluster)
     try:
-        in_force = _in_force(topic, told, None if unreliable else cluster, node_id)
+        in_force = {
+            key: value
+            for key, value in _in_force(
+                topic, told, None if unreliable else cluster, node_id
+            ).items()
+            # A topic has settings of its own that are none of a log's, as throttled replicas.
+            if key in known
+        }
         base = _config(in_force)
     except InvalidConfigError as error:
         refusal = f"the broker's own settings of {topic} are not usable: {error}"
@@ -148,10 +166,8 @@ def _in_force(
     if node_id is not None:
         dynamic = cluster.broker_configs.get(str(node_id), {})
         found |= _from_broker(dynamic, f"{BROKER} {node_id}")
-    known = LogConfig.keys()
     own = cluster.topics[topic].config if topic in cluster.topics else {}
-    # A topic has settings of its own that are none of a log's, as throttled replicas.
-    return found | {key: (text, TOPIC) for key, text in own.items() if key in known}
+    return found | {key: (text, TOPIC) for key, text in own.items()}
 
 
 def _from_broker(settings: Mapping[str, str], source: str) -> dict[str, tuple[str, str]]:

@@ -1,10 +1,10 @@
 """Topic settings: Kafka's dotted keys, types, defaults and limits, and where each value came from.
 
 A field of LogConfig is the table: its key is the field's name with dots
-(`min_cleanable_dirty_ratio` is `min.cleanable.dirty.ratio`), its metadata the type and the limits.
-A value is parsed as Kafka's ConfigDef parses it, so what a broker refuses is refused here. Values
-are those of the 4.x line: `segment.bytes` is at least 1 MiB (KAFKA-19080), tests use
-`internal.segment.bytes`, which overrides it.
+(`min_cleanable_dirty_ratio` is `min.cleanable.dirty.ratio`), its metadata the type, the limits and
+the release that brought it. A value is parsed as Kafka's ConfigDef parses it, so what a broker
+refuses is refused here. Values are those of the 4.x line: `segment.bytes` is at least 1 MiB
+(KAFKA-19080), tests use `internal.segment.bytes`, which overrides it.
 
 `producer.id.expiration.ms` is a broker setting; it decides which producers count as active, hence
 is taken here as well.
@@ -22,13 +22,18 @@ from typing import Any, ClassVar, Self
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.config_values import Limits, parse_config_value
+from kafkalog.planning.kafka_version import OLDEST_KAFKA_VERSION, parse_kafka_version
 
 MAX_LONG = 2**63 - 1
+MAX_ARRAY_LENGTH = 2**31 - 9  # Kafka Records.SOFT_MAX_ARRAY_LENGTH
 _MIB = 1024 * 1024
 
 
-def _setting(kind: str, default: Any, **limits: Any) -> Any:
-    return field(default=default, metadata={"kind": kind, "limits": Limits(**limits)})
+def _setting(
+    kind: str, default: Any, *, since: tuple[int, int] = OLDEST_KAFKA_VERSION, **limits: Any
+) -> Any:
+    metadata = {"kind": kind, "limits": Limits(**limits), "since": since}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,9 @@ class LogConfig(JsonFacts):
     min_cleanable_dirty_ratio: float = _setting("double", 0.5, at_least=0, at_most=1)
     file_delete_delay_ms: int = _setting("long", 60_000, at_least=0)
     max_message_bytes: int = _setting("int", 1_048_588, at_least=0)
+    max_decompressed_message_bytes: int = _setting(
+        "int", MAX_ARRAY_LENGTH, at_least=1, at_most=MAX_ARRAY_LENGTH, since=(4, 4)
+    )
     preallocate: bool = _setting("boolean", False)
     compression_type: str = _setting(
         "string", "producer", allowed=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -136,9 +144,14 @@ class LogConfig(JsonFacts):
         return self.sources.get(key, self.DEFAULT)
 
     @classmethod
-    def keys(cls) -> frozenset[str]:
-        """The dotted keys of all settings."""
-        return frozenset(config_key(item.name) for item in fields(cls) if item.metadata)
+    def keys(cls, kafka_version: str) -> frozenset[str]:
+        """The dotted keys of the settings that a release has."""
+        release = parse_kafka_version(kafka_version)
+        return frozenset(
+            config_key(item.name)
+            for item in fields(cls)
+            if item.metadata and item.metadata["since"] <= release
+        )
 
     def value(self, key: str) -> Any:
         """The value in force of a dotted key."""

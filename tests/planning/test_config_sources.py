@@ -234,6 +234,27 @@ def test_a_broker_refuses_a_retention_of_0_and_so_do_we(name: str) -> None:
     assert LogConfig.from_overrides(["retention.ms=0"]).retention_ms == 0
 
 
+@pytest.mark.parametrize("version", ["4.1", "4.2", "4.3", "4.4"])
+def test_a_setting_of_a_later_release_says_nothing_unless_an_operator_names_it(
+    version: str,
+) -> None:
+    key, is_known = "max.decompressed.message.bytes", version == "4.4"
+    settings = cluster(COMPACT | {key: "500"}, {"": {key: "600"}})
+
+    def limit(said: Told) -> int:
+        resolved = resolve_config("orders", ID, said, settings, 1, kafka_version=version)
+        assert resolved.refusal is None
+        return resolved.config.max_decompressed_message_bytes
+
+    assert limit(told(server={key: "700"})) == (500 if is_known else 2147483639)
+    for said in (told(f"{key}=500"), told(file={"*": {key: "500"}})):
+        if is_known:
+            assert limit(said) == 500
+        else:
+            with pytest.raises(InvalidConfigError, match=f"Kafka {version} has no such"):
+                limit(said)
+
+
 def test_no_retention_setting_means_seven_days() -> None:
     assert topic_settings({}) == {}
     assert LogConfig().retention_ms == 7 * 24 * 3_600_000
@@ -247,11 +268,11 @@ def test_broken_broker_settings_are_named() -> None:
 
 
 def test_synonyms_are_of_known_settings_and_named_once() -> None:
-    assert SYNONYMS.keys() <= LogConfig.keys()
+    assert SYNONYMS.keys() <= LogConfig.keys("4.4")
     names = [synonym.name for synonyms in SYNONYMS.values() for synonym in synonyms]
     assert len(names) == len(set(names))
     # those a broker has no name for
-    assert LogConfig.keys() - SYNONYMS.keys() == {
+    assert LogConfig.keys("4.4") - SYNONYMS.keys() == {
         "internal.segment.bytes",
         "remote.storage.enable",
         "remote.log.copy.disable",
