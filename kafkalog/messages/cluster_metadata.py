@@ -1,4 +1,5 @@
-"""Records of the metadata log `__cluster_metadata` that tell topics, settings and feature levels.
+"""Records of the metadata log `__cluster_metadata`: their frame, and the tables of those that tell
+topics, settings and feature levels. Others are in `broker_records` and `security_records`.
 
  value   frame_version uvarint (1) | api_key uvarint | version uvarint | message, to the end
 
@@ -20,8 +21,11 @@ from typing import Any
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
 from kafkalog.format.constants import MAX_INT16
 from kafkalog.format.varint import parse_unsigned_varint
+from kafkalog.messages.broker_records import BROKER_MESSAGES
 from kafkalog.messages.decoder import decode_message
-from kafkalog.messages.schema import ALL, Array, Field, Message, Primitive, Struct, Versions
+from kafkalog.messages.metadata_message import metadata_message
+from kafkalog.messages.schema import ALL, Array, Field, Message, Primitive, Versions
+from kafkalog.messages.security_records import SECURITY_MESSAGES
 
 FRAME_VERSION = 1
 
@@ -33,23 +37,17 @@ _STRING, _UUID = Primitive.STRING, Primitive.UUID
 _FROM_1, _FROM_2 = Versions.parse("1+"), Versions.parse("2+")
 
 
-def _message(name: str, api_key: int, versions: str, meaning: str, *fields: Field) -> Message:
-    return Message(
-        name, api_key, Versions.parse(versions), ALL, Struct(fields), meaning, f"{name}.json"
-    )
-
-
 def _changed(name: str, tag: int, meaning: str, item: Primitive = _INT32, **more: Any) -> Field:
     """An array of PartitionChangeRecord: null, which is the default, leaves it as it was."""
     return Field(name, Array(item), meaning, nullable=ALL, tag=tag, default_is_null=True, **more)
 
 
-TOPIC_RECORD = _message(
+TOPIC_RECORD = metadata_message(
     "TopicRecord", 2, "0", "a topic is created",
     Field("name", _STRING, "the topic"),
     Field("topicId", _UUID, "its id; another one if it is created anew"),
 )  # fmt: skip
-PARTITION_RECORD = _message(
+PARTITION_RECORD = metadata_message(
     "PartitionRecord", 3, "0-2", "a partition is created",
     Field("partitionId", _INT32, "its number"),
     Field("topicId", _UUID, "the topic"),
@@ -74,14 +72,14 @@ PARTITION_RECORD = _message(
         nullable=_FROM_2, tag=2, default_is_null=True, source="KIP-966",
     ),
 )  # fmt: skip
-CONFIG_RECORD = _message(
+CONFIG_RECORD = metadata_message(
     "ConfigRecord", 4, "0", "a setting is set or removed",
     Field("resourceType", _INT8, "2 topic, 4 broker, 8 broker logger, 16 metrics, 32 group"),
     Field("resourceName", _STRING, "topic, node id, …; empty: the default of all brokers"),
     Field("name", _STRING, "the setting"),
     Field("value", _STRING, "null removes it", nullable=ALL),
 )  # fmt: skip
-PARTITION_CHANGE_RECORD = _message(
+PARTITION_CHANGE_RECORD = metadata_message(
     "PartitionChangeRecord", 5, "0-2", "a partition changes",
     Field("partitionId", _INT32, "its number", default=-1),
     Field("topicId", _UUID, "the topic"),
@@ -95,40 +93,46 @@ PARTITION_CHANGE_RECORD = _message(
         tag=5, default=-1, source="KIP-704",
     ),
     _changed(
+        "directories", 8, "log dirs, in the order of replicas", _UUID,
+        versions=_FROM_1, source="KIP-858",
+    ),
+    _changed(
         "eligibleLeaderReplicas", 6, "may lead though not in sync",
         versions=_FROM_2, source="KIP-966",
     ),
     _changed(
         "lastKnownElr", 7, "may lead after an unclean stop", versions=_FROM_2, source="KIP-966"
     ),
-    _changed(
-        "directories", 8, "log dirs, in the order of replicas", _UUID,
-        versions=_FROM_1, source="KIP-858",
-    ),
 )  # fmt: skip
-REMOVE_TOPIC_RECORD = _message(
+REMOVE_TOPIC_RECORD = metadata_message(
     "RemoveTopicRecord", 9, "0", "a topic is deleted, and its settings with it",
     Field("topicId", _UUID, "the topic"),
 )  # fmt: skip
-FEATURE_LEVEL_RECORD = _message(
+FEATURE_LEVEL_RECORD = metadata_message(
     "FeatureLevelRecord", 12, "0", "a feature's level is set",
     Field("name", _STRING, "metadata.version, transaction.version, …"),
     Field("featureLevel", _INT16, "0 switches it off", source="KIP-778"),
 )  # fmt: skip
-NO_OP_RECORD = _message("NoOpRecord", 20, "0", "nothing; moves the log on")
-BEGIN_TRANSACTION_RECORD = _message(
+NO_OP_RECORD = metadata_message("NoOpRecord", 20, "0", "nothing; moves the log on")
+BEGIN_TRANSACTION_RECORD = metadata_message(
     "BeginTransactionRecord", 23, "0", "the next records count together",
     Field("name", _STRING, "what for", nullable=ALL, tag=0, default_is_null=True, source="KIP-868"),
 )  # fmt: skip
-END_TRANSACTION_RECORD = _message("EndTransactionRecord", 24, "0", "they count")
-ABORT_TRANSACTION_RECORD = _message(
+END_TRANSACTION_RECORD = metadata_message("EndTransactionRecord", 24, "0", "they count")
+ABORT_TRANSACTION_RECORD = metadata_message(
     "AbortTransactionRecord", 25, "0", "they do not count",
     Field("reason", _STRING, "why", nullable=ALL, tag=0, default_is_null=True, source="KIP-868"),
+)  # fmt: skip
+CLEAR_ELR_RECORD = metadata_message(
+    "ClearElrRecord", 28, "0", "nobody may lead any more who is not in sync",
+    Field("topicName", _STRING, "of this topic; empty: of all topics", source="KIP-966"),
 )  # fmt: skip
 
 MESSAGES = {
     message.api_key: message
     for message in (
+        *BROKER_MESSAGES,
+        *SECURITY_MESSAGES,
         TOPIC_RECORD,
         PARTITION_RECORD,
         CONFIG_RECORD,
@@ -139,6 +143,7 @@ MESSAGES = {
         BEGIN_TRANSACTION_RECORD,
         END_TRANSACTION_RECORD,
         ABORT_TRANSACTION_RECORD,
+        CLEAR_ELR_RECORD,
     )
 }
 

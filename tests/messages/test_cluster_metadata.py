@@ -109,7 +109,8 @@ def test_values_that_are_no_record_are_refused(value: bytes | None, reason: str)
 
 def test_tables_name_their_source_and_tags_are_unique() -> None:
     for message in MESSAGES.values():
-        assert message.source == f"{message.name}.json"
+        file = message.name.replace("ZkMigrationState", "ZkMigration")
+        assert message.source == f"{file}.json"
         assert message.meaning
         tagged = [field for field in message.body.fields if field.tag is not None]
         assert sorted(message.body.tagged_fields) == sorted(field.tag or 0 for field in tagged)

@@ -28,11 +28,14 @@ Module = tuple[str, str, str]  # organisation, module, revision
 
 def roots(needed_by: str) -> list[Module]:
     """What a release, or the compiler, needs by itself. Only the default release can run a whole
-    broker with its tools; of the others the log classes are enough.
+    broker with its tools; of the others the log classes and the messages are enough.
     """
     if needed_by == COMPILER:
         return [("org.eclipse.jdt", "ecj", "3.39.0")]
-    kafka = ["kafka_2.13", "kafka-tools"] if needed_by == KAFKA_VERSION else ["kafka-storage"]
+    kafka = ["kafka_2.13", "kafka-tools"]
+    if needed_by != KAFKA_VERSION:
+        coordinators = [f"kafka-{name}-coordinator" for name in ("group", "share", "transaction")]
+        kafka = ["kafka-storage", "kafka-metadata", *coordinators]
     # slf4j-api is 1.7 here: the slf4j2 binding of log4j would silently log nothing
     log_binding = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3")
     return [*(("org.apache.kafka", module, needed_by) for module in kafka), log_binding]

@@ -276,6 +276,21 @@ class Kafka:
         entries: list[Answer] = self.call("snapshot", "--file", str(snapshot_file))["producers"]
         return entries
 
+    def encode(self, cases: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Answer]:
+        """Generated messages (class, version, fields as JSON): `bytes` in hex, and the `json` that
+        Kafka's converter makes of what it reads back from them.
+        """
+        text = "\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+        messages: list[Answer] = self.call("encode", "--cases-text", text)["messages"]
+        return messages
+
+    def message_types(self, enum: str) -> list[Answer]:
+        """The record types of a generated enum: `name`, `id`, `lowest-` and
+        `highestSupportedVersion`.
+        """
+        types: list[Answer] = self.call("message-types", "--enum", enum)["types"]
+        return types
+
     def lock(self, log_dir: Path) -> bool:
         """Takes the `.lock` as a broker does, until `unlock`; False if somebody else holds it."""
         return bool(self.call("lock", "--log-dir", str(log_dir))["taken"])

@@ -1,0 +1,148 @@
+"""Every record type of the metadata log, in every version, against Kafka's generated classes of
+four releases; and our tables against the message definitions in Kafka's jars.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafkalog.format.varint import pack_unsigned_varint
+from kafkalog.messages.cluster_metadata import FRAME_VERSION, MESSAGES, decode_metadata_record
+from kafkalog.messages.decoder import decode_message
+from kafkalog.messages.json_form import json_form
+from kafkalog.messages.schema import Array, FieldType, Message, Struct, Versions
+from tests.oracle.jars import RELEASES
+from tests.oracle.kafka import Kafka
+from tests.oracle.setup import JARS, ensure_oracle
+from tests.support.random_messages import random_message
+
+pytestmark = pytest.mark.oracle
+
+PACKAGE = "org.apache.kafka.common.metadata"
+CASES = 12  # of each version of each type
+
+
+@pytest.fixture(scope="module", params=list(RELEASES))
+def release(request: pytest.FixtureRequest, kafka: Kafka) -> Iterator[Kafka]:
+    if request.param == kafka.line:
+        yield kafka
+        return
+    with Kafka(request.param) as running:
+        yield running
+
+
+def highest_versions(kafka: Kafka) -> dict[int, tuple[str, int]]:
+    """type → (name, highest version) that this release knows."""
+    types = kafka.message_types(f"{PACKAGE}.MetadataRecordType")
+    assert all(each["lowestSupportedVersion"] == 0 for each in types)
+    return {each["id"]: (each["name"], each["highestSupportedVersion"]) for each in types}
+
+
+def test_every_type_in_every_version_is_read_as_kafka_wrote_it(release: Kafka) -> None:
+    known = highest_versions(release)
+    assert set(known) <= set(MESSAGES)
+    cases: list[tuple[Message, int, dict[str, Any]]] = []
+    rng = random.Random(release.line)
+    for api_key, (name, highest) in known.items():
+        message = MESSAGES[api_key]
+        assert re.sub(r"(?<!^)(?=[A-Z])", "_", message.name).upper() == name
+        assert highest in message.versions
+        for version in range(highest + 1):
+            cases += [
+                (message, version, random_message(message, version, rng)) for _ in range(CASES)
+            ]
+    answers = release.encode((f"{PACKAGE}.{m.name}", version, f) for m, version, f in cases)
+    for (message, version, sent), answer in zip(cases, answers, strict=True):
+        body = bytes.fromhex(answer["bytes"])
+        fields = decode_message(message, version, body)
+        ours = json_form(message.body, version, fields)
+        assert ours == answer["json"], (message.name, version, sent)
+        head = (FRAME_VERSION, message.api_key, version)
+        framed = b"".join(map(pack_unsigned_varint, head)) + body
+        assert decode_metadata_record(framed).fields == fields  # type: ignore[union-attr]
+
+
+def test_our_newest_versions_are_those_of_the_newest_release() -> None:
+    with Kafka(list(RELEASES)[-1]) as newest:
+        known = highest_versions(newest)
+    ours = {api_key: message.versions.last for api_key, message in MESSAGES.items()}
+    assert ours == {api_key: highest for api_key, (_, highest) in known.items()}
+
+
+# -- the definitions -----------------------------------------------------------------------------
+
+
+def definitions() -> dict[int, dict[str, Any]]:
+    """The message definitions in the jar of the newest release, by type."""
+    ensure_oracle("4.4")
+    found = {}
+    with zipfile.ZipFile(JARS / f"kafka-metadata-{RELEASES['4.4']}.jar") as jar:
+        for name in jar.namelist():
+            if name.startswith("common/metadata/") and name.endswith(".json"):
+                text = re.sub(r"^\s*//.*$", "", jar.read(name).decode(), flags=re.MULTILINE)
+                definition = json.loads(text) | {"file": name.rpartition("/")[2]}
+                found[definition["apiKey"]] = definition
+    return found
+
+
+def as_defined(body: Struct, message: Message) -> list[tuple[Any, ...]]:
+    """Our fields as their definition has them."""
+    return [
+        (
+            field.name[0].upper() + field.name[1:],
+            kind(field.type),
+            span(field.versions, message),
+            [v for v in span(field.versions, message) if v in field.nullable],
+            field.tag,
+            nested(field.type, message),
+        )
+        for field in body.fields
+    ]
+
+
+def kind(type_: FieldType) -> str:
+    if isinstance(type_, Array):
+        return f"[]{kind(type_.item)}"
+    return "struct" if isinstance(type_, Struct) else str(type_)
+
+
+def nested(type_: FieldType, message: Message) -> list[tuple[Any, ...]]:
+    inner = type_.item if isinstance(type_, Array) else type_
+    return as_defined(inner, message) if isinstance(inner, Struct) else []
+
+
+def span(versions: Versions, message: Message) -> list[int]:
+    return [v for v in range(message.versions.last + 1) if v in versions]
+
+
+def defined(fields: list[dict[str, Any]], message: Message) -> list[tuple[Any, ...]]:
+    return [
+        (
+            field["name"],
+            re.sub(r"[A-Z]\w*$", "struct", field["type"]),
+            span(Versions.parse(field["versions"]), message),
+            span(Versions.parse(field.get("nullableVersions", "none")), message),
+            field.get("tag"),
+            defined(field.get("fields", []), message),
+        )
+        for field in fields
+    ]
+
+
+def test_our_tables_are_kafkas_definitions() -> None:
+    theirs = definitions()
+    assert set(theirs) == set(MESSAGES)
+    for api_key, message in MESSAGES.items():
+        definition = theirs[api_key]
+        assert message.name == definition["name"]
+        assert message.source == definition["file"]
+        assert message.versions == Versions.parse(definition["validVersions"])
+        assert message.flexible == Versions.parse(definition["flexibleVersions"])
+        assert as_defined(message.body, message) == defined(definition["fields"], message)
