@@ -14,6 +14,7 @@ MINUTES ?= 5
 SEED    ?= 1
 WHAT    ?= all
 MUTATIONS ?= 0
+PROCESSES ?= 2
 
 # One time zone and one interpreter for the driver and for Spark's workers.
 export TZ := UTC
@@ -32,7 +33,7 @@ demo: setup ## the main job on the samples: segments, SQL, plan, compaction of a
 	@$(PYTHON) data/demo.py
 
 test: setup ## every test that fits 20 minutes on two cores, Spark and Kafka's own cleaner included
-	@$(PYTEST)
+	@$(PYTEST) -n $(PROCESSES)
 
 check: setup ## format, lint, types, layers
 	@$(PYTHON) -m ruff format --check .

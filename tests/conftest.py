@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.processes import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -71,3 +73,6 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.environ.pop("XDG_STATE_HOME")
     if before is not None:
         os.environ["XDG_STATE_HOME"] = before
+
+
+__all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]
