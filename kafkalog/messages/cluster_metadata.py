@@ -18,16 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
-from kafkalog.format.constants import MAX_INT16
-from kafkalog.format.varint import parse_unsigned_varint
+from kafkalog.errors import CorruptRecordError
 from kafkalog.messages.broker_records import BROKER_MESSAGES
 from kafkalog.messages.decoder import decode_message
+from kafkalog.messages.framed_record import parse_frame
 from kafkalog.messages.metadata_message import metadata_message
 from kafkalog.messages.schema import ALL, Array, Field, Message, Primitive, Versions
 from kafkalog.messages.security_records import SECURITY_MESSAGES
-
-FRAME_VERSION = 1
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
@@ -181,22 +178,8 @@ def decode_metadata_record(value: bytes | memoryview | None) -> MetadataRecord |
     """
     if value is None:
         raise CorruptRecordError("a metadata record without a value")
-    frame_version, position = _header(value, 0, "frame version")
-    if frame_version != FRAME_VERSION:
-        raise UnsupportedMessageVersionError(
-            f"frame version {frame_version} is not {FRAME_VERSION}"
-            + (": the KRaft preview of Kafka 2.8" if frame_version == 0 else "")
-        )
-    api_key, position = _header(value, position, "type")
-    version, position = _header(value, position, "version")
+    api_key, version, position = parse_frame(value, preview="the KRaft preview of Kafka 2.8")
     message = MESSAGES.get(api_key)
     if message is None or version not in message.versions:
         return RawRecord(api_key, version, bytes(value[position:]))
     return MetadataRecord(message, version, decode_message(message, version, value, position))
-
-
-def _header(value: bytes | memoryview, position: int, what: str) -> tuple[int, int]:
-    number, after = parse_unsigned_varint(value, position)
-    if number > MAX_INT16:
-        raise CorruptRecordError(f"{what} {number} is above {MAX_INT16}", position=position)
-    return number, after

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
@@ -59,16 +60,42 @@ def decode_message(
     Raises UnsupportedMessageVersionError for a version that is not known, CorruptRecordError, its
     position counted in `data`, for bytes that are no such message.
     """
+    fields, end = decode_prefix(message, version, data, position)
+    if end != len(data):
+        left = len(data) - end
+        raise CorruptRecordError(
+            f"{message.name}: {left} bytes are left after the last field", position=end
+        )
+    return fields
+
+
+def decode_prefix(
+    message: Message, version: int, data: bytes | memoryview, position: int = 0
+) -> tuple[dict[str, Any], int]:
+    """The fields of a message that begins at `position`, and where it ends; raises as
+    `decode_message`.
+    """
     if version not in message.versions:
         raise UnsupportedMessageVersionError(f"{message.name} version {version} is not known")
     reader = _Reader(data, position, version, is_flexible=version in message.flexible)
-    fields = reader.struct(message.body, len(data))
-    if reader.position != len(data):
-        left = len(data) - reader.position
-        raise CorruptRecordError(
-            f"{message.name}: {left} bytes are left after the last field", position=reader.position
-        )
-    return fields
+    return reader.struct(message.body, len(data)), reader.position
+
+
+def decode_newest(
+    layouts: Sequence[Message], version: int, data: bytes | memoryview, position: int = 0
+) -> tuple[Message, dict[str, Any]]:
+    """The first of some layouts that takes data[position:] to its last byte, and the fields: where
+    releases gave a version other fields. Raises as `decode_message` of the first layout.
+    """
+    try:
+        return layouts[0], decode_message(layouts[0], version, data, position)
+    except CorruptRecordError:
+        for layout in layouts[1:]:
+            try:
+                return layout, decode_message(layout, version, data, position)
+            except CorruptRecordError:
+                continue
+        raise
 
 
 class _Reader:

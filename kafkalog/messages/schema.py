@@ -119,3 +119,11 @@ class Message:
     body: Struct
     meaning: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRecord:
+    """A type without a table here, or (`version` given) a version of one that has none."""
+
+    number: int
+    version: int | None = None

@@ -4,23 +4,26 @@ four releases; and our tables against the message definitions in Kafka's jars.
 
 from __future__ import annotations
 
-import json
 import random
 import re
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kafkalog.format.varint import pack_unsigned_varint
-from kafkalog.messages.cluster_metadata import FRAME_VERSION, MESSAGES, decode_metadata_record
+from kafkalog.messages.cluster_metadata import MESSAGES, decode_metadata_record
 from kafkalog.messages.decoder import decode_message
+from kafkalog.messages.framed_record import FRAME_VERSION
 from kafkalog.messages.json_form import json_form
-from kafkalog.messages.schema import Array, FieldType, Message, Struct, Versions
+from kafkalog.messages.schema import Message, Versions
 from tests.oracle.jars import RELEASES
 from tests.oracle.kafka import Kafka
-from tests.oracle.setup import JARS, ensure_oracle
+from tests.oracle.message_definitions import (
+    fields_of_definition,
+    fields_of_table,
+    read_definitions,
+)
 from tests.support.random_messages import random_message
 
 pytestmark = pytest.mark.oracle
@@ -76,68 +79,9 @@ def test_our_newest_versions_are_those_of_the_newest_release() -> None:
     assert ours == {api_key: highest for api_key, (_, highest) in known.items()}
 
 
-# -- the definitions -----------------------------------------------------------------------------
-
-
-def definitions() -> dict[int, dict[str, Any]]:
-    """The message definitions in the jar of the newest release, by type."""
-    ensure_oracle("4.4")
-    found = {}
-    with zipfile.ZipFile(JARS / f"kafka-metadata-{RELEASES['4.4']}.jar") as jar:
-        for name in jar.namelist():
-            if name.startswith("common/metadata/") and name.endswith(".json"):
-                text = re.sub(r"^\s*//.*$", "", jar.read(name).decode(), flags=re.MULTILINE)
-                definition = json.loads(text) | {"file": name.rpartition("/")[2]}
-                found[definition["apiKey"]] = definition
-    return found
-
-
-def as_defined(body: Struct, message: Message) -> list[tuple[Any, ...]]:
-    """Our fields as their definition has them."""
-    return [
-        (
-            field.name[0].upper() + field.name[1:],
-            kind(field.type),
-            span(field.versions, message),
-            [v for v in span(field.versions, message) if v in field.nullable],
-            field.tag,
-            nested(field.type, message),
-        )
-        for field in body.fields
-    ]
-
-
-def kind(type_: FieldType) -> str:
-    if isinstance(type_, Array):
-        return f"[]{kind(type_.item)}"
-    return "struct" if isinstance(type_, Struct) else str(type_)
-
-
-def nested(type_: FieldType, message: Message) -> list[tuple[Any, ...]]:
-    inner = type_.item if isinstance(type_, Array) else type_
-    return as_defined(inner, message) if isinstance(inner, Struct) else []
-
-
-def span(versions: Versions, message: Message) -> list[int]:
-    return [v for v in range(message.versions.last + 1) if v in versions]
-
-
-def defined(fields: list[dict[str, Any]], message: Message) -> list[tuple[Any, ...]]:
-    return [
-        (
-            field["name"],
-            re.sub(r"[A-Z]\w*$", "struct", field["type"]),
-            span(Versions.parse(field["versions"]), message),
-            span(Versions.parse(field.get("nullableVersions", "none")), message),
-            field.get("tag"),
-            defined(field.get("fields", []), message),
-        )
-        for field in fields
-    ]
-
-
 def test_our_tables_are_kafkas_definitions() -> None:
-    theirs = definitions()
+    found = read_definitions(list(RELEASES)[-1], "kafka-metadata", "common/metadata")
+    theirs = {each["apiKey"]: each for each in found.values()}
     assert set(theirs) == set(MESSAGES)
     for api_key, message in MESSAGES.items():
         definition = theirs[api_key]
@@ -145,4 +89,4 @@ def test_our_tables_are_kafkas_definitions() -> None:
         assert message.source == definition["file"]
         assert message.versions == Versions.parse(definition["validVersions"])
         assert message.flexible == Versions.parse(definition["flexibleVersions"])
-        assert as_defined(message.body, message) == defined(definition["fields"], message)
+        assert fields_of_table(message) == fields_of_definition(definition, message)
