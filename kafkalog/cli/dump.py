@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from kafkalog.cli.dump_decoders import DECODERS
 from kafkalog.cli.dump_entries import DUMPERS
 from kafkalog.cli.dump_log import BOOTSTRAP_SNAPSHOT, dump_log
 from kafkalog.cli.dump_options import BASE64, TEXT, DumpOptions
@@ -39,7 +40,10 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 def options_of(args: argparse.Namespace) -> DumpOptions:
     """What the arguments ask for; a decoder and the contents ask for records, as in Kafka."""
-    contents = args.print_data_log or args.cluster_metadata_decoder
+    decoders = [name for name in DECODERS if getattr(args, f"{name}-decoder".replace("-", "_"))]
+    if len(decoders) > 1:
+        raise InvalidConfigError(f"one decoder at a time: {' and '.join(decoders)} are given")
+    contents = bool(args.print_data_log or decoders)
     return DumpOptions(
         as_json=args.json,
         records=contents or args.deep_iteration,
@@ -47,7 +51,7 @@ def options_of(args: argparse.Namespace) -> DumpOptions:
         metadata=not args.skip_record_metadata,
         binary_format=args.format or (BASE64 if args.json else TEXT),
         redact=args.redact,
-        decodes_metadata=args.cluster_metadata_decoder,
+        decoder="".join(decoders),
         annotated=args.hex,
         max_bytes=args.max_bytes,
         verify_only=args.verify_index_only,

@@ -9,6 +9,7 @@ Source: Kafka DumpLogSegments.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from kafkalog.batches import batch_table
 from kafkalog.batches.gathering import decode_header_spans
+from kafkalog.cli.dump_decoders import DECODERS
 from kafkalog.cli.dump_options import DumpOptions
 from kafkalog.columns.arrow_arrays import binary_array
 from kafkalog.columns.batches import codec_names
@@ -31,15 +33,12 @@ from kafkalog.columns.texts import (
     join_unless_null,
     number_text,
 )
-from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_INT32, NO_SEQUENCE
 from kafkalog.format.control_record import (
     ControlRecordType,
     parse_control_type,
     parse_end_transaction_marker,
 )
-from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
-from kafkalog.messages.json_form import json_form
 from kafkalog.messages.kraft_control import decode_kraft_control
 
 Rows = npt.NDArray[np.void]
@@ -146,8 +145,8 @@ def _header_keys(a: RecordArrays) -> pa.Array | bytes:
 def _contents(a: RecordArrays, options: DumpOptions) -> list[pa.Array | pa.Scalar | bytes]:
     keys = binary_array(a.buf, a.of_record("key_starts"), a.of_record("key_lengths"))
     values = binary_array(a.buf, a.of_record("value_starts"), a.of_record("value_lengths"))
-    if options.decodes_metadata:
-        keys, shown = pa.nulls(len(a), pa.binary()), _decoded(a, values, options)
+    if options.decoder:
+        keys, shown = _decoded(a, keys, values, options)
     else:
         keys, shown = options.key_text(keys), options.value_text(values)
     indent: pa.Scalar | pa.Array = pa.scalar(b" ", pa.binary())
@@ -198,27 +197,26 @@ def _control_texts(a: RecordArrays) -> pa.Array:
     return pa.array(texts, pa.binary())
 
 
-def _decoded(a: RecordArrays, values: pa.Array, options: DumpOptions) -> pa.Array:
-    """Records of the cluster metadata as JSON; of one that cannot be decoded, why."""
-    is_control = a.of_batch(batch_table.is_control(a.rows)).tolist()
-    offsets = a.of_record("offsets").tolist()
-    texts: list[bytes | None] = []
-    for value, control, offset in zip(values.to_pylist(), is_control, offsets, strict=True):
-        texts.append(None if control or options.redact else _metadata_json(value, offset))
-    return pa.array(texts, pa.binary())
+def _decoded(
+    a: RecordArrays, keys: pa.Array, values: pa.Array, options: DumpOptions
+) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of data records as the decoder of an internal topic shows them."""
+    if options.redact:
+        return options.key_text(keys), options.value_text(values)
+    decode = DECODERS[options.decoder]
+    is_data = (~a.of_batch(batch_table.is_control(a.rows))).tolist()
+    rows = zip(
+        keys.to_pylist(), values.to_pylist(), a.of_record("offsets").tolist(), is_data, strict=True
+    )
+    shown = [
+        decode(key, value, offset) if data else (None, None) for key, value, offset, data in rows
+    ]
+    key_texts, value_texts = zip(*shown, strict=True) if shown else ((), ())
+    return _text_array(key_texts), _text_array(value_texts)
 
 
-def _metadata_json(value: bytes | None, offset: int) -> bytes:
-    try:
-        record = decode_metadata_record(value)
-    except KafkaLogError as error:
-        return f"Error at {offset}, skipping. {error.reason}".encode()
-    if not isinstance(record, MetadataRecord):
-        return f"Error at {offset}, skipping. {record.name} is not known here".encode()
-    name = "".join(f"_{c}" if c.isupper() else c for c in record.message.name).strip("_").upper()
-    data = json_form(record.message.body, record.version, record.fields)
-    document = {"type": name, "version": record.version, "data": data}
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+def _text_array(texts: Sequence[str | None]) -> pa.Array:
+    return pa.array([None if text is None else text.encode() for text in texts], pa.binary())
 
 
 def _bytes(a: RecordArrays, part: str, r: int) -> bytes | None:

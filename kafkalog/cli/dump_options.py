@@ -22,8 +22,8 @@ TEXT, HEX, BASE64 = "text", "hex", "base64"
 class DumpOptions:
     """records: a line for each record; contents: with key, value and headers; metadata: with the
     rest of it; binary_format: how bytes are shown; redact: keys hashed, values dropped; decoder:
-    values are decoded as records of the cluster metadata; annotated: each batch's bytes with what
-    they mean; max_bytes: batches within so many bytes; verify_only, sanity_only: of indexes.
+    records are those of an internal topic (see `dump_decoders`); annotated: each batch's bytes with
+    what they mean; max_bytes: batches within so many bytes; verify_only, sanity_only: of indexes.
     """
 
     as_json: bool = False
@@ -32,7 +32,7 @@ class DumpOptions:
     metadata: bool = True
     binary_format: str = TEXT
     redact: bool = False
-    decodes_metadata: bool = False
+    decoder: str = ""
     annotated: bool = False
     max_bytes: int | None = None
     verify_only: bool = False
