@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kafkalog.batches import batch_table
 from kafkalog.columns.arrow_arrays import bool_array, constant_array, number_array
-from kafkalog.columns.places import SegmentPlace
+from kafkalog.columns.places import MOST_ERROR_BYTES, SegmentPlace
 from kafkalog.columns.schemas import BATCHES, ERROR_BYTES, ERROR_LENGTH
 from kafkalog.format.constants import CompressionType
 
@@ -31,11 +31,15 @@ WRONG_CHECKSUM = "stored checksum differs from the one of the bytes"
 
 @dataclass(frozen=True, slots=True)
 class BatchArrays:
-    """Header rows of one segment; `is_valid` is None where checksums were not looked at."""
+    """Header rows of one segment. Where checksums were looked at there is `is_valid`, and the bytes
+    the batches lie in, whose first is at `position` in the file.
+    """
 
     place: SegmentPlace
     rows: npt.NDArray[np.void]
     is_valid: npt.NDArray[np.bool_] | None = None
+    buf: npt.NDArray[np.uint8] | None = None
+    position: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,10 +79,26 @@ def _is_valid(a: BatchArrays) -> pa.Array:
     return bool_array(a.is_valid)
 
 
-def _error(a: BatchArrays) -> pa.Array:
-    if a.is_valid is None or a.is_valid.all():
-        return constant_array(None, pa.string(), len(a))
-    return pa.array([None if valid else WRONG_CHECKSUM for valid in a.is_valid], pa.string())
+def _where_invalid(
+    type_: pa.DataType, value: Callable[[BatchArrays, int], Any]
+) -> Callable[[BatchArrays], pa.Array]:
+    """A column that is null but for batches with a wrong checksum; `value` takes their number."""
+
+    def build(a: BatchArrays) -> pa.Array:
+        if a.is_valid is None or a.is_valid.all():
+            return constant_array(None, type_, len(a))
+        valid = a.is_valid.tolist()
+        return pa.array([None if valid[n] else value(a, n) for n in range(len(a))], type_)
+
+    return build
+
+
+def _bytes_of(a: BatchArrays, number: int) -> bytes | None:
+    if a.buf is None:
+        return None
+    start = int(a.rows["position"][number]) - a.position
+    size = min(int(a.rows["size_in_bytes"][number]), MOST_ERROR_BYTES)
+    return a.buf[start : start + size].tobytes()
 
 
 _BUILDERS: dict[str, Callable[[BatchArrays], pa.Array]] = {
@@ -104,9 +124,9 @@ _BUILDERS: dict[str, Callable[[BatchArrays], pa.Array]] = {
     "deleteHorizonMs": _delete_horizon_ms,
     "crc": _field("crc"),
     "isValid": _is_valid,
-    "error": _error,
-    ERROR_BYTES.name: lambda a: constant_array(None, pa.binary(), len(a)),
-    ERROR_LENGTH.name: lambda a: constant_array(None, pa.int64(), len(a)),
+    "error": _where_invalid(pa.string(), lambda _, __: WRONG_CHECKSUM),
+    ERROR_BYTES.name: _where_invalid(pa.binary(), _bytes_of),
+    ERROR_LENGTH.name: _where_invalid(pa.int64(), lambda a, n: int(a.rows["size_in_bytes"][n])),
     "segmentBaseOffset": _place("segment_base_offset", pa.int64()),
     "path": _place("path", pa.string()),
 }

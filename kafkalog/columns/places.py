@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+# So much of what cannot be read is given as `errorBytes`.
+MOST_ERROR_BYTES = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:

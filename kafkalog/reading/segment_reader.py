@@ -23,7 +23,7 @@ from kafkalog.batches import batch_table
 from kafkalog.batches.arena import Arena, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.columns.batches import WRONG_CHECKSUM, BatchArrays, build_batches
-from kafkalog.columns.places import SegmentPlace, error_row
+from kafkalog.columns.places import MOST_ERROR_BYTES, SegmentPlace, error_row
 from kafkalog.columns.records import RecordArrays, build_records
 from kafkalog.columns.schemas import ERROR_BYTES
 from kafkalog.errors import (
@@ -48,8 +48,6 @@ _ARENA_BYTES = 8 * 1024 * 1024
 _WINDOW_AFTER_DAMAGE = 64
 # Headers that make one Arrow batch.
 _HEADER_ROWS = 65_536
-# So much of what cannot be read is given as `errorBytes`.
-_MOST_ERROR_BYTES = 1024 * 1024
 
 # What one bad batch can raise; anything else (a file that changed, a fault of ours) ends the read
 # in every mode.
@@ -167,7 +165,7 @@ class _SplitReader:
         if headers is not None:
             wanted = headers[_wanted_batches(headers, split, include_control=True)]
             for first in range(0, len(wanted), _HEADER_ROWS):
-                arrays = BatchArrays(place, wanted[first : first + _HEADER_ROWS], None)
+                arrays = BatchArrays(place, wanted[first : first + _HEADER_ROWS])
                 yield build_batches(arrays, self.request.schema, self.request.names)
             return
         for chunk in self._chunks(split):
@@ -182,7 +180,7 @@ class _SplitReader:
                     self.counts.dropped_batches += int((~is_valid).sum())
                     rows, is_valid = rows[is_valid], is_valid[is_valid]
             if len(rows):
-                arrays = BatchArrays(place, rows, is_valid)
+                arrays = BatchArrays(place, rows, is_valid, chunk.buf, chunk.position)
                 yield build_batches(arrays, self.request.schema, self.request.names)
 
     # -- both -------------------------------------------------------------------------------------
@@ -228,7 +226,7 @@ class _SplitReader:
         data = None
         if ERROR_BYTES.name in self.request.names and error.position is not None:
             with LocalFile(split.path) as file:
-                data = file.read_bytes(error.position, min(length, _MOST_ERROR_BYTES))
+                data = file.read_bytes(error.position, min(length, MOST_ERROR_BYTES))
         yield error_row(
             _place(split),
             self.request.schema,

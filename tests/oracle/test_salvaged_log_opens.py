@@ -82,15 +82,14 @@ def _surviving(partition: dict[str, Any]) -> Iterator[int]:
 
 
 def _break(log: Path, rnd: random.Random) -> None:
-    """One or two batches get a flipped bit, a wrong length or random bytes; the sound file stays
-    beside it. Transactional ones are left whole: without a marker no broker loads the log.
+    """One or two batches, markers among them, get a flipped bit, a wrong length or random bytes;
+    the sound file stays beside it.
     """
     sound = log.read_bytes()
     Path(f"{log}.sound").write_bytes(sound)
     rows = scan_headers(str(log)).rows
     data = bytearray(sound)
-    candidates = [row for row in rows if not int(row["attributes"]) & 0x10]
-    for row in rnd.sample(candidates, min(rnd.choice((1, 2)), len(candidates))):
+    for row in rnd.sample(list(rows), min(rnd.choice((1, 2)), len(rows))):
         start, size = int(row["position"]), int(row["size_in_bytes"])
         how = rnd.randrange(4)
         if how == 0:

@@ -411,5 +411,11 @@ def test_checksums_of_batches_are_a_fact_not_an_error(log_dir: Path) -> None:
     assert checked["isValid"].to_pylist() == [True, False]
     assert checked["error"].to_pylist()[0] is None
     assert "checksum" in checked["error"].to_pylist()[1]
+    names = ["baseOffset", "error", "errorLength", "errorBytes"]
+    aside = kafkalog.read_batches(path, columns=names, verify_checksums=True, mode="PERMISSIVE")
+    start, header = log.segments[0].batches[1]
+    stored = (path / f"{0:020}.log").read_bytes()[start : start + header.size_in_bytes]
+    assert aside["errorBytes"].to_pylist() == [None, stored]
+    assert aside["errorLength"].to_pylist() == [None, len(stored)]
     dropped = kafkalog.read_batches(path, verify_checksums=True, mode="DROPMALFORMED")
     assert dropped["baseOffset"].to_pylist() == [0]
