@@ -126,5 +126,9 @@ class LogCleaningRefusedError(KafkaLogError):
     """A safety rule forbids cleaning this partition; nothing was changed."""
 
 
+class LogSegmentOffsetOverflowError(KafkaLogError):
+    """A batch's offset lies further from its segment's base than the segment's indexes can say."""
+
+
 class LogCleaningAbortedError(KafkaLogError):
     """Cleaning stopped midway; the partition is as it was, or is completed by the next run."""

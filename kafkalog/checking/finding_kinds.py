@@ -86,8 +86,8 @@ KINDS = (
         "offset-overflow",
         _ERROR,
         "an offset is more than 2147483647 above the segment's base",
-        "splits the segment when it rebuilds the index; until then cleaning it fails",
-        "delete the segment's .index: the next start splits it",
+        "splits the segment when it cleans it or rebuilds its index",
+        "kafkalog compact --apply or kafkalog recover --apply splits it",
     ),
     FindingKind(
         "segment-too-large",

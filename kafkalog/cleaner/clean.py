@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.rewrite import GroupRewriter
 from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
+from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
 from kafkalog.cleaner.swap import (
     FinishedGroup,
@@ -39,7 +40,12 @@ from kafkalog.cleaner.swap import (
     write_record,
 )
 from kafkalog.cleaner.verify import verify_index, verify_segment
-from kafkalog.errors import LogCleaningAbortedError, LogCleaningRefusedError
+from kafkalog.errors import (
+    LogChangedError,
+    LogCleaningAbortedError,
+    LogCleaningRefusedError,
+    LogSegmentOffsetOverflowError,
+)
 from kafkalog.format.file_names import (
     log_file_name,
     offset_index_file_name,
@@ -48,9 +54,11 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.kernels.hash_keys import KEYLESS
 from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import LEFT, CompactionPlan, SegmentGroup
-from kafkalog.planning.segment_groups import group_segments
+from kafkalog.planning.segment_groups import group_again, group_segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +140,35 @@ class _Cleaning:
             end_offset - 1,
         )
         self._check_keyless(mapped.flags)
-        rewriter = GroupRewriter(
-            mapped.flags,
+        splits = 0
+        while True:
+            stats = CleanerStats(
+                distinct_keys=mapped.distinct_keys, end_offset=end_offset, segments_split=splits
+            )
+            rewriter = self._rewriter(mapped.flags, aborted)
+            finished: list[FinishedGroup] = []
+            try:
+                for group in groups:
+                    finished.append(  # noqa: PERF401 - how far it came counts
+                        self._rewrite_group(group, rewriter, stats)
+                    )
+            except LogSegmentOffsetOverflowError as error:
+                overflowing = groups[len(finished)]
+                partition = self._split(overflowing, error.path)
+                start_offset = overflowing.base_offset
+                rest = [s for s in partition.segments if start_offset <= s.base_offset < end_offset]
+                done = list(zip(groups, map(_sizes, finished), strict=False))
+                groups = group_again(done, rest, plan.end_offset, plan.config)
+                aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+                splits += 1
+            else:
+                self._swap(finished, stats)
+                return stats
+
+    def _rewriter(self, flags: NDArray[np.uint8], aborted: AbortedTransactions) -> GroupRewriter:
+        plan = self._plan
+        return GroupRewriter(
+            flags,
             BatchRetention(plan.active_producers, plan.retained_end_offset),
             aborted,
             now_ms=plan.now_ms,
@@ -142,10 +177,29 @@ class _Cleaning:
             record_limit=plan.record_limit,
             buffers=self._buffers,
         )
-        stats = CleanerStats(distinct_keys=mapped.distinct_keys, end_offset=end_offset)
-        finished = [self._rewrite_group(group, rewriter, stats) for group in groups]
-        self._swap(finished, stats)
-        return stats
+
+    def _split(self, group: SegmentGroup, path: str | None) -> PartitionInventory:
+        """Split the source at `path`, whose offsets do not fit into one segment, and begin anew:
+        what Kafka's cleaner does. The partition as it is then.
+        """
+        self._remove_own_files()
+        (segment,) = [source for source in group.sources if source.path == path]
+        split_segment(
+            segment,
+            Splitting(
+                self._scratch,
+                self._attempt_id,
+                self._plan.config,
+                self._files,
+                self._buffers,
+                self._check_before_swap,
+            ),
+        )
+        partition = reopen_partition(self._plan.path)
+        if partition is None:
+            raise LogChangedError("cannot be read any more", path=self._plan.path)
+        self._plan = replace(self._plan, token=partition.token)
+        return partition
 
     def give_up(self) -> tuple[CleanerStats | None, str]:
         """Leave the partition without a trace of this attempt. The counts of the attempt that
@@ -185,6 +239,11 @@ class _Cleaning:
                     "another attempt of the same task did not end well: run again",
                     path=self._plan.path,
                 )
+
+    def _check_before_swap(self) -> None:
+        self._check_alone()
+        check_unchanged(self._plan.path, self._plan.token)
+        check_lock_holder(self._plan.log_dir, self._run.lock_holder)
 
     def _check_ownership(self) -> None:
         for group in self._plan.groups:
@@ -237,13 +296,17 @@ class _Cleaning:
 
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> None:
         with partition_turn(self._scratch):
-            self._check_alone()
-            check_unchanged(self._plan.path, self._plan.token)
-            check_lock_holder(self._plan.log_dir, self._run.lock_holder)
+            self._check_before_swap()
             swap_groups(self._scratch, self._attempt_id, finished, self._files)
             self.is_swapped = True
             write_record(self._scratch.done_record, stats, self._files)
             self._files.remove(self._scratch.swap_record)
+
+
+def _sizes(finished: FinishedGroup) -> tuple[int, int, int]:
+    """Bytes of the new segment, its offset index and its time index."""
+    log, index, time_index = (output.size_in_bytes for output in finished.outputs[:3])
+    return log, index, time_index
 
 
 def legacy_horizon_ms(plan: CompactionPlan) -> int:

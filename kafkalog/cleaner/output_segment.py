@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.segment_indexes import SegmentIndexes
-from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.errors import LogCleaningRefusedError, LogSegmentOffsetOverflowError
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.file_names import (
@@ -63,12 +63,18 @@ class OutputSegment:
         self.aborted_transactions: Sequence[AbortedTxn] = ()
 
     def append(self, data: memoryview, rows: NDArray[np.void]) -> None:
-        """Write whole batches; `rows` BATCH_ROW[b] have positions in this file and their final
-        CRC.
+        """Write whole batches, at least one; `rows` BATCH_ROW[b] have positions in this file and
+        their final CRC. LogSegmentOffsetOverflowError for an offset too far from the base.
         """
         if self.position + len(data) > MAX_INT32:
             raise LogCleaningRefusedError(
                 f"the new segment {self.base_offset} would pass {MAX_INT32} bytes"
+            )
+        last_offset = int(rows["last_offset"][-1])
+        if last_offset - self.base_offset > MAX_INT32:
+            raise LogSegmentOffsetOverflowError(
+                f"segment {self.base_offset} cannot hold offset {last_offset}: it is more than "
+                f"{MAX_INT32} away"
             )
         self._files.write(self._open_fd(), data)
         self.position += len(data)

@@ -45,18 +45,21 @@ from kafkalog.cleaner.rebuild_result import (
     REMOVE,
     REPLACE,
     SOUND,
+    SPLIT,
     FileFinding,
     RebuildResult,
     RebuildTask,
 )
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.segment_scan import ScannedSegment, scan_segment
+from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.swap import partition_turn
 from kafkalog.errors import (
     CorruptCheckpointError,
     CorruptSnapshotError,
     LogChangedError,
     LogCleaningRefusedError,
+    LogSegmentOffsetOverflowError,
 )
 from kafkalog.format.checkpoints import EpochEntry, pack_leader_epoch_checkpoint
 from kafkalog.format.file_names import (
@@ -122,6 +125,7 @@ class _Rebuild:
         self._attempt_id = new_attempt_id()
         self._buffers = ChunkBuffers()
         self._written: list[str] = []
+        self._splits: list[FileFinding] = []
         self._cut: tuple[SegmentInfo, int] | None = None
         self.findings: list[FileFinding] = []
         self.batches_count = 0
@@ -131,7 +135,44 @@ class _Rebuild:
     def run(self) -> str:
         """All of it; the status. What it raises left every live file as it was, unless the renames
         had begun.
+
+        A segment that must be split is, as by Kafka's loader, and all is begun again. A dry run
+        ends there: what would lie beside its parts is not known before.
         """
+        while True:
+            try:
+                return self._run()
+            except LogSegmentOffsetOverflowError as error:
+                name, reason = Path(error.path or "").name, error.reason
+                split = FileFinding(name, SPLIT, f"{reason}; then all is looked at again")
+                self.findings = [*self._splits, split]
+                if not self._task.apply:
+                    return REBUILD
+                self._splits.append(split)
+                self._split(error.path)
+
+    def _split(self, path: str | None) -> None:
+        self.clear()
+        (segment,) = [s for s in self._partition.segments if s.path == path]
+        split_segment(
+            segment,
+            Splitting(
+                self._scratch,
+                self._attempt_id,
+                self._task.config,
+                self._files,
+                self._buffers,
+                self._check_before_swap,
+            ),
+        )
+        partition = reopen_partition(self._partition.path)
+        if partition is None:
+            raise LogChangedError("cannot be read any more", path=self._partition.path)
+        self._partition = partition
+
+    def _run(self) -> str:
+        self.findings = list(self._splits)
+        self.batches_count = self.bytes_read = 0
         segments = self._partition.segments
         if not segments:
             return SOUND
@@ -177,6 +218,7 @@ class _Rebuild:
         """Remove what this attempt wrote and did not put in place."""
         for name in self._written:
             self._files.remove(self._scratch.output(self._attempt_id, name))
+        self._written = []
 
     # -- the producer state, as Kafka's loader carries it from segment to segment ----------------
 
@@ -308,6 +350,10 @@ class _Rebuild:
 
     # -- putting in place ------------------------------------------------------------------------
 
+    def _check_before_swap(self) -> None:
+        self._check_logs()
+        check_lock_holder(self._partition.log_dir, self._task.lock_holder)
+
     def _check_logs(self) -> None:
         """LogChangedError unless the `.log` files and the log dir are those the task is about. The
         other files may have been replaced by another attempt of the same task.
@@ -323,8 +369,7 @@ class _Rebuild:
     def _swap(self) -> None:
         directory = self._partition.path
         with partition_turn(self._scratch):
-            self._check_logs()
-            check_lock_holder(self._partition.log_dir, self._task.lock_holder)
+            self._check_before_swap()
             for name in self._written:
                 source = self._scratch.output(self._attempt_id, name)
                 self._files.rename(source, path_in(directory, name))

@@ -19,6 +19,7 @@ CREATE = "create"
 REPLACE = "replace"
 REMOVE = "remove"
 CUT = "cut"
+SPLIT = "split"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,11 @@ from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.record_limit import refuse_large_records
 from kafkalog.cleaner.stats import CleanerStats
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata, expired_horizons
-from kafkalog.errors import CorruptRecordError, LogCleaningRefusedError
+from kafkalog.errors import (
+    CorruptRecordError,
+    LogCleaningRefusedError,
+    LogSegmentOffsetOverflowError,
+)
 from kafkalog.format.checksum import crc32c_of_ranges
 from kafkalog.format.constants import CONTROL_FLAG_MASK, MAGIC_VALUE_V2, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
@@ -117,7 +121,10 @@ class GroupRewriter:
     def rewrite(
         self, sources: Sequence[SegmentInfo], output: OutputSegment
     ) -> tuple[CleanerStats, RebuiltBatches]:
-        """Write what stays of these segments, in order, to `output`."""
+        """Write what stays of these segments, in order, to `output`.
+
+        LogSegmentOffsetOverflowError with the path of a segment that does not fit into it.
+        """
         stats = CleanerStats()
         rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         next_bases = [*(segment.base_offset for segment in sources[1:]), None]
@@ -133,7 +140,11 @@ class GroupRewriter:
                 chunk = Chunk(stored.buf, stored.position, rows)
                 decisions = self._decide(chunk, segment, stats)
                 stats.bytes_before += chunk.buf.size
-                self._write(chunk, decisions, segment.path, output, rebuilt)
+                try:
+                    self._write(chunk, decisions, segment.path, output, rebuilt)
+                except LogSegmentOffsetOverflowError as error:
+                    error.path = segment.path
+                    raise
         output.aborted_transactions = self._transactions.take_kept_entries()
         stats.batches_retained = sum(rows.size for rows in output.written_rows)
         stats.bytes_after = output.position

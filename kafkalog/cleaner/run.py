@@ -248,7 +248,8 @@ def _told(result: CleanResult) -> str:
     if result.next_dirty_offset is None:
         return f"{name}: {result.status}: {result.reason}"
     stats = result.stats
+    split = f", {stats.segments_split} segments split first" if stats.segments_split else ""
     return (
         f"{name}: {stats.records_read} records to {stats.records_retained}, "
-        f"{stats.bytes_before} bytes to {stats.bytes_after}, {result.seconds:.1f} s"
+        f"{stats.bytes_before} bytes to {stats.bytes_after}, {result.seconds:.1f} s{split}"
     )

@@ -95,6 +95,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "peakBytes": plan.peak_bytes,
         "recordsRead": stats and stats.records_read,
         "recordsRetained": stats and stats.records_retained,
+        "segmentsSplit": stats and stats.segments_split,
         "bytesBefore": stats.bytes_before if stats else _bytes(plan),
         "bytesAfter": stats and stats.bytes_after,
         "removed": stats

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.cleaner.segment_indexes import SegmentIndexes
-from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
+from kafkalog.errors import (
+    KafkaLogError,
+    LogCleaningRefusedError,
+    LogSegmentOffsetOverflowError,
+)
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.kernels.status import CORRUPT_LENGTH
@@ -52,7 +56,9 @@ def scan_segment(
     """Read a segment and bring `producers` and `epochs` to its end.
 
     LogCleaningRefusedError for damage, with what a broker's recovery would do about it; of a
-    segment that others follow this includes a torn tail. OSError, LogChangedError as from reading.
+    segment that others follow this includes a torn tail. LogSegmentOffsetOverflowError for one
+    that must be split before anything can be said about its indexes. OSError, LogChangedError as
+    from reading.
     """
     indexes = SegmentIndexes(segment.base_offset, config)
     aborted: list[AbortedTxn] = []
@@ -67,7 +73,7 @@ def scan_segment(
             epochs.apply(chunk.rows)
             last_offset = int(chunk.rows["last_offset"][-1])
             batches_count += chunk.rows.size
-    except LogCleaningRefusedError:
+    except (LogCleaningRefusedError, LogSegmentOffsetOverflowError):
         raise
     except KafkaLogError as error:
         if chunks.status == CORRUPT_LENGTH:
@@ -108,13 +114,16 @@ def _check_offsets(segment: SegmentInfo, rows: NDArray[np.void], last_offset: in
         return
     bad = rows[int(np.argmax(wrong | too_far))]
     what = f"the batch of offsets {bad['base_offset']} to {bad['last_offset']}"
-    if too_far[int(np.argmax(wrong | too_far))]:
-        reason = f"{what} is more than {MAX_INT32} behind the segment's base: a broker splits it"
-    else:
-        reason = (
-            f"{what} does not lie behind the one before it: a broker's recovery does not see that "
-            "or, where an index entry falls on it, empties this segment and deletes those behind"
+    if not wrong[int(np.argmax(wrong | too_far))]:
+        raise LogSegmentOffsetOverflowError(
+            f"{what} is more than {MAX_INT32} behind the segment's base",
+            path=segment.path,
+            position=int(bad["position"]),
         )
+    reason = (
+        f"{what} does not lie behind the one before it: a broker's recovery does not see that "
+        "or, where an index entry falls on it, empties this segment and deletes those behind"
+    )
     raise _refusal(segment, int(bad["position"]), reason)
 
 

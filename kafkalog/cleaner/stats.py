@@ -23,8 +23,8 @@ class CleanerStats(JsonFacts):
 
     `superseded`, `tombstone`, `no_key`, `aborted`, `marker`: records removed, by the rule that
     removed them. Bytes are those of
-    `.log` files. `end_offset`, of the whole round alone: where it ended, below the plan's with a
-    bounded map.
+    `.log` files. Of the whole round alone: `end_offset`, where it ended, below the plan's with a
+    bounded map; `segments_split`, sources that had to be split first.
     """
 
     records_read: int = 0
@@ -41,6 +41,7 @@ class CleanerStats(JsonFacts):
     marker: int = 0
     distinct_keys: int = 0
     end_offset: int = 0
+    segments_split: int = 0
 
     def add(self, other: CleanerStats) -> None:
         """Add another's counts, of another group of the same round."""

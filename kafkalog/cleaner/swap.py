@@ -122,24 +122,39 @@ def swap_groups(
 
 
 def _swap_group(directory: str, finished: FinishedGroup, files: LocalFiles) -> None:
+    for output in finished.outputs:
+        files.rename(output.path, path_in(directory, output.name + CLEANED_SUFFIX))
+    replaced = list(existing_files(directory, finished.group.sources, SEGMENT_KINDS))
+    swap_in(directory, [output.name for output in finished.outputs], replaced, files)
+    remove_snapshots(directory, finished.group.sources, files)
+
+
+def swap_in(
+    directory: str, names: Sequence[str], replaced: Sequence[str], files: LocalFiles
+) -> None:
+    """Steps 4 to 7: files that lie there as `.cleaned` take the place of others.
+
+    Of several segments the `names` begin with the last: as long as one `.cleaned` is left a loader
+    undoes all of them. They get their final names in ascending order.
+    """
+
     def path(name: str, suffix: str = "") -> str:
         return path_in(directory, name + suffix)
 
-    names = [output.name for output in finished.outputs]
-    for output in finished.outputs:
-        files.rename(output.path, path(output.name, CLEANED_SUFFIX))
     for name in names:
         files.rename(path(name, CLEANED_SUFFIX), path(name, SWAP_SUFFIX))
     files.sync_directory(directory)
-    replaced = list(existing_files(directory, finished.group.sources, SEGMENT_KINDS))
     for name in replaced:
         files.rename(path(name), path(name, DELETED_SUFFIX))
-    for name in names:
+    for name in sorted(names, key=_base_digits):
         files.rename(path(name, SWAP_SUFFIX), path(name))
     files.sync_directory(directory)
     for name in replaced:
         files.remove(path(name, DELETED_SUFFIX))
-    remove_snapshots(directory, finished.group.sources, files)
+
+
+def _base_digits(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFiles) -> None:

@@ -46,14 +46,15 @@ class AbortedTransactions:
             return []
         found: list[AbortedTxn] = []
         for segment in self._segments[len(at_or_below) - 1 :]:
-            for entry in self._of(segment):
+            for entry in self.of_segment(segment):
                 if entry.last_offset >= self._log_start_offset and entry.first_offset < end_offset:
                     found.append(entry)
                 if entry.last_stable_offset >= end_offset:
                     return found
         return found
 
-    def _of(self, segment: SegmentInfo) -> list[AbortedTxn]:
+    def of_segment(self, segment: SegmentInfo) -> list[AbortedTxn]:
+        """The entries of a segment's own index. Errors as of `between`."""
         base_offset = segment.base_offset
         if base_offset not in self._entries:
             entries: list[AbortedTxn] = []

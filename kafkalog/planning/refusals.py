@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkalog.format.constants import MAX_INT32
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
     PartitionFacts,
@@ -143,11 +142,6 @@ def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
         yield REFUSED, f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}"
     if segment.trailing_bytes:
         yield _trailing_refusal(segment)
-    if segment.next_offset - 1 - base > MAX_INT32:
-        yield (
-            REFUSED,
-            f"segment {base} spans offsets up to {segment.next_offset - 1}, more than {MAX_INT32}",
-        )
 
 
 def _trailing_refusal(segment: SegmentFacts) -> Refusal:

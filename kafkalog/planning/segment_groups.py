@@ -7,6 +7,7 @@ KAFKA-5413 (worst-case last offset), KAFKA-12889 (empty segments merge).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.log.inventory import SegmentInfo
@@ -50,6 +51,39 @@ def group_segments(
         groups[-1].append(segment)
     return tuple(
         SegmentGroup(group.sources[0].base_offset, tuple(group.sources)) for group in groups
+    )
+
+
+def group_again(
+    done: Sequence[tuple[SegmentGroup, tuple[int, int, int]]],
+    rest: Sequence[SegmentInfo],
+    end_offset: int,
+    config: LogConfig,
+) -> tuple[SegmentGroup, ...]:
+    """The groups of a round begun anew: Kafka's cleaner has swapped in the groups that were `done`
+    (with the bytes of what they became, its offset and its time index), and groups the small new
+    segments with the `rest`. Here they were not swapped in, so their sources count as one.
+    """
+    stand_ins = [
+        replace(
+            group.sources[0],
+            size_in_bytes=log_bytes,
+            offset_index_bytes=index_bytes,
+            time_index_bytes=time_index_bytes,
+        )
+        for group, (log_bytes, index_bytes, time_index_bytes) in done
+    ]
+    sources = {group.base_offset: group.sources for group, _ in done}
+    return tuple(
+        SegmentGroup(
+            group.base_offset,
+            tuple(
+                source
+                for segment in group.sources
+                for source in sources.get(segment.base_offset, (segment,))
+            ),
+        )
+        for group in group_segments([*stand_ins, *rest], end_offset, config)
     )
 
 

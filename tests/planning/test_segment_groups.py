@@ -6,7 +6,7 @@ import pytest
 
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.segment_groups import group_segments
+from kafkalog.planning.segment_groups import group_again, group_segments
 from tests.planning.facts import segment
 
 MAX_INT32 = 2**31 - 1
@@ -96,6 +96,22 @@ def test_empty_segments_merge_over_any_span() -> None:  # item 108
 def test_a_first_segment_beyond_every_limit_is_a_group() -> None:
     segments = [segment(0, 5000), segment(1, 1)]
     assert _grouped(segments, 2, log_bytes=100) == [[0], [1]]
+
+
+def test_groups_that_were_done_count_with_what_became_of_them() -> None:
+    """As if they had been swapped in: the round that begins anew merges them further."""
+    limits = LogConfig(segment_bytes=300, segment_index_bytes=48)
+    done = group_segments(TEN[:6], 6, limits)
+    assert [len(group.sources) for group in done] == [3, 3]
+
+    def again(log_bytes: int, index_bytes: int) -> list[list[int]]:
+        sizes = [(log_bytes, index_bytes, 12)] * 2
+        groups = group_again(list(zip(done, sizes, strict=True)), TEN[6:], 10, limits)
+        return [[source.base_offset for source in group.sources] for group in groups]
+
+    assert again(100, 0) == [ALL[:7], ALL[7:]]
+    assert again(101, 0) == [ALL[:6], ALL[6:9], ALL[9:]]
+    assert again(10, 32) == [ALL[:3], ALL[3:7], ALL[7:]]
 
 
 def test_nothing_gives_no_groups() -> None:

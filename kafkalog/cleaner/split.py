@@ -1,0 +1,180 @@
+"""Split a segment whose offsets lie too far apart for its indexes: the same batches, byte for byte,
+in several segments that begin with their own first batch.
+
+Logs of old brokers have such segments (KAFKA-6264). Kafka's cleaner splits one when what stays of
+it does not fit into one segment, its loader when it recovers one. The swap is that of a cleaning
+(swap.py), with several new segments for one old. Unlike Kafka's, the new segments share out the
+entries of the transaction index: without them aborted data would become readable.
+
+Source: Kafka LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena, complete_rows
+from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.cleaner.local_files import LocalFiles, path_in
+from kafkalog.cleaner.output_segment import OutputFile, OutputSegment, joined_rows, owner_of
+from kafkalog.cleaner.rewrite import RebuiltBatches
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.cleaner.swap import (
+    SEGMENT_KINDS,
+    SwapGroup,
+    SwapRecord,
+    existing_files,
+    fingerprint,
+    partition_turn,
+    remove_snapshots,
+    swap_in,
+    write_record,
+)
+from kafkalog.cleaner.verify import verify_index, verify_segment
+from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.format.constants import MAX_INT32
+from kafkalog.format.file_names import CLEANED_SUFFIX
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.planning.log_config import LogConfig
+
+_NOTHING_REBUILT = RebuiltBatches(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """What splitting needs to know of the attempt it is a part of. `check` raises if files or lock
+    are not what they were any more; it is called right before the swap.
+    """
+
+    scratch: Scratch
+    attempt_id: str
+    config: LogConfig
+    files: LocalFiles
+    buffers: ChunkBuffers
+    check: Callable[[], object]
+
+
+def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
+    """Put segments that fit in place of one that does not. What it raises left the log as it was,
+    unless the swap had begun.
+
+    CorruptRecordError for a batch whose checksum is wrong; LogCleaningRefusedError for bytes behind
+    the last batch, over which a broker fails as well.
+    """
+    pieces: list[OutputSegment] = []
+    try:
+        outputs = _write_and_verify(segment, splitting, pieces)
+    except Exception:
+        for name in _names(pieces):
+            splitting.files.remove(splitting.scratch.output(splitting.attempt_id, name))
+        raise
+    finally:
+        for piece in pieces:
+            piece.abandon()
+    with partition_turn(splitting.scratch):
+        splitting.check()
+        _swap(segment, splitting, pieces, outputs)
+
+
+def _write_and_verify(
+    segment: SegmentInfo, splitting: Splitting, pieces: list[OutputSegment]
+) -> list[list[OutputFile]]:
+    """The files of each new segment, under scratch names; `pieces` has those that were begun."""
+    _write_pieces(segment, splitting, pieces)
+    _share_aborted_transactions(segment, pieces)
+    owner = owner_of(segment.path)
+    outputs = [piece.close(owner, segment.modification_time_ms) for piece in pieces]
+    for piece, (log, *indexes) in zip(pieces, outputs, strict=True):
+        verify_segment(log, piece.written_rows, _NOTHING_REBUILT, splitting.buffers)
+        for index in indexes:
+            verify_index(index)
+    return outputs
+
+
+def _names(pieces: list[OutputSegment]) -> list[str]:
+    return [f"{piece.base_offset:020d}{kind}" for piece in pieces for kind in SEGMENT_KINDS]
+
+
+def _write_pieces(segment: SegmentInfo, splitting: Splitting, pieces: list[OutputSegment]) -> None:
+    arena = Arena()
+    reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=splitting.buffers)
+    for chunk in reader:
+        check_checksums(chunk, segment.path)
+        complete = complete_rows(chunk.buf, chunk.position, chunk.rows, arena, path=segment.path)
+        first = 0
+        while first < chunk.rows.size:
+            last_offsets = chunk.rows["last_offset"][first:]
+            if not pieces or last_offsets[0] - pieces[-1].base_offset > MAX_INT32:
+                base_offset = int(complete["base_offset"][first])
+                pieces.append(_new_piece(base_offset, splitting))
+            # At least one: a batch spans no more than a segment may.
+            fits = max(1, int(np.count_nonzero(last_offsets - pieces[-1].base_offset <= MAX_INT32)))
+            _append(pieces[-1], chunk, slice(first, first + fits))
+            first += fits
+    if reader.trailing_bytes:
+        raise LogCleaningRefusedError(
+            f"{reader.trailing_bytes} bytes after the last whole batch of a segment that must be "
+            "split: a broker fails over them as well",
+            path=segment.path,
+            position=reader.valid_bytes,
+        )
+
+
+def _new_piece(base_offset: int, splitting: Splitting) -> OutputSegment:
+    names = [f"{base_offset:020d}{kind}" for kind in SEGMENT_KINDS]
+    paths = {name: splitting.scratch.output(splitting.attempt_id, name) for name in names}
+    return OutputSegment(base_offset, splitting.config, splitting.files, paths)
+
+
+def _append(piece: OutputSegment, chunk: Chunk, which: slice) -> None:
+    rows: NDArray[np.void] = chunk.rows[which].copy()
+    start = int(rows["position"][0])
+    end = int(rows["position"][-1] + rows["size_in_bytes"][-1])
+    rows["position"] += piece.position - start
+    piece.append(chunk.buf[start - chunk.position : end - chunk.position].data, rows)
+
+
+def _share_aborted_transactions(segment: SegmentInfo, pieces: list[OutputSegment]) -> None:
+    """An entry belongs to the segment that holds its marker."""
+    known = AbortedTransactions([segment], 0).of_segment(segment)
+    ends = [piece.base_offset for piece in pieces[1:]]
+    for piece, end in zip(pieces, [*ends, None], strict=True):
+        piece.aborted_transactions = [
+            entry
+            for entry in known
+            if entry.last_offset >= piece.base_offset and (end is None or entry.last_offset < end)
+        ]
+
+
+def _swap(
+    segment: SegmentInfo,
+    splitting: Splitting,
+    pieces: list[OutputSegment],
+    outputs: list[list[OutputFile]],
+) -> None:
+    """The first new segment replaces the old one, the others nothing."""
+    scratch, files = splitting.scratch, splitting.files
+    directory = scratch.directory
+    old = segment.base_offset
+    groups = [
+        SwapGroup(
+            piece.base_offset,
+            (old,) if number == 0 else (piece.base_offset,),
+            fingerprint(joined_rows(piece.written_rows)),
+        )
+        for number, piece in enumerate(pieces)
+    ]
+    write_record(scratch.swap_record, SwapRecord(scratch.run_id, tuple(groups)), files)
+    last_first = [output for made in reversed(outputs) for output in made]
+    for output in last_first:
+        files.rename(output.path, path_in(directory, output.name + CLEANED_SUFFIX))
+    replaced = list(existing_files(directory, [old], SEGMENT_KINDS))
+    swap_in(directory, [output.name for output in last_first], replaced, files)
+    remove_snapshots(directory, [old], files)
+    files.remove(scratch.swap_record)
