@@ -12,20 +12,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafkalog.errors import CorruptRecordError, KafkaLogError
+from kafkalog.errors import KafkaLogError
 from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
-from kafkalog.messages.consumer_protocol import (
-    ASSIGNMENT,
-    PROTOCOL_TYPE,
-    SUBSCRIPTION,
-    decode_consumer_protocol,
-)
 from kafkalog.messages.coordinator_record import (
     CoordinatorRecord,
     RecordTypes,
     decode_coordinator_record,
 )
-from kafkalog.messages.group_records import GROUP_METADATA
+from kafkalog.messages.internal_topics import value_json
 from kafkalog.messages.json_form import json_form, json_text
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES
 from kafkalog.messages.remote_log_records import (
@@ -66,17 +60,9 @@ def _key_text(record: CoordinatorRecord) -> str:
 
 
 def _value_text(record: CoordinatorRecord) -> str:
-    if record.layout is None or record.value is None or record.version is None:
+    data = value_json(record)
+    if data is None:
         return "<DELETE>"
-    data = json_form(record.layout.body, record.version, record.value)
-    if record.type is GROUP_METADATA and data["protocolType"] == PROTOCOL_TYPE:
-        for shown, member in zip(data["members"], record.value["members"], strict=True):
-            for name, message in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
-                try:
-                    version, fields = decode_consumer_protocol(message, member[name])
-                except CorruptRecordError:
-                    continue  # the bytes as they are
-                shown[name] = json_form(message.body, version, fields)
     return json_text({"version": str(record.version), "data": data})
 
 

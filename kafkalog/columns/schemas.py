@@ -248,6 +248,29 @@ CHECKPOINTS: tuple[Column, ...] = (
     _fact("path", pa.string(), "path of the file"),
 )
 
+MESSAGES: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("offset", pa.int64(), "offset of the record"),
+    _maybe("timestamp", TIMESTAMP, "record timestamp; null for -1 and outside years 0001-9999"),
+    _maybe("messageType", pa.string(), "OffsetCommit, TransactionLog, TopicRecord … or type 99"),
+    _maybe("version", pa.int16(), "of the value; null for a tombstone and for an unknown type"),
+    _maybe("key", pa.string(), "JSON; null for a topic without keys and for an unknown message"),
+    _maybe("value", pa.string(), "JSON; null for a tombstone and for an unknown message"),
+    _maybe("keyBytes", pa.binary(), "record key as it lies"),
+    _maybe("valueBytes", pa.binary(), "record value as it lies"),
+    _maybe("error", pa.string(), "why the record cannot be decoded; unknown ones are no error"),
+    *(
+        column
+        for column in RECORDS
+        if column.name
+        in (
+            "timestampMs", "leaderEpoch", "producerId", "producerEpoch", "isTransactional",
+            "batchBaseOffset", "segmentBaseOffset", "position", "path",
+        )
+    ),
+)  # fmt: skip
+
 # Not a view of the source: what `kafkalog.spark.verify` gives.
 FINDINGS: tuple[Column, ...] = (
     _fact("id", pa.string(), "what was found; see the table of findings"),
@@ -274,10 +297,11 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "producer_snapshot": PRODUCER_SNAPSHOT,
     "leader_epochs": LEADER_EPOCHS,
     "checkpoints": CHECKPOINTS,
+    "messages": MESSAGES,
 }
 
 # Promised for later; asking for one says so instead of "unknown".
-VIEWS_NOT_YET = ("messages", "transactions", "producers")
+VIEWS_NOT_YET = ("transactions", "producers")
 COLUMNS_NOT_YET = {"records": ("transactionState",)}
 
 

@@ -23,6 +23,7 @@ from kafkalog.reading.log_views import (
     read_segments,
     segment_tasks,
 )
+from kafkalog.reading.message_views import message_partitions, read_messages
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.segment_reader import read_batch_splits, read_record_splits
 from kafkalog.reading.selection import PartitionSelection, select_partitions
@@ -74,6 +75,8 @@ def plan_scan(view: str, inventory: LogInventory, selection: PartitionSelection)
             ScanTask(view, files=tuple(files[first : first + _FILES_PER_TASK]))
             for first in range(0, len(files), _FILES_PER_TASK)
         ]
+    if view == "messages":
+        partitions = message_partitions(partitions, selection)
     splits = plan_splits(partitions, selection, all_on_disk=view == "batches")
     return [ScanTask(view, splits=pack) for pack in pack_splits(splits)]
 
@@ -83,6 +86,8 @@ def read_task(task: ScanTask, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     counts = ReadCounts()
     if task.view == "records":
         yield from read_record_splits(task.splits, request, counts)
+    elif task.view == "messages":
+        yield from read_messages(task.splits, request, counts)
     elif task.view == "batches":
         yield from read_batch_splits(task.splits, request, counts)
     elif task.view == "segments":

@@ -99,7 +99,7 @@ def read_view(
         selection,
         columns=columns,
         mode=ReadMode(mode),
-        verify_checksums=view == "records",
+        verify_checksums=view in ("records", "messages"),
     ).read_all()
 
 

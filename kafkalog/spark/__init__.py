@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.views import batches as batches
     from kafkalog.spark.views import create_views as create_views
     from kafkalog.spark.views import list_segments as list_segments
+    from kafkalog.spark.views import messages as messages
     from kafkalog.spark.views import partitions as partitions
     from kafkalog.spark.views import records as records
     from kafkalog.spark.views import segments as segments
@@ -39,6 +40,7 @@ _PUBLIC = {
     "configure_spark": "kafkalog.spark.session",
     "create_views": "kafkalog.spark.views",
     "list_segments": "kafkalog.spark.views",
+    "messages": "kafkalog.spark.views",
     "partitions": "kafkalog.spark.views",
     "records": "kafkalog.spark.views",
     "register": "kafkalog.spark.session",
@@ -53,6 +55,7 @@ __all__ = [
     "configure_spark",
     "create_views",
     "list_segments",
+    "messages",
     "partitions",
     "records",
     "register",

@@ -29,7 +29,7 @@ from kafkalog.spark.option_values import (
 )
 
 RECORDS_ONLY = frozenset({"records"})
-LOG_VIEWS = frozenset({"records", "batches"})
+LOG_VIEWS = frozenset({"records", "batches", "messages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         column_names=_column_names(view, values, with_error=mode == ReadMode.PERMISSIVE),
         columns_are_named="columns" in values,
         mode=mode,
-        verify_checksums=values.get("verifyChecksums", view == "records"),
+        verify_checksums=values.get("verifyChecksums", view in ("records", "messages")),
         include_control=values.get("includeControl", False),
         selection=PartitionSelection(
             topics=values.get("subscribe"),
@@ -171,7 +171,7 @@ _TABLE = (
     Option(
         "verifyChecksums",
         "true or false",
-        "check CRCs (default true for records, false for batches)",
+        "check CRCs (default true, false for batches)",
         parse_flag,
         LOG_VIEWS,
     ),

@@ -29,6 +29,7 @@ TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "producer_snapshot": ("producer_snapshot", {}),
     "leader_epochs": ("leader_epochs", {}),
     "checkpoints": ("checkpoints", {}),
+    "messages": ("messages", {}),
 }
 
 
@@ -51,6 +52,11 @@ def segments(spark: SparkSession, path: str | Sequence[str], **options: str) -> 
 def partitions(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
     """The partition directories below `path`."""
     return _load(spark, "partitions", path, options)
+
+
+def messages(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+    """The records of internal topics below `path`, decoded: a row a record."""
+    return _load(spark, "messages", path, options)
 
 
 def list_segments(

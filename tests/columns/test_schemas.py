@@ -47,8 +47,8 @@ def test_wrong_columns_are_refused_with_what_is_there(names: list[str], reason: 
 
 
 def test_later_view_is_told_from_unknown_one() -> None:
-    with pytest.raises(InvalidConfigError, match="'messages' is not available yet"):
-        view_columns("messages")
+    with pytest.raises(InvalidConfigError, match="'transactions' is not available yet"):
+        view_columns("transactions")
     with pytest.raises(InvalidConfigError, match="'recrods' is unknown; available: records"):
         view_columns("recrods")
 

@@ -1,0 +1,121 @@
+"""Records of any internal topic, as type, version and JSON: which topic has which messages.
+
+Source: Kafka's Topic, DumpLogSegments (the same JSON).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalog.errors import CorruptRecordError
+from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
+from kafkalog.messages.consumer_protocol import (
+    ASSIGNMENT,
+    PROTOCOL_TYPE,
+    SUBSCRIPTION,
+    decode_consumer_protocol,
+)
+from kafkalog.messages.coordinator_record import (
+    CoordinatorRecord,
+    RecordTypes,
+    decode_coordinator_record,
+)
+from kafkalog.messages.group_records import GROUP_METADATA
+from kafkalog.messages.json_form import json_form, json_text
+from kafkalog.messages.offsets_topic import OFFSETS_TYPES
+from kafkalog.messages.remote_log_records import RemoteLogRecord, decode_remote_log_record
+from kafkalog.messages.schema import UnknownRecord
+from kafkalog.messages.share_state_records import SHARE_STATE_TYPES
+from kafkalog.messages.transaction_records import TRANSACTION_TYPES
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
+REMOTE_LOG_TOPIC = "__remote_log_metadata"
+METADATA_TOPIC = "__cluster_metadata"
+
+# What keeps secrets of UserScramCredentialRecord out of JSON.
+REDACTED = "(redacted)"
+_SECRETS = {"UserScramCredentialRecord": ("salt", "storedKey", "serverKey")}
+
+
+@dataclass(frozen=True, slots=True)
+class InternalRecord:
+    """`type` is Kafka's name of the message, `type 99` for one without a table here; `key` and
+    `value` are JSON. Both are None of an unknown type or version, `value` of a tombstone.
+    """
+
+    type: str
+    version: int | None
+    key: str | None
+    value: str | None
+
+
+Parts = bytes | None
+Decoder = Callable[[Parts, Parts], InternalRecord]
+
+
+def _coordinator(types: RecordTypes) -> Decoder:
+    def decode(key: Parts, value: Parts) -> InternalRecord:
+        record = decode_coordinator_record(types, key, value)
+        if isinstance(record, UnknownRecord):
+            known = types.get(record.number)
+            name = f"type {record.number}" if known is None else known.name
+            return InternalRecord(name, record.version, None, None)
+        fields = value_json(record)
+        return InternalRecord(
+            record.type.name,
+            record.version,
+            json_text(json_form(record.type.key.body, 0, record.key)),
+            None if fields is None else json_text(fields),
+        )
+
+    return decode
+
+
+def value_json(record: CoordinatorRecord) -> dict[str, Any] | None:
+    """The value as Kafka's converters write it, None of a tombstone; subscriptions and assignments
+    of consumers of a classic group as fields, where they can be read.
+    """
+    if record.layout is None or record.value is None or record.version is None:
+        return None
+    data = json_form(record.layout.body, record.version, record.value)
+    if record.type is GROUP_METADATA and data["protocolType"] == PROTOCOL_TYPE:
+        for shown, member in zip(data["members"], record.value["members"], strict=True):
+            for name, message in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
+                try:
+                    version, fields = decode_consumer_protocol(message, member[name])
+                except CorruptRecordError:
+                    continue  # the bytes as they are
+                shown[name] = json_form(message.body, version, fields)
+    return data
+
+
+def _cluster_metadata(_: Parts, value: Parts) -> InternalRecord:
+    record = decode_metadata_record(value)
+    if not isinstance(record, MetadataRecord):
+        name = record.name.rpartition(" version ")[0]
+        return InternalRecord(name, record.version, None, None)
+    fields = json_form(record.message.body, record.version, record.fields)
+    secrets = dict.fromkeys(_SECRETS.get(record.message.name, ()), REDACTED)
+    return InternalRecord(record.message.name, record.version, None, json_text(fields | secrets))
+
+
+def _remote_log(_: Parts, value: Parts) -> InternalRecord:
+    record = decode_remote_log_record(value)
+    if not isinstance(record, RemoteLogRecord):
+        return InternalRecord(f"type {record.number}", record.version, None, None)
+    fields = json_form(record.message.body, record.version, record.fields)
+    return InternalRecord(record.message.name, record.version, None, json_text(fields))
+
+
+# Topic → what reads a record of it; CorruptRecordError and its kin for bytes that are none.
+INTERNAL_TOPICS: dict[str, Decoder] = {
+    OFFSETS_TOPIC: _coordinator(OFFSETS_TYPES),
+    TRANSACTION_TOPIC: _coordinator(TRANSACTION_TYPES),
+    SHARE_STATE_TOPIC: _coordinator(SHARE_STATE_TYPES),
+    REMOTE_LOG_TOPIC: _remote_log,
+    METADATA_TOPIC: _cluster_metadata,
+}

@@ -1,0 +1,99 @@
+"""Rows of the view `messages`: records of internal topics, decoded.
+
+Records are read as for the view `records`; then each key and value is decoded on its own, in plain
+Python: for questions, not for millions of commits. What a record's bytes cannot mean is in its
+`error`, in every mode: the batch around it is sound. Types and versions that are not known have no
+JSON and no error; how many they were is said once a segment, at level INFO.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkalog.columns.schemas import select_columns
+from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.messages.internal_topics import INTERNAL_TOPICS, InternalRecord
+from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
+from kafkalog.reading.segment_reader import read_record_splits
+from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.splits import ScanSplit
+
+_logger = logging.getLogger(__name__)
+
+# Columns that are made here; all others are those of `records`, two of them under other names.
+_DECODED = ("messageType", "version", "key", "value")
+_RENAMED = {"keyBytes": "key", "valueBytes": "value"}
+_ERROR = "error"
+
+
+def message_partitions(
+    partitions: Sequence[PartitionInventory], selection: PartitionSelection
+) -> list[PartitionInventory]:
+    """Those of internal topics; InvalidConfigError where another one was asked for by name."""
+    asked = selection.topics or {tp.topic for tp in selection.partitions or ()}
+    others = sorted(set(asked) - set(INTERNAL_TOPICS))
+    if others:
+        known = ", ".join(INTERNAL_TOPICS)
+        raise InvalidConfigError(f"view messages is of {known}; {', '.join(others)} has none")
+    return [p for p in partitions if p.topic_partition.topic in INTERNAL_TOPICS]
+
+
+def read_messages(
+    splits: Iterable[ScanSplit], request: ReadRequest, counts: ReadCounts
+) -> Iterator[pa.RecordBatch]:
+    """A row a record. Raises as `read_record_splits`."""
+    decodes = bool({*_DECODED, _ERROR}.intersection(request.names))
+    needed = dict.fromkeys(
+        _RENAMED.get(name, name) for name in request.names if name not in (*_DECODED, _ERROR)
+    )
+    if decodes:
+        needed |= dict.fromkeys(("key", "value"))
+    permissive = request.mode == ReadMode.PERMISSIVE
+    names = [*(needed or {"offset": None}), *([_ERROR] if permissive else [])]
+    inner = ReadRequest.of(
+        select_columns("records", names, with_error=permissive),
+        mode=request.mode,
+        verify_checksums=request.verify_checksums,
+    )
+    for split in splits:
+        unknown = 0
+        for records in read_record_splits((split,), inner, counts):
+            made = _decoded(split.topic, records) if decodes else {}
+            if decodes:
+                is_unknown = pc.and_(pc.is_null(made["key"]), pc.is_valid(made["messageType"]))
+                unknown += pc.sum(pc.and_(is_unknown, pc.is_null(made["value"]))).as_py() or 0
+            columns = [
+                made[name] if name in made else records.column(_RENAMED.get(name, name))
+                for name in request.names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=request.schema)
+        if unknown:
+            _logger.info("%d records of unknown types or versions in %s", unknown, split.path)
+
+
+def _decoded(topic: str, records: pa.RecordBatch) -> dict[str, pa.Array]:
+    decode = INTERNAL_TOPICS[topic]
+    errors: list[str | None] = [None] * records.num_rows
+    if _ERROR in records.schema.names:
+        errors = records.column(_ERROR).to_pylist()
+    found: list[InternalRecord | None] = [None] * records.num_rows
+    pairs = zip(records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True)
+    for i, (key, value) in enumerate(pairs):
+        if errors[i] is not None:
+            continue  # a batch that cannot be read
+        try:
+            found[i] = decode(key, value)
+        except KafkaLogError as error:
+            errors[i] = error.reason
+    return {
+        "messageType": pa.array([r and r.type for r in found], pa.string()),
+        "version": pa.array([r and r.version for r in found], pa.int16()),
+        "key": pa.array([r and r.key for r in found], pa.string()),
+        "value": pa.array([r and r.value for r in found], pa.string()),
+        _ERROR: pa.array(errors, pa.string()),
+    }
