@@ -7,7 +7,8 @@ loopback address one after the other:
 * `cleaning` two compacted topics, kept twice: as they were *before* Kafka's cleaner came by and
              *after* its single pass. The clock of that pass is read back from the delete horizons
              it wrote, so anybody can ask for the same pass again and compare bytes;
-* `share`    the state of two share groups.
+* `share`    the state of two share groups;
+* `cluster`  three nodes, what happened to them, and what their admin API said meanwhile.
 
 Names on the command line (`python data/make_samples.py share`) make only those samples anew.
 
@@ -32,6 +33,7 @@ from data.copy_samples import read_manifest
 from data.maker.client import Cluster
 from data.maker.description import describe, disk_bytes, write_manifest, write_table
 from data.maker.records import updates, varied
+from data.maker.three_nodes import play, three_nodes, write_events
 from data.maker.topics import CODECS, NEVER_MS, STEPS, TOPICS
 from kafkalog.format.record_batch import HEADER
 from tests.support.broker import running_broker
@@ -43,10 +45,16 @@ NOTHING_YET: dict[str, Any] = {"date": "", "cleaning": {}, "files": {}}
 MAX_DISK_BYTES = 8 * 1024 * 1024
 DELETE_RETENTION_MS = 86_400_000
 
-SAMPLE_NAMES = ("broker", "cleaning", "share")
+SAMPLE_NAMES = ("broker", "cleaning", "share", "cluster")
 SHARE_TOPICS = {
     "shared": "2 partitions, shared by two groups",
     "__share_group_state": "their states, superseded again and again; its policy is delete",
+}
+CLUSTER_TOPICS = {
+    "1/data/__cluster_metadata": "the metadata log of three KRaft nodes, as node 1 has it",
+    "1/data-2/orders": "3 replicas; of node 1 these are in its second log dir",
+    "1/data/fragile": "2 replicas, one of them elected uncleanly",
+    "1/data/removed": "deleted, and created anew with another id",
 }
 CLEANING_TOPICS = {
     "accounts": "2 partitions, uncompressed, updates and tombstones, one idempotent producer",
@@ -78,6 +86,17 @@ def make_share_sample(scratch: Path) -> None:
             if turn == 0:  # created by the first share group; small segments from then on
                 cluster.alter("__share_group_state", internal_segment_bytes=2048)
     keep(broker.log_dir, "share")
+
+
+def make_cluster_sample(scratch: Path) -> None:
+    """Three nodes; `events.json` has what their admin API said after each step."""
+    with three_nodes(scratch / "cluster") as cluster:
+        play(cluster, say)
+        cluster.stop()
+    for node, broker in cluster.nodes.items():
+        for log_dir in sorted(broker.directory.glob("data*")):
+            keep(log_dir, f"cluster/{node}/{log_dir.name}")
+    write_events(cluster.events, SAMPLES / "cluster" / "events.json")
 
 
 # -- the pair of `cleaning` ----------------------------------------------------------------------
@@ -191,6 +210,8 @@ def main(wanted: list[str]) -> int:
             cleaning = make_cleaning_sample(Path(scratch))
         if "share" in wanted:
             make_share_sample(Path(scratch))
+        if "cluster" in wanted:
+            make_cluster_sample(Path(scratch))
     manifest = describe(SAMPLES, cleaning)
     for path, facts in known["files"].items():
         # Git does not keep modification times: those of samples that stay are in the manifest.
@@ -203,6 +224,7 @@ def main(wanted: list[str]) -> int:
         ("cleaning/before", CLEANING_TOPICS),
         ("cleaning/after", CLEANING_TOPICS),
         ("share", SHARE_TOPICS),
+        ("cluster", CLUSTER_TOPICS),
     ]
     write_table(README, SAMPLES, manifest, groups)
     total = disk_bytes(SAMPLES)

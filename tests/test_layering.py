@@ -38,7 +38,7 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
     return Floor(frozenset(own.split()), frozenset(outside.split()), **barred)
 
 
-LOWER = "errors format kernels batches messages columns log planning reading runs"
+LOWER = "errors format kernels batches messages columns log cluster planning reading runs"
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
@@ -50,6 +50,8 @@ FLOORS: dict[str, Floor] = {
     "messages": floor("errors format", barred_calls=FILES | CLOCK),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES | CLOCK),
     "log": floor("errors format kernels batches messages", "numpy", barred_calls=CLOCK),
+    # What the metadata log tells over time: plain rows.
+    "cluster": floor("errors format messages log", barred_calls=CLOCK),
     "planning": floor(
         "errors format.constants log.cluster_settings log.inventory log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},

@@ -2,9 +2,9 @@
 
 The same columns whatever they were read from: `source` tells, and `offset` orders the rows of one
 source (of the metadata log the record's offset, of ZooKeeper the transaction's zxid). What a source
-does not know is null. Tables of states (`topics`, `configs`, `acls`) have a row for each span in
-which something held: from `offset` on up to `endOffset`, which is null where it still holds at the
-end, so what was in force at any place is `offset <= x AND (endOffset IS NULL OR endOffset > x)`.
+does not know is null. Tables of states (those with `endOffset`) have a row for each span in which
+something held: from `offset` on up to `endOffset`, which is null where it still holds at the end,
+so what was in force at any place is `offset <= x AND (endOffset IS NULL OR endOffset > x)`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from kafkalog.columns.schemas import TIMESTAMP, Column
 
 # Named as Spark names it when it turns its own schema into Arrow.
 NODES = pa.list_(pa.field("element", pa.int32()))
+TEXTS = pa.list_(pa.field("element", pa.string()))
 
 METADATA_LOG = "metadata log"
 METADATA_SNAPSHOT = "metadata snapshot"
+QUORUM_STATE = "quorum-state"
 ZOOKEEPER_LOG = "zookeeper log"
 ZOOKEEPER_SNAPSHOT = "zookeeper snapshot"
 
@@ -35,7 +37,8 @@ _PLACE = (
     _fact(
         "source",
         pa.string(),
-        f"{METADATA_LOG}, {METADATA_SNAPSHOT}, {ZOOKEEPER_LOG} or {ZOOKEEPER_SNAPSHOT}",
+        f"{METADATA_LOG}, {METADATA_SNAPSHOT}, {QUORUM_STATE}, {ZOOKEEPER_LOG} or "
+        f"{ZOOKEEPER_SNAPSHOT}",
     ),
     _maybe("clusterId", pa.string(), "id of the cluster, as far as it is told"),
     _maybe("znode", pa.string(), "path of the node in ZooKeeper, chroot included; null elsewhere"),
@@ -64,7 +67,7 @@ BROKERS: tuple[Column, ...] = (
         "registered, changed, closed (by the broker), expired (its session), deleted",
     ),
     *_WHEN,
-    _maybe("brokerEpoch", pa.int64(), "of the registration: offset of its record, or its czxid"),
+    _maybe("brokerEpoch", pa.int64(), "of the registration, rises with each; czxid in ZooKeeper"),
     _maybe("incarnationId", pa.string(), "one for each start of the process; null in ZooKeeper"),
     _maybe("sessionId", pa.int64(), "ZooKeeper session that holds the registration"),
     _fact("isReturn", pa.bool_(), "an earlier registration had the same id"),
@@ -72,16 +75,26 @@ BROKERS: tuple[Column, ...] = (
     _maybe("rack", pa.string(), "rack"),
     _maybe("isFenced", pa.bool_(), "after the event; null in ZooKeeper"),
     _maybe("inControlledShutdown", pa.bool_(), "after the event; null in ZooKeeper"),
+    _maybe("logDirs", TEXTS, "directory ids of its log dirs; null in ZooKeeper"),
     *_PLACE,
 )
 
 CONTROLLERS: tuple[Column, ...] = (
     _maybe("controllerId", pa.int32(), "node id of the controller; null while nobody is"),
-    _fact("event", pa.string(), "elected; in ZooKeeper also closed, expired or deleted: gone"),
+    _fact(
+        "event",
+        pa.string(),
+        "elected, voters (the quorum changed), registered, unregistered (a controller's process), "
+        "quorum-state (what this disk's member promised); in ZooKeeper elected, closed, expired or "
+        "deleted: gone",
+    ),
     *_WHEN,
     _maybe("controllerEpoch", pa.int32(), "epoch of the election, null where it is not told"),
     _maybe("sessionId", pa.int64(), "ZooKeeper session that holds the controllership"),
     _maybe("voters", NODES, "voters of the quorum; null in ZooKeeper"),
+    _maybe("votedId", pa.int32(), "whom the member voted for in the epoch of its quorum-state"),
+    _maybe("incarnationId", pa.string(), "of a registered process: one for each start"),
+    _maybe("endpoints", pa.string(), "of a registered process: LISTENER://host:port"),
     _maybe("kraftEpoch", pa.int32(), "epoch of a KRaft controller that writes to ZooKeeper"),
     *_PLACE,
 )
@@ -100,12 +113,17 @@ PARTITION_CHANGES: tuple[Column, ...] = (
     _maybe("replicas", NODES, "assigned replicas, the preferred leader first"),
     _maybe("addingReplicas", NODES, "that a reassignment adds"),
     _maybe("removingReplicas", NODES, "that a reassignment removes"),
+    _maybe("eligibleLeaderReplicas", NODES, "not in sync, and may lead without losing records"),
+    _maybe("lastKnownElr", NODES, "that were such before nobody was left"),
+    _maybe("directories", TEXTS, "directory ids of the replicas' log dirs, in their order"),
     _maybe("leaderRecoveryState", pa.int32(), "0 recovered, 1 recovering from an unclean election"),
     _maybe("previousLeader", pa.int32(), "leader before the change, null where it is not told"),
     _maybe("isrJoined", NODES, "that came into the in-sync replicas by the change"),
     _maybe("isrLeft", NODES, "that left them by it"),
     _maybe(
-        "isUnclean", pa.bool_(), "the new leader was not in the in-sync replicas before the change"
+        "isUnclean",
+        pa.bool_(),
+        "the new leader may lack records that were committed: it was not in sync",
     ),
     *_PLACE,
 )
@@ -129,6 +147,22 @@ CONFIGS: tuple[Column, ...] = (
     *_PLACE,
 )
 
+FEATURES: tuple[Column, ...] = (
+    _fact("feature", pa.string(), "metadata.version, kraft.version, transaction.version …"),
+    _fact("level", pa.int32(), "its finalized level"),
+    *_SPAN,
+    *_PLACE,
+)
+
+CLIENT_QUOTAS: tuple[Column, ...] = (
+    _fact("entityType", pa.string(), "user, client-id, user/client-id or ip"),
+    _fact("entity", pa.string(), "its name, of a pair USER/CLIENT; <default> is all others"),
+    _fact("key", pa.string(), "producer_byte_rate, consumer_byte_rate, request_percentage …"),
+    _fact("value", pa.float64(), "how much"),
+    *_SPAN,
+    *_PLACE,
+)
+
 ACLS: tuple[Column, ...] = (
     _fact("resourceType", pa.string(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID …"),
     _fact("resourceName", pa.string(), "name or prefix, * is all"),
@@ -141,11 +175,36 @@ ACLS: tuple[Column, ...] = (
     *_PLACE,
 )
 
+SCRAM: tuple[Column, ...] = (
+    _fact("user", pa.string(), "user"),
+    _fact("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
+    _fact("iterations", pa.int32(), "rounds of hashing"),
+    _fact("credential", pa.string(), "salt and keys, which are secrets: (redacted)"),
+    *_SPAN,
+    *_PLACE,
+)
+
+TOKENS: tuple[Column, ...] = (
+    _fact("tokenId", pa.string(), "id of a delegation token; its secret is not in the log"),
+    _fact("owner", pa.string(), "principal it stands for"),
+    _fact("requester", pa.string(), "principal that asked for it"),
+    _fact("renewers", pa.string(), "principals that may renew it, comma separated"),
+    _fact("issueTimestampMs", pa.int64(), "when it was issued"),
+    _fact("maxTimestampMs", pa.int64(), "when it cannot be renewed any more"),
+    _fact("expirationTimestampMs", pa.int64(), "when it ends unless it is renewed"),
+    *_SPAN,
+    *_PLACE,
+)
+
 CLUSTER_TABLES: dict[str, tuple[Column, ...]] = {
     "brokers": BROKERS,
     "controllers": CONTROLLERS,
     "partition_changes": PARTITION_CHANGES,
     "topics": TOPICS,
     "configs": CONFIGS,
+    "features": FEATURES,
+    "client_quotas": CLIENT_QUOTAS,
     "acls": ACLS,
+    "scram": SCRAM,
+    "tokens": TOKENS,
 }

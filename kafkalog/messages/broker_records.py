@@ -1,6 +1,6 @@
 """Records of the metadata log that tell nodes: brokers and controllers, who comes, goes, is fenced.
 
-A broker registers fenced, with the offset of this record as its epoch, is unfenced once it has
+A broker registers fenced, with the log's end at that time as its epoch, is unfenced once it has
 caught up, and fenced again when its heartbeats stop. FenceBroker and UnfenceBroker are what
 controllers before 3.3 wrote; later ones write BrokerRegistrationChange, whose small numbers mean
 "as before", "now" and "not any more".
@@ -41,7 +41,7 @@ REGISTER_BROKER_RECORD = metadata_message(
         versions=_FROM_2, default=False, source="KIP-866",
     ),
     Field("incarnationId", _UUID, "one for each start of the process"),
-    Field("brokerEpoch", _INT64, "offset of this record"),
+    Field("brokerEpoch", _INT64, "of this registration; rises with each"),
     Field("endPoints", Array(_ENDPOINT), "where clients and brokers reach it"),
     Field("features", Array(_FEATURE), "the levels it can do"),
     Field("rack", _STRING, "its rack", nullable=Versions.parse("0+")),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.copy_samples import SAMPLES, copy_sample, read_manifest
-from data.make_samples import CLEANING_TOPICS, README, SHARE_TOPICS
+from data.make_samples import CLEANING_TOPICS, CLUSTER_TOPICS, README, SHARE_TOPICS
 from data.maker.description import row
 from data.maker.topics import TOPICS
 from kafkalog.format.record import Record
@@ -56,7 +56,7 @@ def test_table_in_the_readme_describes_these_files() -> None:
     text = README.read_text(encoding="utf-8")
     pairs = [("broker", TOPICS)]
     pairs += [(f"cleaning/{side}", CLEANING_TOPICS) for side in ("before", "after")]
-    pairs.append(("share", SHARE_TOPICS))
+    pairs += [("share", SHARE_TOPICS), ("cluster", CLUSTER_TOPICS)]
     rows = [
         row(SAMPLES, listed, f"{sample}/{topic}", what)
         for sample, topics in pairs

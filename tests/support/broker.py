@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -55,15 +55,23 @@ class BrokerFailedError(Exception):
 
 
 class Broker:
-    """One broker over one directory; `settings` are laid over SETTINGS (`log.dirs` too)."""
+    """One broker over one directory; `settings` are laid over SETTINGS (`log.dirs` too), an empty
+    one takes a setting away. `format_options` go to StorageTool.
+    """
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        format_options: Sequence[str] = (),
+    ) -> None:
         self.directory = directory.absolute()
+        self._format_options = tuple(format_options)
         self.log_dir = self.directory / "data"
         self.log_file = self.directory / "broker.log"
         self._runtime: OracleRuntime = ensure_oracle()
         self._process: subprocess.Popen[bytes] | None = None
-        self.port, self.controller_port = _free_ports(2)
+        self.port, self.controller_port = free_ports(2)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.settings = dict(SETTINGS) | {
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
@@ -138,12 +146,13 @@ class Broker:
 
     def _write_properties(self) -> Path:
         properties = self.directory / "server.properties"
-        lines = (f"{name}={value}\n" for name, value in self.settings.items())
+        lines = (f"{name}={value}\n" for name, value in self.settings.items() if value)
         properties.write_text("".join(lines))
         return properties
 
     def _format(self, properties: Path) -> None:
         arguments = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        arguments += self._format_options
         done = subprocess.run(
             self._java("error", *arguments, "-t", CLUSTER_ID, "-c", str(properties)),
             capture_output=True,
@@ -202,7 +211,7 @@ def broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
         broker.kill()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports nobody listens on, below the range that outgoing connections are given.
 
     A broker that is down for a while would otherwise find its port lent to some client.
@@ -230,5 +239,6 @@ __all__ = [
     "BrokerFactory",
     "BrokerFailedError",
     "broker_factory",
+    "free_ports",
     "running_broker",
 ]

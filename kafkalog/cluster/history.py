@@ -1,0 +1,289 @@
+"""One metadata partition, replayed: the tables of the cluster, as of its end or of a place before.
+
+Strategy: from offset 0 on where the log begins there; else the oldest whole snapshot that reaches
+the log counts as told at its end offset, and the log goes on from it. A snapshot ahead of the log
+is all that counts, as for a broker. Records of a metadata transaction count at its end, or never.
+The snapshot `0-0`, with which a dynamic quorum begins, has its first voters. What a member's
+`quorum-state` promised comes last.
+
+Nothing here raises for what is on the disk: a record that cannot be decoded or contradicts the ones
+before is a problem and left out, a batch that is not sound ends the history, and types or versions
+without a table are counted. Reading goes to the log's end: the quorum's high watermark is on no
+disk.
+
+Source: Kafka MetadataLoader, MetadataBatchLoader; KIP-630, KIP-853, KIP-868.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafkalog.cluster.moments import (
+    METADATA_LOG,
+    METADATA_SNAPSHOT,
+    QUORUM_STATE,
+    Moment,
+    Row,
+)
+from kafkalog.cluster.nodes import Brokers, Controllers
+from kafkalog.cluster.partitions import Topics
+from kafkalog.cluster.rights import Acls, DelegationTokens, ScramCredentials
+from kafkalog.cluster.settings import ClientQuotas, Configs, Features
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.quorum_state import parse_quorum_state
+from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.metadata_records import (
+    MetadataLogRecord,
+    MetadataSnapshot,
+    metadata_files,
+    metadata_log_end,
+    read_metadata_records,
+    read_snapshot_records,
+)
+from kafkalog.log.small_files import read_small_file
+from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
+from kafkalog.messages.kraft_control import decode_kraft_control
+
+QUORUM_STATE_FILE = "quorum-state"
+KRAFT_VERSION = "kraft.version"
+
+Fields = dict[str, Any]
+Replay = Callable[[Fields, Moment], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Where to stop: before `offset`, or before the first record after `time_ms`."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+    def is_past(self, record: MetadataLogRecord) -> bool:
+        return (self.offset is not None and record.offset >= self.offset) or (
+            self.time_ms is not None and record.timestamp_ms > self.time_ms
+        )
+
+
+class ClusterHistory:
+    """The tables of one cluster. end_offset, end_ms: one past the last record that counts, and when
+    that was written. problems: what could not be read. unread: records without a table here, by
+    type and version.
+    """
+
+    def __init__(self, directory: Path, until: Until | None = None) -> None:
+        self.directory = directory
+        self.brokers = Brokers()
+        self.controllers = Controllers()
+        self.topics = Topics()
+        self.configs = Configs()
+        self.features = Features()
+        self.client_quotas = ClientQuotas()
+        self.acls = Acls()
+        self.scram = ScramCredentials()
+        self.tokens = DelegationTokens()
+        self.problems: list[str] = []
+        self.unread: Counter[str] = Counter()
+        self.end_offset = 0
+        self.end_ms: int | None = None
+        self._until = until or Until()
+        self._held: list[tuple[MetadataRecord, Moment]] | None = None
+        self._replay = self._table()
+        meta = read_log_dir_files(directory.parent).meta
+        self.cluster_id = None if meta is None else meta.cluster_id
+        try:
+            self._read()
+        except (KafkaLogError, OSError) as error:
+            self.problems.append(str(error))
+
+    @property
+    def rows(self) -> Mapping[str, Sequence[Row]]:
+        """The rows of each table, in the order of their offsets."""
+        return {
+            "brokers": self.brokers.rows,
+            "controllers": self.controllers.rows,
+            "partition_changes": self.topics.changes,
+            "topics": self.topics.spans.rows,
+            "configs": self.configs.spans.rows,
+            "features": self.features.spans.rows,
+            "client_quotas": self.client_quotas.spans.rows,
+            "acls": self.acls.spans.rows,
+            "scram": self.scram.spans.rows,
+            "tokens": self.tokens.spans.rows,
+        }
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        segments, snapshots = metadata_files(self.directory)
+        log_start = segments[0][0] if segments else 0
+        log_end, last_epoch = metadata_log_end(segments)
+        newest = self._newest(snapshots)
+        start = 0
+        if newest is not None and (newest[0].epoch, newest[0].end_offset) > (last_epoch, log_end):
+            self._begin(*newest)
+            self.problems.append(
+                f"{newest[0].path}: is ahead of the log, which ends at offset {log_end}: what was "
+                "before it is not told"
+            )
+            return self._promise()
+        if log_start > 0:
+            oldest = self._newest(s for s in reversed(snapshots) if s.end_offset >= log_start)
+            if oldest is None:
+                self.problems.append(
+                    f"{self.directory}: the log begins at offset {log_start}, and no whole "
+                    "snapshot reaches it: what was before is missing"
+                )
+                start = log_start
+            else:
+                self._begin(*oldest)
+                start = oldest[0].end_offset
+        else:
+            self._first_voters(snapshots)
+        for record in read_metadata_records(segments, start):
+            if self._until.is_past(record):
+                return None
+            self._append(record, self._moment(record, METADATA_LOG))
+            self.end_offset, self.end_ms = record.offset + 1, record.timestamp_ms
+        return self._promise()
+
+    def _newest(
+        self, snapshots: Any
+    ) -> tuple[MetadataSnapshot, Sequence[MetadataLogRecord]] | None:
+        """The first of them that is whole."""
+        for snapshot in snapshots:
+            try:
+                return snapshot, read_snapshot_records(snapshot.path)
+            except KafkaLogError as error:
+                if str(error) not in self.problems:
+                    self.problems.append(str(error))
+        return None
+
+    def _begin(self, snapshot: MetadataSnapshot, records: Sequence[MetadataLogRecord]) -> None:
+        """With a snapshot's state, as told at its end."""
+        header = decode_kraft_control(ControlRecordType.SNAPSHOT_HEADER, records[0].value or b"")
+        told_ms = header["lastContainedLogTimestamp"]
+        moment = Moment(
+            snapshot.end_offset,
+            told_ms if told_ms > 0 else None,
+            snapshot.epoch,
+            METADATA_SNAPSHOT,
+            str(snapshot.path),
+            self.cluster_id,
+        )
+        for record in records:
+            self._append(record, moment)
+        self.end_offset, self.end_ms = snapshot.end_offset, moment.timestamp_ms
+
+    def _first_voters(self, snapshots: Sequence[MetadataSnapshot]) -> None:
+        first = [snapshot for snapshot in snapshots if snapshot.end_offset == 0]
+        whole = self._newest(first)
+        if whole is not None:
+            self._begin(*whole)
+
+    def _promise(self) -> None:
+        """Of the member whose disk it is; a place before the end has nothing to do with it."""
+        path = self.directory / QUORUM_STATE_FILE
+        if self._until != Until():
+            return
+        try:
+            state = parse_quorum_state(read_small_file(path), str(path))
+        except FileNotFoundError:
+            return
+        epoch = state.leader_epoch
+        moment = Moment(self.end_offset, None, epoch, QUORUM_STATE, str(path), self.cluster_id)
+        self.controllers.promised(state, moment)
+
+    def _moment(self, record: MetadataLogRecord, source: str) -> Moment:
+        return Moment(
+            record.offset,
+            record.timestamp_ms if record.timestamp_ms >= 0 else None,
+            record.epoch,
+            source,
+            record.path,
+            self.cluster_id,
+        )
+
+    # -- replaying -----------------------------------------------------------------------------
+
+    def _append(self, record: MetadataLogRecord, moment: Moment) -> None:
+        try:
+            if record.control_type is not None:
+                self._control(record.control_type, record.value, moment)
+            else:
+                self._data(decode_metadata_record(record.value), moment)
+        except KafkaLogError as error:
+            where = dataclasses.replace(moment, path=record.path)
+            self._complain(error, where, record)
+
+    def _complain(self, error: KafkaLogError, moment: Moment, record: MetadataLogRecord) -> None:
+        placed = type(error)(
+            error.reason, path=moment.path, position=record.position, offset=record.offset
+        )
+        self.problems.append(str(placed))
+
+    def _control(self, kind: ControlRecordType, value: bytes | None, moment: Moment) -> None:
+        if kind is ControlRecordType.LEADER_CHANGE:
+            self.controllers.elected(decode_kraft_control(kind, value or b""), moment)
+        elif kind is ControlRecordType.KRAFT_VOTERS:
+            self.controllers.voters(decode_kraft_control(kind, value or b""), moment)
+        elif kind is ControlRecordType.KRAFT_VERSION:
+            level = decode_kraft_control(kind, value or b"")["kRaftVersion"]
+            self.features.hold(KRAFT_VERSION, level, moment)
+
+    def _data(self, record: Any, moment: Moment) -> None:
+        if not isinstance(record, MetadataRecord):
+            self.unread[record.name] += 1
+            return
+        name = record.message.name
+        if name == "BeginTransactionRecord":
+            self._held = []
+        elif name == "AbortTransactionRecord":
+            self._held = None
+        elif name == "EndTransactionRecord":
+            held, self._held = self._held or [], None
+            for each, told in held:
+                self._apply(each, told)
+        elif self._held is not None:
+            self._held.append((record, moment))
+        else:
+            self._apply(record, moment)
+
+    def _apply(self, record: MetadataRecord, moment: Moment) -> None:
+        replay = self._replay.get(record.message.name)
+        if replay is not None:
+            replay(record.fields, moment)
+
+    def _remove_topic(self, fields: Fields, moment: Moment) -> None:
+        self.configs.forget_topic(self.topics.remove(fields, moment), moment)
+
+    def _table(self) -> dict[str, Replay]:
+        brokers, topics = self.brokers, self.topics
+        return {
+            "RegisterBrokerRecord": brokers.register,
+            "BrokerRegistrationChangeRecord": brokers.change,
+            "FenceBrokerRecord": lambda f, m: brokers.fence(f["id"], m, is_fenced=True),
+            "UnfenceBrokerRecord": lambda f, m: brokers.fence(f["id"], m, is_fenced=False),
+            "UnregisterBrokerRecord": brokers.unregister,
+            "RegisterControllerRecord": self.controllers.registered,
+            "UnregisterControllerRecord": self.controllers.unregistered,
+            "TopicRecord": topics.create,
+            "RemoveTopicRecord": self._remove_topic,
+            "PartitionRecord": topics.create_partition,
+            "PartitionChangeRecord": topics.change_partition,
+            "ClearElrRecord": topics.clear_eligible_leaders,
+            "ConfigRecord": self.configs.set,
+            "FeatureLevelRecord": self.features.set,
+            "ClientQuotaRecord": self.client_quotas.set,
+            "AccessControlEntryRecord": self.acls.add,
+            "RemoveAccessControlEntryRecord": self.acls.remove,
+            "UserScramCredentialRecord": self.scram.set,
+            "RemoveUserScramCredentialRecord": self.scram.remove,
+            "DelegationTokenRecord": self.tokens.set,
+            "RemoveDelegationTokenRecord": self.tokens.remove,
+        }

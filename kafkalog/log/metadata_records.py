@@ -1,0 +1,177 @@
+"""Records of `__cluster_metadata-0` where they lie: its segments, and the snapshots beside them.
+
+ 00000000000000000000.log                    segments, batches of data and of control records
+ 00000000000000000080-0000000003.checkpoint  a snapshot: the state before offset 80, written in
+                                             epoch 3; header first, footer last, offsets from 0 on
+ 00000000000000000000-0000000000.checkpoint  what a quorum with a dynamic configuration begins with
+
+A metadata log is small: a broker keeps all it tells in memory, and so may who reads this.
+
+Source: Kafka Snapshots, RecordsSnapshotReader, KafkaRaftLog; KIP-630, KIP-853.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.batches.spans import decode_spans
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.constants import CONTROL_FLAG_MASK
+from kafkalog.format.control_record import ControlRecordType, parse_control_type
+from kafkalog.format.file_names import LogFileKind, parse_file_name
+from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
+
+METADATA_DIR = f"{CLUSTER_METADATA_TOPIC}-0"
+
+Segments = Sequence[tuple[int, Path]]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MetadataSnapshot:
+    """Compared as Kafka does: the newest has the highest epoch, then the highest end offset."""
+
+    epoch: int
+    end_offset: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogRecord:
+    """A record where it lies; `control_type` is None for data. epoch: of its batch's leader."""
+
+    offset: int
+    position: int
+    timestamp_ms: int
+    epoch: int
+    control_type: ControlRecordType | None
+    value: bytes | None
+    path: str
+
+
+def metadata_files(directory: Path) -> tuple[list[tuple[int, Path]], list[MetadataSnapshot]]:
+    """((base offset, path) of the segments in order, the snapshots from the newest on)."""
+    segments, snapshots = [], []
+    for path in directory.iterdir():
+        name = parse_file_name(path.name)
+        if name is None or name.suffix:
+            continue
+        if name.kind == LogFileKind.LOG:
+            segments.append((name.offset, path))
+        elif name.kind == LogFileKind.METADATA_SNAPSHOT and name.epoch is not None:
+            snapshots.append(MetadataSnapshot(name.epoch, name.offset, path))
+    return sorted(segments), sorted(snapshots, reverse=True)
+
+
+def metadata_log_end(segments: Segments) -> tuple[int, int]:
+    """(log end offset, epoch of the last batch); (base offset, -1) of a log without batches."""
+    for _, path in reversed(segments):
+        rows = scan_headers(str(path)).rows
+        if rows.size:
+            return int(rows["last_offset"][-1]) + 1, int(rows["partition_leader_epoch"][-1])
+    return (segments[-1][0] if segments else 0), -1
+
+
+def read_metadata_records(segments: Segments, start: int) -> Iterator[MetadataLogRecord]:
+    """The records from offset `start` on, control records too.
+
+    CorruptRecordError for a batch that is not sound, and where an offset is missing: a Raft log has
+    no gaps, so whatever is missing may have changed anything.
+    """
+    next_offset: int | None = None
+    for number, (base_offset, path) in enumerate(segments):
+        following = segments[number + 1 : number + 2]
+        if following and following[0][0] <= start:
+            continue
+        next_offset = base_offset if next_offset is None else next_offset
+        for record in _records(path, is_last=not following):
+            if record.offset != next_offset:
+                raise CorruptRecordError(
+                    f"offset {record.offset} follows {next_offset - 1}",
+                    path=record.path,
+                    position=record.position,
+                    offset=record.offset,
+                )
+            next_offset += 1
+            if record.offset >= start:
+                yield record
+
+
+def read_snapshot_records(path: Path) -> list[MetadataLogRecord]:
+    """All records of a snapshot, header and footer too.
+
+    CorruptRecordError for one that is not whole: a batch that is not sound, no header in front, no
+    footer at the end.
+    """
+    records = list(_records(path))
+    kinds = [record.control_type for record in records]
+    if not kinds or kinds[0] != ControlRecordType.SNAPSHOT_HEADER:
+        raise CorruptRecordError("the snapshot does not begin with its header", path=str(path))
+    if kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER:
+        raise CorruptRecordError("the snapshot does not end with its footer", path=str(path))
+    return records
+
+
+def _records(path: Path, *, is_last: bool = False) -> Iterator[MetadataLogRecord]:
+    """Every record of a file up to the first batch whose checksum does not agree.
+
+    Only the last segment of a log may end in the middle of a batch.
+    """
+    chunks = read_chunks(str(path))
+    arena = Arena()
+    for chunk in chunks:
+        sound = verify_checksums(chunk.buf, chunk.position, chunk.rows)
+        rows = chunk.rows if sound.all() else chunk.rows[: int(np.argmin(sound))]
+        for part, areas in iterate_record_areas(
+            chunk.buf, chunk.position, rows, arena, path=str(path)
+        ):
+            yield from _part_records(rows[part], areas, str(path))
+        if rows.size < chunk.rows.size:
+            batch = chunk.rows[rows.size]
+            raise CorruptRecordError(
+                "the batch's CRC does not agree",
+                path=str(path),
+                position=int(batch["position"]),
+                offset=int(batch["base_offset"]),
+            )
+    if chunks.trailing_bytes and not is_last:
+        raise CorruptRecordError(
+            f"{chunks.trailing_bytes} bytes after the last whole batch",
+            path=str(path),
+            position=chunks.valid_bytes,
+        )
+
+
+def _part_records(
+    rows: NDArray[np.void], areas: RecordAreas, path: str
+) -> Iterator[MetadataLogRecord]:
+    spans = decode_spans(areas, rows, path)
+    positions = rows["position"].tolist()
+    epochs = rows["partition_leader_epoch"].tolist()
+    is_control = ((rows["attributes"] & CONTROL_FLAG_MASK) != 0).tolist()
+    data = areas.buf.data
+    for b, offset, timestamp, key_start, key_length, value_start, value_length in zip(
+        spans.batch_indexes.tolist(),
+        spans.offsets.tolist(),
+        spans.timestamps.tolist(),
+        spans.key_starts.tolist(),
+        spans.key_lengths.tolist(),
+        spans.value_starts.tolist(),
+        spans.value_lengths.tolist(),
+        strict=True,
+    ):
+        control_type = None
+        if is_control[b]:
+            key = None if key_length < 0 else bytes(data[key_start : key_start + key_length])
+            control_type = parse_control_type(key, path=path, position=positions[b], offset=offset)
+        value = None if value_length < 0 else bytes(data[value_start : value_start + value_length])
+        yield MetadataLogRecord(
+            offset, positions[b], timestamp, epochs[b], control_type, value, path
+        )
