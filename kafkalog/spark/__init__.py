@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkalog.spark.compact import compact as compact
     from kafkalog.spark.retention import retain as retain
+    from kafkalog.spark.scan import scan as scan
     from kafkalog.spark.session import configure_spark as configure_spark
     from kafkalog.spark.session import register as register
     from kafkalog.spark.verification import verify as verify
@@ -45,6 +46,7 @@ _PUBLIC = {
     "records": "kafkalog.spark.views",
     "register": "kafkalog.spark.session",
     "retain": "kafkalog.spark.retention",
+    "scan": "kafkalog.spark.scan",
     "segments": "kafkalog.spark.views",
     "verify": "kafkalog.spark.verification",
 }
@@ -60,18 +62,19 @@ __all__ = [
     "records",
     "register",
     "retain",
+    "scan",
     "segments",
     "verify",
 ]
 
 
 class _Room(ModuleType):
-    """This package, in which `compact` is the function: importing the module of that name binds
-    it."""
+    """This package, in which `compact` and `scan` are the functions: importing a module of that
+    name binds it."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "compact" and isinstance(value, ModuleType):
-            value = value.compact
+        if name in ("compact", "scan") and isinstance(value, ModuleType):
+            value = getattr(value, name)
         super().__setattr__(name, value)
 
 
