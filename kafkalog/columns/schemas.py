@@ -271,6 +271,24 @@ MESSAGES: tuple[Column, ...] = (
     ),
 )  # fmt: skip
 
+OFFSET_COMMITS: tuple[Column, ...] = (
+    _fact("group", pa.string(), "the group"),
+    _fact("topic", pa.string(), "the topic it reads"),
+    _fact("partition", pa.int32(), "partition of that topic"),
+    _maybe("offset", pa.int64(), "the next offset the group wants; null of a tombstone"),
+    _maybe("leaderEpoch", pa.int32(), "leader epoch of the last record it read"),
+    _maybe("metadata", pa.string(), "what the client wrote beside it"),
+    _maybe("commitTimestampMs", pa.int64(), "when it was committed"),
+    _maybe("expireTimestampMs", pa.int64(), "when it expires, where the client said so"),
+    _maybe("topicId", pa.string(), "topic id, where the broker wrote it (4.1)"),
+    _fact("isTombstone", pa.bool_(), "the group's offset was removed"),
+    _maybe("transactionState", pa.string(), "open, committed or aborted; null outside of one"),
+    _fact("offsetsPartition", pa.int32(), "partition of __consumer_offsets"),
+    _fact("recordOffset", pa.int64(), "offset of the record in it"),
+    _fact("recordBytes", pa.int32(), "bytes of its key and value"),
+    *_more((PATH,)),
+)
+
 # Not a view of the source: what `kafkalog.spark.verify` gives.
 FINDINGS: tuple[Column, ...] = (
     _fact("id", pa.string(), "what was found; see the table of findings"),
@@ -298,6 +316,8 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "leader_epochs": LEADER_EPOCHS,
     "checkpoints": CHECKPOINTS,
     "messages": MESSAGES,
+    "offset_commits": OFFSET_COMMITS,
+    "latest_offset_commits": OFFSET_COMMITS,
 }
 
 # Promised for later; asking for one says so instead of "unknown".

@@ -52,6 +52,13 @@ def _read_groups(buf: U8Array, pos: int, end: int, max_bytes: int) -> tuple[int,
 
 
 @inlined
+def read_uvarint(buf: U8Array, pos: int, end: int) -> tuple[int, int]:
+    """A 32-bit unsigned integer, as int64."""
+    groups, next_pos = _read_groups(buf, pos, end, 5)
+    return I64(groups & U64(0xFFFF_FFFF)), next_pos
+
+
+@inlined
 def read_varint(buf: U8Array, pos: int, end: int) -> tuple[int, int]:
     """A 32-bit zigzag integer, as int64."""
     if pos >= end:

@@ -24,6 +24,12 @@ from kafkalog.reading.log_views import (
     segment_tasks,
 )
 from kafkalog.reading.message_views import message_partitions, read_messages
+from kafkalog.reading.offset_views import (
+    LATEST,
+    OFFSET_VIEWS,
+    offset_partitions,
+    read_offset_commits,
+)
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.segment_reader import read_batch_splits, read_record_splits
 from kafkalog.reading.selection import PartitionSelection, select_partitions
@@ -77,6 +83,9 @@ def plan_scan(view: str, inventory: LogInventory, selection: PartitionSelection)
         ]
     if view == "messages":
         partitions = message_partitions(partitions, selection)
+    if view in OFFSET_VIEWS:
+        wanted = offset_partitions(partitions, selection)
+        return [ScanTask(view, splits=tuple(plan_splits([p], selection))) for p in wanted]
     splits = plan_splits(partitions, selection, all_on_disk=view == "batches")
     return [ScanTask(view, splits=pack) for pack in pack_splits(splits)]
 
@@ -88,6 +97,9 @@ def read_task(task: ScanTask, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         yield from read_record_splits(task.splits, request, counts)
     elif task.view == "messages":
         yield from read_messages(task.splits, request, counts)
+    elif task.view in OFFSET_VIEWS:
+        latest = task.view == LATEST
+        yield from read_offset_commits(task.splits, request, counts, latest=latest)
     elif task.view == "batches":
         yield from read_batch_splits(task.splits, request, counts)
     elif task.view == "segments":

@@ -10,9 +10,13 @@ import pyarrow as pa
 
 from kafkalog.columns.schemas import default_columns, select_columns
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.offset_views import OFFSET_VIEWS
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
+
+# Views that decode records check their batches' checksums unless told otherwise.
+CHECKED_VIEWS = ("records", "messages", *OFFSET_VIEWS)
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -99,7 +103,7 @@ def read_view(
         selection,
         columns=columns,
         mode=ReadMode(mode),
-        verify_checksums=view in ("records", "messages"),
+        verify_checksums=view in CHECKED_VIEWS,
     ).read_all()
 
 

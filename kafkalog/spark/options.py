@@ -29,7 +29,7 @@ from kafkalog.spark.option_values import (
 )
 
 RECORDS_ONLY = frozenset({"records"})
-LOG_VIEWS = frozenset({"records", "batches", "messages"})
+LOG_VIEWS = frozenset({"records", "batches", "messages", "offset_commits", "latest_offset_commits"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         column_names=_column_names(view, values, with_error=mode == ReadMode.PERMISSIVE),
         columns_are_named="columns" in values,
         mode=mode,
-        verify_checksums=values.get("verifyChecksums", view in ("records", "messages")),
+        verify_checksums=values.get("verifyChecksums", view in LOG_VIEWS - {"batches"}),
         include_control=values.get("includeControl", False),
         selection=PartitionSelection(
             topics=values.get("subscribe"),

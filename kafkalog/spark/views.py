@@ -30,6 +30,8 @@ TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "leader_epochs": ("leader_epochs", {}),
     "checkpoints": ("checkpoints", {}),
     "messages": ("messages", {}),
+    "offset_commits": ("offset_commits", {}),
+    "latest_offset_commits": ("latest_offset_commits", {}),
 }
 
 

@@ -126,7 +126,9 @@ def readme_tables() -> dict[str, list[str]]:
     tables |= {f"{verb} options": verb_options(verb) for verb in VERBS_WITH_OPTIONS}
     tables["findings"] = finding_kinds()
     tables["columns findings"] = column_table(FINDINGS)
-    return tables | {f"columns {view}": column_table(columns) for view, columns in VIEWS.items()}
+    # views with the same columns share the table of the first one
+    shown = {columns: view for view, columns in reversed(VIEWS.items())}
+    return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
 
 
 def design_tables() -> dict[str, list[str]]:

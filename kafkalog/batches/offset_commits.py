@@ -1,0 +1,129 @@
+"""Records of `__consumer_offsets` to offset commits, as arrays: the seam to `kernels`."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.kernels import offset_commits as kernel
+
+# Kinds and fields by number, for the rooms above.
+from kafkalog.kernels.offset_commits import COMMIT as COMMIT
+from kafkalog.kernels.offset_commits import COMMIT_TIMESTAMP as COMMIT_TIMESTAMP
+from kafkalog.kernels.offset_commits import EXPIRE_TIMESTAMP as EXPIRE_TIMESTAMP
+from kafkalog.kernels.offset_commits import FIELDS as FIELDS
+from kafkalog.kernels.offset_commits import GROUP_LENGTH as GROUP_LENGTH
+from kafkalog.kernels.offset_commits import GROUP_START as GROUP_START
+from kafkalog.kernels.offset_commits import KIND as KIND
+from kafkalog.kernels.offset_commits import LEADER_EPOCH as LEADER_EPOCH
+from kafkalog.kernels.offset_commits import METADATA_LENGTH as METADATA_LENGTH
+from kafkalog.kernels.offset_commits import METADATA_START as METADATA_START
+from kafkalog.kernels.offset_commits import NO_EPOCH as NO_EPOCH
+from kafkalog.kernels.offset_commits import NO_TIMESTAMP as NO_TIMESTAMP
+from kafkalog.kernels.offset_commits import OFFSET as OFFSET
+from kafkalog.kernels.offset_commits import PARTITION as PARTITION
+from kafkalog.kernels.offset_commits import RECORD_BYTES as RECORD_BYTES
+from kafkalog.kernels.offset_commits import RECORD_OFFSET as RECORD_OFFSET
+from kafkalog.kernels.offset_commits import STATE as STATE
+from kafkalog.kernels.offset_commits import TOMBSTONE as TOMBSTONE
+from kafkalog.kernels.offset_commits import TOPIC_ID_HIGH as TOPIC_ID_HIGH
+from kafkalog.kernels.offset_commits import TOPIC_ID_LOW as TOPIC_ID_LOW
+from kafkalog.kernels.offset_commits import TOPIC_LENGTH as TOPIC_LENGTH
+from kafkalog.kernels.offset_commits import TOPIC_START as TOPIC_START
+from kafkalog.kernels.offset_commits import WIDTH as WIDTH
+
+Int64s = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+_SMALLEST_TABLE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Byte strings in `buf`: starts and lengths int64[n], a length of -1 is null."""
+
+    buf: Bytes
+    starts: Int64s
+    lengths: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class LatestChange:
+    """What some records brought: spans int64[k, 4] of group and topic in the keys of those seen for
+    the first time, in the order of their numbers; int64[m, 3] number, start and length in the
+    values of metadata, in order; how many records cannot be read.
+    """
+
+    new: Int64s
+    texts: Int64s
+    unreadable: int
+
+
+def read_commits(keys: Spans, values: Spans) -> tuple[Int64s, int]:
+    """Fields int64[n, FIELDS] of n records, by the numbers in `kernels.offset_commits`.
+
+    And how many cannot be read. Groups and topics lie in the keys, metadata in the values.
+    """
+    n = keys.starts.size
+    fields = np.empty(n * FIELDS, np.int64)
+    unreadable = kernel.read_offset_commits(
+        keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths, fields
+    )
+    return fields.reshape(n, FIELDS), int(unreadable)
+
+
+@dataclass(slots=True)
+class LatestCommits:
+    """The keys seen so far, numbered in the order they came up, and the last record of each.
+
+    Memory: some 300 bytes a key.
+    """
+
+    secret: tuple[int, int] = field(
+        default_factory=lambda: (secrets.randbits(64), secrets.randbits(64))
+    )
+    count: int = 0
+    _table: Int64s = field(default_factory=lambda: np.full(_SMALLEST_TABLE, -1, np.int64))
+    _known: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    _latest: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def rows(self) -> Int64s:
+        """int64[count, WIDTH]: the first words of the fields, and offset, bytes and state of the
+        record.
+        """
+        return self._latest[: self.count * WIDTH].reshape(self.count, WIDTH)
+
+    def add(
+        self, keys: Spans, values: Spans, record_offsets: Int64s, states: Int64s
+    ) -> LatestChange:
+        """Records in order. A state below zero: it does not count."""
+        n, before = keys.starts.size, self.count
+        self._make_room(n)
+        new, texts = np.empty(4 * n, np.int64), np.empty(3 * n, np.int64)
+        first, second = (np.uint64(word) for word in self.secret)
+        count, texts_count, unreadable = kernel.keep_latest(
+            keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
+            record_offsets, states, first, second, self._table, self._known, before,
+            self._latest, new, texts, np.empty(FIELDS, np.int64),
+        )  # fmt: skip
+        self.count = int(count)
+        return LatestChange(
+            new[: 4 * (self.count - before)].reshape(-1, 4),
+            texts[: 3 * int(texts_count)].reshape(-1, 3),
+            int(unreadable),
+        )
+
+    def _make_room(self, more: int) -> None:
+        needed = self.count + more
+        if self._known.size < 2 * needed:
+            known, latest = np.empty(4 * needed, np.uint64), np.empty(2 * needed * WIDTH, np.int64)
+            known[: 2 * self.count] = self._known[: 2 * self.count]
+            latest[: self.count * WIDTH] = self._latest[: self.count * WIDTH]
+            self._known, self._latest = known, latest
+        if self._table.size < 2 * needed:
+            self._table = np.full(1 << (4 * needed - 1).bit_length(), -1, np.int64)
+            kernel.fill_table(self._known, self.count, self._table)

@@ -1,0 +1,128 @@
+"""Offset commits → the columns of views `offset_commits` and `latest_offset_commits`."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkalog.batches import offset_commits as commits
+from kafkalog.batches.offset_commits import Int64s, Spans
+from kafkalog.columns.arrow_arrays import constant_array, number_array, text_array
+
+# States of a commit that was sent in a transaction, by number; none of others.
+TRANSACTION_STATES = (None, "open", "committed", "aborted")
+NOT_TRANSACTIONAL, OPEN, COMMITTED, ABORTED = range(4)
+
+
+@dataclass(frozen=True)
+class CommitRows:
+    """n commits or tombstones of one partition of `__consumer_offsets`.
+
+    fields int64[n, at least KEPT], see `kernels.offset_commits`; states int64[n] into
+    TRANSACTION_STATES; record_bytes: of key and value.
+    """
+
+    partition: int
+    path: str
+    groups: pa.Array
+    topics: pa.Array
+    metadata: pa.Array
+    fields: Int64s
+    record_offsets: Int64s
+    record_bytes: Int64s
+    states: Int64s
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+def spans_of(array: pa.Array) -> Spans:
+    """The spans of a binary array."""
+    n = len(array)
+    _, offsets_buffer, data = array.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32, count=n + 1, offset=4 * array.offset)
+    lengths = np.diff(offsets).astype(np.int64)
+    if array.null_count:
+        lengths[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    buf = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return Spans(buf, offsets[:-1].astype(np.int64), lengths)
+
+
+def field_texts(spans: Spans, fields: Int64s, start: int, length: int) -> pa.Array:
+    """The texts whose starts and lengths are in two columns of `fields`; length -1 is null."""
+    return text_array(
+        spans.buf,
+        np.ascontiguousarray(fields[:, start]),
+        np.ascontiguousarray(fields[:, length]).astype(np.int32),
+    )
+
+
+def build_commits(rows: CommitRows, schema: pa.Schema, names: Sequence[str]) -> pa.RecordBatch:
+    """One Arrow batch with the columns `names` under the names and nullability of `schema`."""
+    columns = [_BUILDERS[name](rows) for name in names]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _number(
+    word: int, dtype: type[np.generic], null: int | None = None
+) -> Callable[[CommitRows], pa.Array]:
+    """A field of commits; null of tombstones, and where it has the value `null`."""
+
+    def build(rows: CommitRows) -> pa.Array:
+        values = rows.fields[:, word]
+        valid = rows.fields[:, commits.KIND] == commits.COMMIT
+        if null is not None:
+            valid = valid & (values != null)
+        return number_array(values.astype(dtype), None if valid.all() else valid)
+
+    return build
+
+
+def _topic_ids(rows: CommitRows) -> pa.Array:
+    pairs, places = np.unique(
+        rows.fields[:, [commits.TOPIC_ID_HIGH, commits.TOPIC_ID_LOW]], axis=0, return_inverse=True
+    )
+    texts = [_uuid_text(high, low) for high, low in pairs.tolist()]
+    return pa.array(texts, pa.string()).take(pa.array(places.reshape(-1)))
+
+
+def _uuid_text(high: int, low: int) -> str | None:
+    data = struct.pack(">qq", high, low)
+    return base64.urlsafe_b64encode(data).decode()[:22] if any(data) else None
+
+
+def _is_tombstone(rows: CommitRows) -> pa.Array:
+    flags: npt.NDArray[np.bool_] = rows.fields[:, commits.KIND] == commits.TOMBSTONE
+    return pa.array(flags)
+
+
+def _states(rows: CommitRows) -> pa.Array:
+    if not rows.states.any():
+        return constant_array(None, pa.string(), len(rows))
+    return pa.array(TRANSACTION_STATES, pa.string()).take(pa.array(rows.states))
+
+
+_BUILDERS: dict[str, Callable[[CommitRows], pa.Array]] = {
+    "group": lambda rows: rows.groups,
+    "topic": lambda rows: rows.topics,
+    "partition": lambda rows: number_array(rows.fields[:, commits.PARTITION].astype(np.int32)),
+    "offset": _number(commits.OFFSET, np.int64),
+    "leaderEpoch": _number(commits.LEADER_EPOCH, np.int32, commits.NO_EPOCH),
+    "metadata": lambda rows: rows.metadata,
+    "commitTimestampMs": _number(commits.COMMIT_TIMESTAMP, np.int64),
+    "expireTimestampMs": _number(commits.EXPIRE_TIMESTAMP, np.int64, commits.NO_TIMESTAMP),
+    "topicId": _topic_ids,
+    "isTombstone": _is_tombstone,
+    "transactionState": _states,
+    "offsetsPartition": lambda rows: constant_array(rows.partition, pa.int32(), len(rows)),
+    "recordOffset": lambda rows: number_array(rows.record_offsets),
+    "recordBytes": lambda rows: number_array(rows.record_bytes.astype(np.int32)),
+    "path": lambda rows: constant_array(rows.path, pa.string(), len(rows)),
+    "error": lambda rows: constant_array(None, pa.string(), len(rows)),
+}

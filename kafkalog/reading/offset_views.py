@@ -1,0 +1,233 @@
+"""Rows of the views `offset_commits`, all commits in order, and `latest_offset_commits`, those in
+force at the end of the log.
+
+A task is a whole partition of `__consumer_offsets`: a commit in a transaction counts if its marker
+says so, and that may lie segments later. Records are read as for the view `records`; from there on
+whole columns are decoded by kernels.
+
+In force is the last record of a key that is not in an open or aborted transaction, if it is no
+tombstone. (A tombstone written between a transactional commit and its marker counts here; a broker
+would bring the commit back. Brokers write none there: they expire no offset that is pending.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkalog.batches import offset_commits as commits
+from kafkalog.batches.offset_commits import Int64s, LatestCommits, Spans, read_commits
+from kafkalog.columns.offset_commits import (
+    COMMITTED,
+    NOT_TRANSACTIONAL,
+    CommitRows,
+    build_commits,
+    field_texts,
+    spans_of,
+)
+from kafkalog.columns.places import rows_batch
+from kafkalog.columns.schemas import select_columns
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
+from kafkalog.reading.segment_reader import read_record_splits
+from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.splits import ScanSplit
+from kafkalog.reading.transaction_ends import TransactionEnds, read_transaction_ends
+
+_logger = logging.getLogger(__name__)
+
+HISTORY, LATEST = "offset_commits", "latest_offset_commits"
+OFFSET_VIEWS = (HISTORY, LATEST)
+
+_ROWS_PER_BATCH = 65_536
+# Pieces of metadata are put together when there are so many of them.
+_MOST_PIECES = 64
+_EMPTY_TEXT = pa.array([""], pa.string())
+
+
+def offset_partitions(
+    partitions: Sequence[PartitionInventory], selection: PartitionSelection
+) -> list[PartitionInventory]:
+    """Those of `__consumer_offsets`; InvalidConfigError where another topic was asked for."""
+    asked = selection.topics or {tp.topic for tp in selection.partitions or ()}
+    if set(asked) - {OFFSETS_TOPIC}:
+        raise InvalidConfigError(f"the views of offset commits are of {OFFSETS_TOPIC} alone")
+    return [p for p in partitions if p.topic_partition.topic == OFFSETS_TOPIC]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some records, as spans; what they are only the kernels tell."""
+
+    keys: Spans
+    values: Spans
+    record_offsets: Int64s
+    states: Int64s
+
+
+def read_offset_commits(
+    splits: Sequence[ScanSplit], request: ReadRequest, counts: ReadCounts, *, latest: bool
+) -> Iterator[pa.RecordBatch]:
+    """The commits in the splits of one partition, in order. Raises as `read_record_splits`."""
+    if not splits:
+        return
+    paths = list(dict.fromkeys(split.path for split in splits))
+    ends = read_transaction_ends(paths)
+    in_force = _InForce()
+    unreadable = 0
+    for split in splits:
+        for records in _records(split, request, counts, ends):
+            if request.mode == ReadMode.PERMISSIVE:
+                yield from _error_rows(records, split, request)
+            piece = _piece(records, ends)
+            if latest:
+                unreadable += in_force.add(piece)
+                continue
+            rows, bad = _history(piece, split)
+            unreadable += bad
+            if len(rows):
+                yield build_commits(rows, request.schema, request.names)
+    if unreadable:
+        # The view `messages` says which, and why.
+        _logger.warning("left out %d unreadable records of %s", unreadable, ", ".join(paths))
+    if latest:
+        batch = build_commits(
+            in_force.rows(splits[0].partition, paths[-1]), request.schema, request.names
+        )
+        for first in range(0, batch.num_rows, _ROWS_PER_BATCH):
+            yield batch.slice(first, _ROWS_PER_BATCH)
+
+
+def _history(piece: _Piece, split: ScanSplit) -> tuple[CommitRows, int]:
+    """All commits and tombstones of a piece, and how many records cannot be read."""
+    fields, unreadable = read_commits(piece.keys, piece.values)
+    kinds = fields[:, commits.KIND]
+    which = np.flatnonzero((kinds == commits.COMMIT) | (kinds == commits.TOMBSTONE))
+    fields = fields[which]
+    rows = CommitRows(
+        split.partition,
+        split.path,
+        field_texts(piece.keys, fields, commits.GROUP_START, commits.GROUP_LENGTH),
+        field_texts(piece.keys, fields, commits.TOPIC_START, commits.TOPIC_LENGTH),
+        field_texts(piece.values, fields, commits.METADATA_START, commits.METADATA_LENGTH),
+        fields,
+        piece.record_offsets[which],
+        piece.keys.lengths[which] + np.maximum(piece.values.lengths[which], 0),
+        piece.states[which],
+    )
+    return rows, unreadable
+
+
+def _records(
+    split: ScanSplit, request: ReadRequest, counts: ReadCounts, ends: TransactionEnds | None
+) -> Iterable[pa.RecordBatch]:
+    names = ["key", "value", "offset"]
+    if ends is not None:
+        names += ["isTransactional", "producerId"]
+    permissive = request.mode == ReadMode.PERMISSIVE
+    names += ["position", "error"] if permissive else []
+    inner = ReadRequest.of(
+        select_columns("records", names, with_error=permissive),
+        mode=request.mode,
+        verify_checksums=request.verify_checksums,
+    )
+    return read_record_splits((split,), inner, counts)
+
+
+def _piece(records: pa.RecordBatch, ends: TransactionEnds | None) -> _Piece:
+    if "error" in records.schema.names:
+        records = records.filter(pc.is_null(records.column("error")))
+    offsets = records.column("offset").to_numpy()
+    states = np.full(records.num_rows, NOT_TRANSACTIONAL, np.int64)
+    if ends is not None:
+        flags = records.column("isTransactional").to_numpy(zero_copy_only=False).astype(np.bool_)
+        which = np.flatnonzero(flags)
+        producer_ids = records.column("producerId").fill_null(-1).to_numpy()
+        states[which] = ends.states(producer_ids[which], offsets[which])
+    return _Piece(
+        spans_of(records.column("key")), spans_of(records.column("value")), offsets, states
+    )
+
+
+def _error_rows(
+    records: pa.RecordBatch, split: ScanSplit, request: ReadRequest
+) -> Iterator[pa.RecordBatch]:
+    bad = records.filter(pc.is_valid(records.column("error")))
+    if bad.num_rows:
+        place = {"offsetsPartition": split.partition, "path": split.path}
+        rows = [{**place, "error": text} for text in bad.column("error").to_pylist()]
+        yield rows_batch(rows, request.schema, request.names)
+
+
+@dataclass
+class _InForce:
+    """The last record of each key so far, and by the key's number its names and its metadata."""
+
+    latest: LatestCommits = field(default_factory=LatestCommits)
+    names: list[tuple[pa.Array, pa.Array]] = field(default_factory=list)
+    metadata: list[pa.Array] = field(default_factory=lambda: [_EMPTY_TEXT])
+    metadata_rows: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, piece: _Piece) -> int:
+        """Records behind those so far; how many cannot be read."""
+        counts = (piece.states == NOT_TRANSACTIONAL) | (piece.states == COMMITTED)
+        states = np.where(counts, piece.states, -1)
+        change = self.latest.add(piece.keys, piece.values, piece.record_offsets, states)
+        if len(change.new):
+            groups, topics = (field_texts(piece.keys, change.new, at, at + 1) for at in (0, 2))
+            self.names.append((groups, topics))
+        if len(change.texts):
+            self._keep_metadata(field_texts(piece.values, change.texts, 1, 2), change.texts[:, 0])
+        return change.unreadable
+
+    def _keep_metadata(self, texts: pa.Array, numbers: Int64s) -> None:
+        """Most commits have none. The others' are kept piece by piece; which of them is the key's
+        latest its row says.
+        """
+        count = self.latest.count
+        if len(self.metadata_rows) < count:
+            rows = np.zeros(2 * count, np.int64)
+            rows[: len(self.metadata_rows)] = self.metadata_rows
+            self.metadata_rows = rows
+        total = sum(len(part) for part in self.metadata)
+        self.metadata.append(texts)
+        # Of repeated numbers the last one is kept, which is the latest record.
+        self.metadata_rows[numbers] = total + np.arange(len(texts))
+        if len(self.metadata) > _MOST_PIECES:
+            kept = pa.concat_arrays(self.metadata).take(pa.array(self.metadata_rows[:count]))
+            self.metadata = [_EMPTY_TEXT, kept]
+            self.metadata_rows[:count] = 1 + np.arange(count)
+
+    def rows(self, partition: int, path: str) -> CommitRows:
+        """The keys that have a commit in force, in the order they came up."""
+        latest = self.latest.rows
+        which = np.flatnonzero(latest[:, commits.KIND] == commits.COMMIT)
+        latest = latest[which]
+        text_rows = np.zeros(len(which), np.int64)
+        has_text = latest[:, commits.METADATA_LENGTH] > 0
+        text_rows[has_text] = self.metadata_rows[which[has_text]]
+        no_names = pa.array([], pa.string())
+        groups, topics = (
+            pa.concat_arrays([pair[part] for pair in self.names] or [no_names]).take(
+                pa.array(which)
+            )
+            for part in (0, 1)
+        )
+        return CommitRows(
+            partition,
+            path,
+            groups,
+            topics,
+            pa.concat_arrays(self.metadata).take(pa.array(text_rows)),
+            latest,
+            latest[:, commits.RECORD_OFFSET],
+            latest[:, commits.RECORD_BYTES],
+            latest[:, commits.STATE],
+        )

@@ -1,0 +1,178 @@
+"""The views of offset commits against a slow reading of the same log, record by record."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.copy_samples import SAMPLES
+from kafkalog import read_view
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.control_record import ControlRecordType
+from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from tests.support.log_builder import LogBuilder
+from tests.support.message_encoder import encode_key, encode_value
+from tests.support.random_messages import random_message
+
+Row = dict[str, Any]
+PARTITION = "__consumer_offsets-3"
+
+
+def rows(view: str, path: Path, **options: Any) -> list[Row]:
+    found: list[Row] = read_view(view, path, **options).to_pylist()
+    return found
+
+
+class Reference:
+    """Writes a log, and says what is in it: all commits, and those in force."""
+
+    def __init__(self, log_dir: Path, seed: int) -> None:
+        self.log = LogBuilder(log_dir, PARTITION)
+        self.rng = random.Random(seed)
+        self.history: list[Row] = []
+        self.open: dict[int, list[Row]] = {}
+
+    def record(self, at: int) -> tuple[bytes, bytes | None]:
+        """A commit, a tombstone, another record or a broken one, at an offset."""
+        rng = self.rng
+        known = OFFSET_COMMIT if rng.random() < 0.8 else LEGACY_OFFSET_COMMIT
+        names = {
+            "group": f"g{rng.randrange(4)}é", "topic": f"t{rng.randrange(3)}",
+            "partition": rng.randrange(3),
+        }  # fmt: skip
+        key = encode_key(known.key, names)
+        kind = rng.random()
+        if kind < 0.1:
+            return encode_key(GROUP_METADATA.key, {"group": "g"}), b"\0\3"
+        if kind < 0.15:
+            return key[:-1], None
+        row: Row = {
+            **names, "recordOffset": at, "offset": None, "leaderEpoch": None, "metadata": None,
+            "commitTimestampMs": None, "expireTimestampMs": None, "topicId": None,
+            "isTombstone": kind < 0.3, "transactionState": None, "offsetsPartition": 3,
+        }  # fmt: skip
+        value = None
+        if not row["isTombstone"]:
+            version = rng.randrange(5) if known is OFFSET_COMMIT else 0
+            fields = random_message(known.value, version, rng)
+            value = encode_value(known.value, version, fields)
+            topic_id = fields.get("topicId")
+            row |= {
+                "offset": fields["offset"],
+                "metadata": fields["metadata"],
+                "commitTimestampMs": fields["commitTimestamp"],
+                "leaderEpoch": _unless(fields.get("leaderEpoch"), -1),
+                "expireTimestampMs": _unless(fields.get("expireTimestamp"), -1),
+                "topicId": _unless(topic_id, "A" * 22),
+            }
+        row["recordBytes"] = len(key) + len(value or b"")
+        self.history.append(row)
+        return key, value
+
+    def batch(self) -> None:
+        first = len(self.history)
+        base = self.log.next_offset
+        producer_id = self.rng.choice((None, None, 7, 8))
+        records = [self.record(base + i) for i in range(self.rng.randrange(1, 12))]
+        if producer_id is None:
+            self.log.batch(*records)
+            return
+        self.log.batch(*records, producer_id=producer_id, is_transactional=True)
+        for row in self.history[first:]:
+            row["transactionState"] = "open"
+            self.open.setdefault(producer_id, []).append(row)
+
+    def end(self) -> None:
+        if not self.open:
+            return
+        producer_id = self.rng.choice(sorted(self.open))
+        kind = self.rng.choice((ControlRecordType.COMMIT, ControlRecordType.ABORT))
+        self.log.marker(kind, producer_id=producer_id)
+        for row in self.open.pop(producer_id):
+            row["transactionState"] = "committed" if kind is ControlRecordType.COMMIT else "aborted"
+
+    def write(self) -> Path:
+        for step in range(60):
+            self.batch()
+            if step % 4 == 0:
+                self.end()
+            if step % 20 == 19:
+                self.log.segment()
+        return self.log.write().parent
+
+    @property
+    def in_force(self) -> list[Row]:
+        latest: dict[tuple[str, str, int], Row] = {}
+        for row in self.history:
+            if row["transactionState"] in (None, "committed"):
+                latest[row["group"], row["topic"], row["partition"]] = row
+        return [row for row in latest.values() if not row["isTombstone"]]
+
+
+def _unless(value: Any, nothing: Any) -> Any:
+    return None if value == nothing else value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_commits_of_a_log_with_transactions(log_dir: Path, seed: int) -> None:
+    reference = Reference(log_dir, seed)
+    path = reference.write()
+    history = rows("offset_commits", path)
+    assert history == [{name: row[name] for name in history[0]} for row in reference.history]
+    assert {row["transactionState"] for row in history} == {None, "open", "committed", "aborted"}
+    latest = sorted(rows("latest_offset_commits", path), key=lambda row: row["recordOffset"])
+    expected = sorted(reference.in_force, key=lambda row: row["recordOffset"])
+    assert latest == [{name: row[name] for name in history[0]} for row in expected]
+
+
+def test_metadata_is_that_of_the_latest_commit_however_often_it_changes(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkalog.reading.offset_views._MOST_PIECES", 3)
+    log = LogBuilder(log_dir, PARTITION)
+    rng = random.Random(5)
+    expected: dict[int, str] = {}
+    for turn in range(30):
+        partition, text = rng.randrange(6), rng.choice(("", f"turn {turn}"))
+        expected[partition] = text
+        key = encode_key(OFFSET_COMMIT.key, {"group": "g", "topic": "t", "partition": partition})
+        fields = {"offset": 1, "metadata": text, "commitTimestamp": 1}
+        log.segment().batch((key, encode_value(OFFSET_COMMIT.value, 3, fields)))
+    found = rows("latest_offset_commits", log.write().parent, columns=["partition", "metadata"])
+    assert {row["partition"]: row["metadata"] for row in found} == expected
+
+
+def test_the_samples_groups_are_where_their_consumers_stopped() -> None:
+    found = rows("latest_offset_commits", SAMPLES / "broker")
+    offsets = {(row["group"], row["topic"], row["partition"]): row["offset"] for row in found}
+    assert offsets["group-in-a-transaction", "codec-zstd", 0] == 20
+    assert offsets["classic", "codec-gzip", 0] == 300
+    assert "forgotten" not in {group for group, _, _ in offsets}
+    assert any(row["isTombstone"] for row in rows("offset_commits", SAMPLES / "broker"))
+
+
+def test_a_bad_batch_is_a_row_with_its_error(log_dir: Path) -> None:
+    key = encode_key(OFFSET_COMMIT.key, {"group": "g", "topic": "t", "partition": 0})
+    fields = {"offset": 1, "metadata": "", "commitTimestamp": 1}
+    log = LogBuilder(log_dir, PARTITION)
+    for _ in range(3):
+        log.batch((key, encode_value(OFFSET_COMMIT.value, 3, fields)))
+    path = log.write() / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    for view, count in (("offset_commits", 2), ("latest_offset_commits", 1)):
+        found = rows(view, log_dir, mode="PERMISSIVE")
+        bad = [row for row in found if row["error"]]
+        assert len(found) == count + 1
+        assert [(row["offsetsPartition"], row["group"]) for row in bad] == [(3, None)]
+
+
+def test_other_topics_are_refused(log_dir: Path) -> None:
+    LogBuilder(log_dir, "orders-0").batch(("k", "v")).write()
+    assert rows("latest_offset_commits", log_dir) == []
+    with pytest.raises(InvalidConfigError, match="of __consumer_offsets alone"):
+        rows("offset_commits", log_dir, topics=["orders"])
