@@ -6,52 +6,117 @@ of each compacted partition, comes last in a run: if the process dies before, th
 from the old offset again, which costs time and changes nothing else. The log start offset comes
 before segments go.
 
+A run that can be undone keeps the file it replaces, `kafkalog-RUN-<file>.undo` in the log dir, by a
+second name; an empty one stands for none. A broker reads directories and its own files there, no
+others.
+
 Source: Kafka LogCleanerManager.updateCheckpoints, LogManager.checkpointLogStartOffsetsInDir.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.format.checkpoints import (
-    CLEANER_OFFSET_FILE,
-    pack_offset_checkpoint,
-    parse_offset_checkpoint,
-)
+from kafkalog.cleaner.replacement import file_facts, keep_file
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.format.checkpoints import pack_offset_checkpoint, parse_offset_checkpoint
 from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
 
-
-def update_cleaner_checkpoint(
-    log_dir: str, offsets: Mapping[tuple[str, int], int], files: LocalFiles
-) -> None:
-    """Set where the next round of these (topic, partition)s begins; see `update_checkpoint`."""
-    update_checkpoint(log_dir, CLEANER_OFFSET_FILE, offsets, files)
+# The offset of each (topic, partition) before and after; None is no line.
+Changes = Mapping[tuple[str, int], tuple[int | None, int | None]]
 
 
-def update_checkpoint(
-    log_dir: str,
-    file_name: str,
-    offsets: Mapping[tuple[str, int], int | None],
-    files: LocalFiles,
-) -> None:
-    """Set the offset of these (topic, partition)s in one of the checkpoint files, or with None take
-    their line out; keep the others. The caller holds the log dir's lock.
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """One of the checkpoint files of a log dir, as a run changes it.
 
-    CorruptCheckpointError if the file that is there cannot be understood: it is not replaced.
+    keep_for: the run that keeps the file it replaces, None for none; note: is told the changes
+    before they are made.
     """
-    path = Path(log_dir) / file_name
-    found: dict[tuple[str, int], int] = {}
-    if path.exists():
-        found = dict(parse_offset_checkpoint(path.read_bytes(), str(path)))
-    if all(found.get(partition) == offset for partition, offset in offsets.items()):
-        return
+
+    log_dir: str
+    name: str
+    files: LocalFiles
+    keep_for: str | None = None
+    note: Callable[[str, str, Changes], None] = lambda *_: None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.log_dir, self.name)
+
+    def update(self, offsets: Mapping[tuple[str, int], int | None]) -> None:
+        """Set the offset of these (topic, partition)s, or with None take their line out; keep the
+        others. The caller holds the log dir's lock.
+
+        CorruptCheckpointError if the file that is there cannot be understood: it is not replaced.
+        """
+        found = _entries(self.path)
+        changes = {
+            partition: (found.get(partition), offset)
+            for partition, offset in offsets.items()
+            if found.get(partition) != offset
+        }
+        if not changes:
+            return
+        self.note(self.log_dir, self.name, changes)
+        if self.keep_for is not None:
+            self._keep(self.keep_for)
+        self._write({**_known(found, self.log_dir), **offsets})
+
+    def restore(self, run_id: str, changes: Changes) -> None:
+        """Take back what a run changed, line by line, where nobody changed it since. If the file
+        then says what it did before the run, it is the very one it was.
+        """
+        found = _entries(self.path)
+        left = dict(found)
+        for partition, (before, after) in changes.items():
+            if found.get(partition) == after:
+                left.pop(partition, None)
+                left |= {} if before is None else {partition: before}
+        kept = Path(Scratch(self.log_dir, run_id).undo(self.name))
+        was = _entries(kept) if kept.exists() and kept.stat().st_size else {}
+        if not kept.exists() or left != _known(was, self.log_dir):
+            if left != found:
+                self._write(left)
+        elif not kept.stat().st_size:
+            self.files.remove(str(self.path))
+        elif not (self.path.exists() and self.path.samefile(kept)):
+            between = f"{self.path}.tmp"
+            self.files.remove(between)
+            self.files.link(str(kept), between)
+            self.files.rename(between, str(self.path))
+        self.files.sync_directory(self.log_dir)
+
+    def _keep(self, run_id: str) -> None:
+        kept = Scratch(self.log_dir, run_id).undo(self.name)
+        if Path(kept).exists():
+            return  # what was there before the run, not before its last change
+        if self.path.exists():
+            facts = file_facts(str(self.path), self.name)
+            keep_file(str(self.path), kept, facts, self.files)
+        else:
+            os.close(self.files.create(kept))
+        self.files.sync_directory(self.log_dir)
+
+    def _write(self, entries: Mapping[tuple[str, int], int | None]) -> None:
+        in_order = {key: offset for key, offset in sorted(entries.items()) if offset is not None}
+        data = pack_offset_checkpoint(in_order)
+        self.files.replace_contents(str(self.path), data, f"{self.path}.tmp")
+
+
+def _entries(path: Path) -> dict[tuple[str, int], int]:
+    if not path.exists():
+        return {}
+    return dict(parse_offset_checkpoint(path.read_bytes(), str(path)))
+
+
+def _known(entries: Mapping[tuple[str, int], int], log_dir: str) -> dict[tuple[str, int], int]:
     hosted = _hosted(log_dir)
-    known = {partition: offset for partition, offset in found.items() if partition in hosted}
-    entries = {**known, **offsets}
-    in_order = {key: offset for key, offset in sorted(entries.items()) if offset is not None}
-    files.replace_contents(str(path), pack_offset_checkpoint(in_order), f"{path}.tmp")
+    return {partition: offset for partition, offset in entries.items() if partition in hosted}
 
 
 def _hosted(log_dir: str) -> set[tuple[str, int]]:

@@ -28,17 +28,12 @@ from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.rewrite import GroupRewriter
 from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
+from kafkalog.cleaner.replacement import Replacement, end_replacement, read_record, write_record
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
-from kafkalog.cleaner.swap import (
-    FinishedGroup,
-    SwapGroup,
-    fingerprint,
-    partition_turn,
-    swap_groups,
-    write_record,
-)
+from kafkalog.cleaner.swap import FinishedGroup, fingerprint, swap_groups
+from kafkalog.cleaner.turns import partition_turn
 from kafkalog.cleaner.verify import verify_index, verify_segment
 from kafkalog.errors import (
     LogChangedError,
@@ -55,6 +50,7 @@ from kafkalog.format.file_names import (
 from kafkalog.kernels.hash_keys import KEYLESS
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import LEFT, CompactionPlan, SegmentGroup
@@ -65,13 +61,22 @@ from kafkalog.planning.segment_groups import group_again, group_segments
 class CleanRun:
     """What all partitions of a run share. `lock_holder` is the process that holds the log dirs'
     locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
-    clocks of all hosts that run tasks must agree on it.
+    clocks of all hosts that run tasks must agree on it. keeps_undo: whether replaced files are kept.
     """
 
     run_id: str
     lock_holder: int
     force: frozenset[str] = frozenset()
     end_s: float | None = None
+    keeps_undo: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Done(JsonFacts):
+    """What a finished swap did, for other attempts of the same task."""
+
+    stats: CleanerStats
+    replaced: Replacement | None
 
 
 def clean_partition(
@@ -85,17 +90,17 @@ def clean_partition(
     started = time.monotonic()
     if has_passed(run.end_s):
         reason = "left for the next run: --max-minutes had passed when its turn came"
-        return _result(plan, LEFT, reason, started, CleanerStats())
+        return _result(plan, LEFT, reason, started)
     files = files or LocalFiles()
     cleaning = _Cleaning(plan, run, files)
     try:
-        stats = cleaning.run_all()
+        done = cleaning.run_all()
     except LogCleaningRefusedError as error:
         status, reason, fault = REFUSED, str(error), ""
     except Exception as error:
         status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
     else:
-        return _result(plan, DONE, "", started, stats)
+        return _result(plan, DONE, "", started, done)
     try:
         earlier, resolved = cleaning.give_up()
     except Exception as error:
@@ -105,8 +110,8 @@ def clean_partition(
     if earlier is not None:
         by_us = f"compacted, but then: {reason}"
         who = by_us if cleaning.is_swapped else "by another attempt of the same task"
-        return _result(plan, DONE, who, started, earlier, fault)
-    return _result(plan, status, reason + resolved, started, CleanerStats(), fault)
+        return _result(plan, DONE, who, started, earlier, fault=fault)
+    return _result(plan, status, reason + resolved, started, fault=fault)
 
 
 class _Cleaning:
@@ -116,14 +121,16 @@ class _Cleaning:
         self._files = files
         self._scratch = Scratch(plan.path, run.run_id)
         self._attempt_id = new_attempt_id()
+        self._dir_mtime_ns = 0
         self._buffers = ChunkBuffers()
         self.is_swapped = False
 
-    def run_all(self) -> CleanerStats:
+    def run_all(self) -> Done:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
         self._check_alone()
         partition = check_unchanged(self._plan.path, self._plan.token)
         self._check_ownership()
+        self._dir_mtime_ns = Path(self._plan.path).stat().st_mtime_ns
         plan = self._plan
         aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
         end_offset = bounded_end_offset(plan, aborted, self._buffers)
@@ -162,8 +169,7 @@ class _Cleaning:
                 aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
                 splits += 1
             else:
-                self._swap(finished, stats)
-                return stats
+                return self._swap(finished, stats)
 
     def _rewriter(self, flags: NDArray[np.uint8], aborted: AbortedTransactions) -> GroupRewriter:
         plan = self._plan
@@ -201,9 +207,9 @@ class _Cleaning:
         self._plan = replace(self._plan, token=partition.token)
         return partition
 
-    def give_up(self) -> tuple[CleanerStats | None, str]:
-        """Leave the partition without a trace of this attempt. The counts of the attempt that
-        finished the task, if one did, and what was done about one that died, in words.
+    def give_up(self) -> tuple[Done | None, str]:
+        """Leave the partition without a trace of this attempt. What the attempt that finished the
+        task did, if one did, and what was done about one that died, in words.
         """
         # Without a swap to wait for make no file here: this may be another disk.
         swaps = any(Path(p).exists() for p in (self._scratch.turn, self._scratch.swap_record))
@@ -211,19 +217,20 @@ class _Cleaning:
             earlier = self._finished_by_another_attempt()
             resolved = ""
             if earlier is not None:
-                self._files.remove(self._scratch.swap_record)
+                if (left := read_record(self._scratch.swap_record)) is not None:
+                    end_replacement(self._scratch, left, self._files)
             elif Path(self._scratch.swap_record).exists():
                 done = recover_partition(self._plan.path, self._files)
                 resolved = f" (interrupted while swapping: {'; '.join(done)})"
         self._remove_own_files()
         return earlier, resolved
 
-    def _finished_by_another_attempt(self) -> CleanerStats | None:
+    def _finished_by_another_attempt(self) -> Done | None:
         try:
             values = json.loads(Path(self._scratch.done_record).read_bytes())
         except FileNotFoundError:
             return None
-        return CleanerStats.from_json(values)
+        return Done.from_json(values)
 
     def _remove_own_files(self) -> None:
         own = Path(self._scratch.output(self._attempt_id, "")).stem
@@ -287,20 +294,31 @@ class _Cleaning:
         for index in indexes:
             verify_index(index)
         stats.add(group_stats)
-        swap_group = SwapGroup(
+        return FinishedGroup(
             base_offset=group.base_offset,
             sources=tuple(segment.base_offset for segment in group.sources),
             fingerprint=fingerprint(joined_rows(output.written_rows)),
+            outputs=tuple(outputs),
+            checksums=rewriter.take_source_checksums(),
         )
-        return FinishedGroup(swap_group, tuple(outputs))
 
-    def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> None:
+    def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
         with partition_turn(self._scratch):
             self._check_before_swap()
-            swap_groups(self._scratch, self._attempt_id, finished, self._files)
+            record = Replacement(
+                self._run.run_id,
+                "compact",
+                self._attempt_id,
+                self._run.keeps_undo,
+                self._dir_mtime_ns,
+                groups=tuple(group.to_group(self._plan.path) for group in finished),
+            )
+            swap_groups(self._scratch, record, finished, self._files)
             self.is_swapped = True
-            write_record(self._scratch.done_record, stats, self._files)
-            self._files.remove(self._scratch.swap_record)
+            done = Done(stats, record)
+            write_record(self._scratch.done_record, done, self._files)
+            end_replacement(self._scratch, record, self._files)
+        return done
 
 
 def _sizes(finished: FinishedGroup) -> tuple[int, int, int]:
@@ -329,9 +347,10 @@ def _result(
     status: str,
     reason: str,
     started: float,
-    stats: CleanerStats,
+    done: Done | None = None,
     fault: str = "",
 ) -> CleanResult:
+    stats = CleanerStats() if done is None else done.stats
     return CleanResult(
         topic=plan.topic_partition.topic,
         partition=plan.topic_partition.partition,
@@ -342,4 +361,5 @@ def _result(
         seconds=time.monotonic() - started,
         stats=stats,
         fault=fault,
+        replaced=None if done is None else done.replaced,
     )

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+COPY_BYTES: Final = 8 * 1024 * 1024
 NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -52,9 +53,17 @@ class LocalFiles:
         ns = modification_time_ms * 1_000_000
         os.utime(path, ns=(ns, ns))
 
+    def restore_times(self, path: str, mtime_ns: int) -> None:
+        """Give a file or directory the modification time it had, to the nanosecond."""
+        os.utime(path, ns=(Path(path).stat().st_atime_ns, mtime_ns))
+
     def rename(self, source: str, target: str) -> None:
         """Rename within a directory, replacing what has the target's name."""
         Path(source).replace(target)
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name in its directory; a symbolic link is not followed."""
+        os.link(source, target, follow_symlinks=False)
 
     def remove(self, path: str) -> None:
         """Remove a file; one that is gone already is fine, since removals are repeated after a
@@ -63,11 +72,47 @@ class LocalFiles:
         Path(path).unlink(missing_ok=True)
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file behind its first `size` bytes, and force that to disk."""
+        """Make a file `size` bytes long, by a cut or with zeros, and force that to disk."""
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.ftruncate(fd, size)
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def copy_range(self, source: str, start: int, length: int, target: str) -> None:
+        """Write a range of a file into a new one, as it looks otherwise, and force it to disk."""
+        self.remove(target)
+        fd = self.create(target)
+        try:
+            with Path(source).open("rb") as file:
+                file.seek(start)
+                left = length
+                while left > 0 and (data := file.read(min(left, COPY_BYTES))):
+                    self.write(fd, memoryview(data))
+                    left -= len(data)
+            self.set_owner(fd, Path(source).stat())
+            self.sync_file(fd)
+        finally:
+            os.close(fd)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Put bytes behind a file's last one, and force them to disk."""
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            self.write(fd, memoryview(data))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def write_new(self, path: str, data: bytes, owner: os.stat_result) -> None:
+        """Write a small new file that looks like another one, and force it to disk."""
+        self.remove(path)
+        fd = self.create(path)
+        try:
+            self.write(fd, memoryview(data))
+            self.set_owner(fd, owner)
+            self.sync_file(fd)
         finally:
             os.close(fd)
 

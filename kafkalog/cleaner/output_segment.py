@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.segment_indexes import SegmentIndexes
 from kafkalog.errors import LogCleaningRefusedError, LogSegmentOffsetOverflowError
-from kafkalog.format.checksum import crc32c
+from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.file_names import (
     log_file_name,
@@ -36,14 +36,12 @@ from kafkalog.planning.log_config import LogConfig
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A finished output: where it lies now, and the name it will have. `checksum` is the CRC-32C of
-    an index; a log's batches have their own.
-    """
+    """A finished output: where it lies now, the name it will have, the CRC-32C of its bytes."""
 
     path: str
     name: str
     size_in_bytes: int
-    checksum: int | None = None
+    checksum: int
 
 
 class OutputSegment:
@@ -55,6 +53,7 @@ class OutputSegment:
         """`scratch_path` maps the four live file names to where they are written."""
         self.base_offset = base_offset
         self.position = 0
+        self._checksum = 0
         self._files = files
         self._paths = scratch_path
         self._fd: int | None = files.create(scratch_path[log_file_name(base_offset)])
@@ -78,6 +77,7 @@ class OutputSegment:
             )
         self._files.write(self._open_fd(), data)
         self.position += len(data)
+        self._checksum = extend_crc32c(self._checksum, data)
         self.written_rows.append(rows)
         self._indexes.add(rows)
 
@@ -90,7 +90,7 @@ class OutputSegment:
         log_name = log_file_name(self.base_offset)
         self._finish(self._open_fd(), owner)
         self.abandon()
-        made = [OutputFile(self._paths[log_name], log_name, self.position)]
+        made = [OutputFile(self._paths[log_name], log_name, self.position, self._checksum)]
         indexes = [
             (offset_index_file_name(self.base_offset), self._indexes.pack_offset_index()),
             (time_index_file_name(self.base_offset), self._indexes.pack_time_index()),

@@ -7,7 +7,7 @@ from the files that are there is a finding; with `apply` the right file is writt
 name. Nothing is put in place before the whole log was found sound: then each file replaces its
 predecessor by one rename. Every file is right by itself, so dying between two renames leaves some
 old and some new, and another run does the rest. A torn tail is cut last: until then the new indexes
-lead to no place behind the cut.
+lead to no place behind the cut. What is replaced, removed or cut is kept for undo (replacement.py).
 
 A broker's recovery cuts the log at the first batch that is damaged and deletes the segments behind
 it. That loses what could be read, so such a partition is refused here, with what a broker would do.
@@ -24,6 +24,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kafkalog.cleaner.file_differences import (
@@ -50,10 +51,23 @@ from kafkalog.cleaner.rebuild_result import (
     RebuildResult,
     RebuildTask,
 )
+from kafkalog.cleaner.recovery import recover_partition
+from kafkalog.cleaner.replacement import (
+    CutTail,
+    Replacement,
+    begin_replacement,
+    end_replacement,
+    facts_of,
+    facts_with_checksum,
+    file_facts,
+    last_nonzero,
+    read_record,
+)
+from kafkalog.cleaner.run_journal import RECOVER
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.segment_scan import ScannedSegment, scan_segment
 from kafkalog.cleaner.split import Splitting, split_segment
-from kafkalog.cleaner.swap import partition_turn
+from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import (
     CorruptCheckpointError,
     CorruptSnapshotError,
@@ -113,6 +127,7 @@ def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> Reb
         log_end_offset=rebuild.log_end_offset,
         seconds=round(time.monotonic() - started, 3),
         fault=fault,
+        replaced=rebuild.replaced,
     )
 
 
@@ -127,6 +142,9 @@ class _Rebuild:
         self._written: list[str] = []
         self._splits: list[FileFinding] = []
         self._cut: tuple[SegmentInfo, int] | None = None
+        self._dir_mtime_ns = Path(task.partition.path).stat().st_mtime_ns if task.apply else 0
+        self._has_begun = False
+        self.replaced: Replacement | None = None
         self.findings: list[FileFinding] = []
         self.batches_count = 0
         self.bytes_read = 0
@@ -219,6 +237,9 @@ class _Rebuild:
         for name in self._written:
             self._files.remove(self._scratch.output(self._attempt_id, name))
         self._written = []
+        if self._has_begun and os.path.lexists(self._scratch.swap_record):
+            with partition_turn(self._scratch):
+                recover_partition(self._partition.path, self._files)
 
     # -- the producer state, as Kafka's loader carries it from segment to segment ----------------
 
@@ -320,16 +341,9 @@ class _Rebuild:
         self.findings.append(FileFinding(name, action, reason))
         if not self._task.apply:
             return
-        path = self._scratch.output(self._attempt_id, name)
         owner = self._owner_of(name)
         self._written.append(name)
-        fd = self._files.create(path)
-        try:
-            self._files.write(fd, memoryview(data))
-            self._files.set_owner(fd, owner)
-            self._files.sync_file(fd)
-        finally:
-            os.close(fd)
+        self._files.write_new(self._scratch.output(self._attempt_id, name), data, owner)
 
     def _owner_of(self, name: str) -> os.stat_result:
         """Whose file it replaces; where there is none, whose log it belongs to."""
@@ -346,6 +360,12 @@ class _Rebuild:
     def _note_tail(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
         reason = f"{scan.trailing_bytes} bytes behind the last whole batch, at {scan.valid_bytes}"
         self.findings.append(FileFinding(Path(segment.path).name, CUT, reason))
+        links = os.lstat(segment.path).st_nlink
+        if self._task.apply and links > 1:
+            raise LogCleaningRefusedError(
+                f"it has {links} names (hard links): cutting it would cut the others as well",
+                path=segment.path,
+            )
         self._cut = segment, scan.valid_bytes
 
     # -- putting in place ------------------------------------------------------------------------
@@ -370,6 +390,10 @@ class _Rebuild:
         directory = self._partition.path
         with partition_turn(self._scratch):
             self._check_before_swap()
+            record = self._record()
+            self._has_begun = True
+            begin_replacement(self._scratch, record, self._files)
+            self.replaced = record
             for name in self._written:
                 source = self._scratch.output(self._attempt_id, name)
                 self._files.rename(source, path_in(directory, name))
@@ -378,10 +402,57 @@ class _Rebuild:
                 if finding.action == REMOVE:
                     self._files.remove(path_in(directory, finding.name))
             self._files.sync_directory(directory)
-            if self._cut is not None:
-                segment, valid_bytes = self._cut
-                self._files.truncate(segment.path, valid_bytes)
-                self._files.set_modification_time(segment.path, segment.modification_time_ms)
+            if record.cut is not None:
+                self._cut_tail(record.cut)
+            end_replacement(self._scratch, record, self._files)
+
+    def _record(self) -> Replacement:
+        """What will be replaced, and what an attempt that died replaced before."""
+        directory = self._partition.path
+        removed = [finding.name for finding in self.findings if finding.action == REMOVE]
+        kept = [n for n in (*self._written, *removed) if os.path.lexists(path_in(directory, n))]
+        outputs = {name: self._scratch.output(self._attempt_id, name) for name in self._written}
+        record = Replacement(
+            self._task.run_id,
+            RECOVER,
+            self._attempt_id,
+            self._task.keeps_undo,
+            self._dir_mtime_ns,
+            kept=facts_of(directory, kept),
+            made=tuple(facts_with_checksum(path, name) for name, path in outputs.items()),
+            cut=self._tail(),
+        )
+        earlier = read_record(self._scratch.swap_record)
+        if earlier is None:
+            return record
+        known = {file.name for file in earlier.kept}
+        new = {file.name for file in record.made}
+        return replace(
+            record,
+            dir_mtime_ns=earlier.dir_mtime_ns,
+            kept=(*earlier.kept, *(file for file in record.kept if file.name not in known)),
+            made=(*(file for file in earlier.made if file.name not in new), *record.made),
+            cut=earlier.cut or record.cut,
+        )
+
+    def _tail(self) -> CutTail | None:
+        if self._cut is None:
+            return None
+        segment, valid_bytes = self._cut
+        before = file_facts(segment.path, Path(segment.path).name)
+        kept_bytes = last_nonzero(segment.path, valid_bytes) - valid_bytes
+        return CutTail(valid_bytes, kept_bytes, before)
+
+    def _cut_tail(self, cut: CutTail) -> None:
+        path = path_in(self._partition.path, cut.before.name)
+        if os.lstat(path).st_size == cut.valid_bytes:
+            return
+        if self._task.keeps_undo:
+            kept = self._scratch.undo(cut.before.name)
+            self._files.copy_range(path, cut.valid_bytes, cut.kept_bytes, kept)
+            self._files.sync_directory(self._partition.path)
+        self._files.truncate(path, cut.valid_bytes)
+        self._files.restore_times(path, cut.before.mtime_ns)
 
 
 def _identity(partition: PartitionInventory) -> tuple[object, ...]:

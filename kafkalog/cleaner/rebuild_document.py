@@ -20,17 +20,15 @@ _SETTINGS = ("index.interval.bytes", "segment.index.bytes", "producer.id.expirat
 
 def rebuild_document(run: RebuildRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
-    pairs = zip(run.tasks, run.results, strict=True)
-    document = run_frame(run, seconds, [_partition(task, result) for task, result in pairs])
-    # Unlike compaction, nothing that could still be read is taken away.
-    return document | {"notes": list(run.notes)}
+    pairs = zip(run.plans, run.results, strict=True)
+    return run_frame(run, seconds, [_partition(task, result) for task, result in pairs])
 
 
 def rebuild_statuses(run: RebuildRun, named_topics: Sequence[str]) -> list[str]:
     """One status per partition; what is never rebuilt counts only if its topic was named."""
     return [
         result.status
-        for task, result in zip(run.tasks, run.results, strict=True)
+        for task, result in zip(run.plans, run.results, strict=True)
         if result.topic in named_topics
         or not is_never_changed(task.partition.path, task.partition.topic_partition)
     ]
@@ -44,7 +42,7 @@ def is_well(status: str) -> bool:
 def rebuild_table(run: RebuildRun) -> list[dict[str, Any]]:
     """One row per file that is not right; for a partition without any one row that says so."""
     rows: list[dict[str, Any]] = []
-    for task, result in zip(run.tasks, run.results, strict=True):
+    for task, result in zip(run.plans, run.results, strict=True):
         name = str(task.partition.topic_partition)
         head: dict[str, Any] = {"partition": name, "status": result.status}
         rows += [

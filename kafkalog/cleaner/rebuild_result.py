@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafkalog.cleaner.replacement import Replacement
 from kafkalog.log.inventory import JsonFacts, PartitionInventory
 from kafkalog.planning.log_config import LogConfig
 
@@ -36,7 +37,7 @@ class RebuildTask(JsonFacts):
     """One partition to look at, and with `apply` to change.
 
     `settings_note` says why the settings may not be those of the cluster, None if they are;
-    `lock_holder` is the process that holds the log dir's lock.
+    `lock_holder` is the process that holds the log dir's lock; `keeps_undo` as in RunRequest.
     """
 
     partition: PartitionInventory
@@ -46,12 +47,13 @@ class RebuildTask(JsonFacts):
     apply: bool
     lock_holder: int
     settings_note: str | None = None
+    keeps_undo: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult(JsonFacts):
     """How it ended; `files` are the findings in the order they were made, `bytes_read` those of the
-    `.log` files whose batches were checked; `fault` as in CleanResult.
+    `.log` files whose batches were checked; `fault` and `replaced` as in CleanResult.
     """
 
     topic: str
@@ -67,3 +69,4 @@ class RebuildResult(JsonFacts):
     log_end_offset: int | None = None
     seconds: float = 0.0
     fault: str = ""
+    replaced: Replacement | None = None

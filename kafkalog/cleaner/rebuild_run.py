@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.process_pool import in_processes
@@ -24,6 +24,8 @@ from kafkalog.cleaner.rebuild_result import (
     RebuildResult,
     RebuildTask,
 )
+from kafkalog.cleaner.run_frame import Run
+from kafkalog.cleaner.run_journal import RECOVER, RunJournal, begin_journal
 from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.cleaner.run_steps import (
     Tell,
@@ -39,25 +41,13 @@ from kafkalog.log.inventory import (
     LogInventory,
     PartitionInventory,
     PartitionKind,
+    TopicPartition,
 )
 
 RebuildExecutor = Callable[[Sequence[RebuildTask]], Iterable[RebuildResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildRun:
-    """What a run found and did, one result per selected partition, and the task it came from.
-    The rest as in `run_frame.Run`.
-    """
-
-    run_id: str
-    applied: bool
-    tasks: tuple[RebuildTask, ...]
-    results: tuple[RebuildResult, ...]
-    recovered: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+RebuildRun = Run[RebuildTask, RebuildResult]
 
 
 def look_run(
@@ -68,8 +58,7 @@ def look_run(
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    found = request.open()
-    return _run(request, found, execute, tell, Troubles(found.problems), apply=False)
+    return _run(request, request.open_all(), execute, tell, None)
 
 
 def rebuild_run(
@@ -83,40 +72,60 @@ def rebuild_run(
     Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked: then nothing
     was changed.
     """
-    with locked_log_dirs(request):
-        may_be_changed = [p for p in request.open() if _never_rebuilt(p) is None]
+    files = files or LocalFiles()
+    with locked_log_dirs(request) as log_dirs:
+        journal = begin_journal(request, new_run_id(), RECOVER, log_dirs)
+        found = request.open_all()
+        may_be_changed = [p for p in request.select(found) if _never_rebuilt(p) is None]
         troubles = Troubles()
-        recovered = tuple(recover_partitions(may_be_changed, files or LocalFiles(), troubles))
+        recovered = tuple(recover_partitions(may_be_changed, files, troubles))
         for line in recovered:
             tell(line)
-        found = request.open()
-        troubles.problems += found.problems
-        done = _run(request, found, execute, tell, troubles, apply=True)
-        for problem in done.problems:
+        journal.resolved(recovered)
+        if recovered:
+            found = request.open_all()
+        done = _run(request, found, execute, tell, journal)
+        problems = (*troubles.problems, *done.problems, *journal.problems)
+        for problem in problems:
             tell(problem)
-        return replace(done, recovered=recovered)
+        journal.finish(done.results)
+        return replace(
+            done,
+            recovered=recovered,
+            problems=problems,
+            faults=(*troubles.faults, *done.faults),
+        )
 
 
 def _run(
     request: RunRequest,
-    found: LogInventory,
+    everything: LogInventory,
     execute: RebuildExecutor,
     tell: Tell,
-    troubles: Troubles,
-    *,
-    apply: bool,
+    journal: RunJournal | None,
 ) -> RebuildRun:
-    settings = request.read_settings()
-    run_id = new_run_id()
+    found, settings = request.select(everything), request.read_settings(everything)
+    troubles = Troubles(found.problems)
+    apply = journal is not None
+    run_id = new_run_id() if journal is None else journal.run_id
     tasks = plan_each(found, lambda p: _task(p, request, settings, run_id, apply=apply), troubles)
     results = {}
     for task in tasks:
         if (result := _without_reading(task)) is not None:
             results[task.partition.path] = result
-    coming = execute([task for task in tasks if task.partition.path not in results])
+    chosen = [task for task in tasks if task.partition.path not in results]
+    if journal is not None:
+        journal.planned(
+            (task.partition.topic_partition, task.partition.path, task.partition.log_dir, 0)
+            for task in chosen
+        )
+    coming = execute(chosen)
     try:
         for result in coming:
             results[result.path] = result
+            if journal is not None and result.status != SOUND:
+                name = TopicPartition(result.topic, result.partition)
+                journal.ended(name, result.path, result.status, result.reason, result.replaced)
             if result.status != SOUND:
                 tell(told(result))
     finally:
@@ -127,11 +136,12 @@ def _run(
     return RebuildRun(
         run_id,
         applied=apply,
-        tasks=tasks,
+        plans=tasks,
         results=tuple(results[task.partition.path] for task in tasks),
         problems=tuple(troubles.problems),
         notes=settings.notes,
         faults=tuple(troubles.faults),
+        keeps_undo=request.keeps_undo,
     )
 
 
@@ -145,7 +155,16 @@ def _task(
 ) -> RebuildTask:
     resolved = settings.resolve(partition)
     note = resolved.refusal if settings.has_metadata(partition) else None
-    return RebuildTask(partition, resolved.config, request.now_ms, run_id, apply, os.getpid(), note)
+    return RebuildTask(
+        partition,
+        resolved.config,
+        request.now_ms,
+        run_id,
+        apply,
+        os.getpid(),
+        note,
+        request.keeps_undo,
+    )
 
 
 def _without_reading(task: RebuildTask) -> RebuildResult | None:

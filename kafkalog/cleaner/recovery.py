@@ -20,14 +20,15 @@ from pathlib import Path
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.scratch import Scratch, is_scratch
-from kafkalog.cleaner.swap import (
-    SEGMENT_KINDS,
+from kafkalog.cleaner.replacement import (
+    Replacement,
     SwapGroup,
-    fingerprint,
-    partition_turn,
-    read_swap_record,
-    remove_snapshots,
+    end_replacement,
+    read_record,
+    settle,
 )
+from kafkalog.cleaner.swap import SEGMENT_KINDS, fingerprint, remove_snapshots
+from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
@@ -66,7 +67,8 @@ def recover_partition(directory: str, files: LocalFiles) -> list[str]:
     CorruptRecordError for a `.log.swap` that cannot be read: then it was left as it is.
     """
     done: list[str] = []
-    groups = _recorded_groups(directory)
+    records = _records(directory)
+    groups = [group for record in records for group in record.groups]
     names = list_names(directory)
     cleaned = _with_suffix(names, CLEANED_SUFFIX)
     swaps = _with_suffix(names, SWAP_SUFFIX)
@@ -86,6 +88,8 @@ def recover_partition(directory: str, files: LocalFiles) -> list[str]:
     deleted = _with_suffix(names, DELETED_SUFFIX)
     _remove(directory, [*orphans, *deleted], files)
     _remove_recorded_snapshots(directory, groups, files)
+    for record in records:
+        settle(Scratch(directory, record.run_id), record, files)
     scratch = [name for name in names if is_scratch(name)]
     # Swap records last: as long as one is there, what it tells can be done again.
     for name in sorted(scratch, key=lambda name: (_is_swap_record(name), name)):
@@ -100,7 +104,10 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
     waits for. A swap that nobody finished is resolved first; what was done for it, in words.
     """
     done: list[str] = []
-    if Path(scratch.swap_record).exists() and not Path(scratch.done_record).exists():
+    record = read_record(scratch.swap_record)
+    if Path(scratch.done_record).exists() and record is not None:
+        end_replacement(scratch, record, files)
+    elif Path(scratch.swap_record).exists():
         with partition_turn(scratch):
             done = recover_partition(scratch.directory, files)
     for name in list_names(scratch.directory):
@@ -109,10 +116,9 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
     return done
 
 
-def _recorded_groups(directory: str) -> list[SwapGroup]:
+def _records(directory: str) -> list[Replacement]:
     paths = [path_in(directory, name) for name in list_names(directory) if _is_swap_record(name)]
-    records = [record for path in paths if (record := read_swap_record(path)) is not None]
-    return [group for record in records for group in record.groups]
+    return [record for path in paths if (record := read_record(path)) is not None]
 
 
 def _is_swap_record(name: str) -> bool:

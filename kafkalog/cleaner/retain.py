@@ -1,11 +1,14 @@
 """Carry out one retention plan: delete the segments it names, in Kafka's order.
 
+    0  new files under scratch names; the swap record; second names for what goes, where the run can
+       be undone (replacement.py)
     1  the log start offset goes into its checkpoint   it never goes back, whatever happens next
     2  where all segments go: an empty one at the log's end, indexes first, the `.log` last
     3  leader epochs are trimmed to the log start offset
     4  files of the segments → `.deleted`, ascending, the `.log` first; then their snapshots
        directory synced
     5  `.deleted` removed
+    6  the swap record becomes the record of what is kept, or goes
 
 Dying anywhere leaves a log a broker loads: it removes `.deleted` files, indexes without a log and
 snapshots below the first segment. What is still there below the new log start offset goes by that
@@ -26,9 +29,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.cleaner.checkpoint import update_checkpoint
+from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
+from kafkalog.cleaner.recovery import clear_run
+from kafkalog.cleaner.replacement import (
+    Replacement,
+    begin_replacement,
+    end_replacement,
+    facts_with_checksum,
+    file_facts,
+)
+from kafkalog.cleaner.run_journal import RETAIN, RunJournal
+from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.cleaner.swap import SEGMENT_KINDS, existing_files
 from kafkalog.errors import LogCleaningRefusedError
@@ -49,12 +62,14 @@ from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.planning.retention_plan import RetentionPlan
 
 DELETED = "deleted"
+# Whoever holds the locks deletes by itself: there is one attempt.
+_ATTEMPT = "0"
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """How one partition's retention ended: `deleted`, `refused` or `failed`, and why; `fault` as in
-    CleanResult.
+    """How one partition's retention ended: `deleted`, `refused` or `failed`, and why; `fault` and
+    `replaced` as in CleanResult.
     """
 
     topic: str
@@ -63,22 +78,36 @@ class RetentionResult:
     status: str
     reason: str = ""
     fault: str = ""
+    replaced: Replacement | None = None
 
 
-def retain_partition(plan: RetentionPlan, files: LocalFiles) -> RetentionResult:
+def retain_partition(
+    plan: RetentionPlan, journal: RunJournal, files: LocalFiles
+) -> RetentionResult:
     """Carry out one plan of status `delete`; every way to end is a RetentionResult.
 
     The caller holds the log dir's lock.
     """
     status, reason, fault = DELETED, "", ""
+    scratch = Scratch(plan.path, journal.run_id)
+    replaced = None
     try:
-        _retain(plan, files)
+        replaced = _retain(plan, journal, scratch, files)
     except LogCleaningRefusedError as error:
         status, reason = REFUSED, str(error)
     except Exception as error:
         status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
+    if status != DELETED:
+        try:
+            resolved = clear_run(scratch, files)
+            reason += f" (interrupted: {'; '.join(resolved)})" if resolved else ""
+        except Exception as error:
+            reason += f"; cleaning up failed as well: {describe_error(error, plan.path)}"
+            fault = fault or fault_text(error)
     name = plan.topic_partition
-    return RetentionResult(name.topic, name.partition, plan.log_dir, status, reason, fault)
+    return RetentionResult(
+        name.topic, name.partition, plan.log_dir, status, reason, fault, replaced
+    )
 
 
 def trimmed_leader_epochs(entries: Sequence[EpochEntry], start_offset: int) -> list[EpochEntry]:
@@ -88,19 +117,45 @@ def trimmed_leader_epochs(entries: Sequence[EpochEntry], start_offset: int) -> l
     return [(passed[-1][0], start_offset), *later] if passed else later
 
 
-def _retain(plan: RetentionPlan, files: LocalFiles) -> None:
+def _retain(
+    plan: RetentionPlan, journal: RunJournal, scratch: Scratch, files: LocalFiles
+) -> Replacement:
     check_unchanged(plan.path, plan.token)
     key = plan.topic_partition.topic, plan.topic_partition.partition
     active = path_in(plan.path, log_file_name(plan.deleted[-1].base_offset))
     if plan.roll_offset is not None:
         _check_ownership(active)
-    epochs = read_leader_epochs(plan.path)
-    update_checkpoint(plan.log_dir, LOG_START_OFFSET_FILE, {key: plan.log_start_offset}, files)
-    if plan.roll_offset is not None:
-        _make_empty_segment(plan.path, plan.roll_offset, active, files)
-    if epochs is not None:
-        _trim_leader_epochs(plan.path, epochs, plan.log_start_offset, files)
-    _delete(plan.path, [segment.base_offset for segment in plan.deleted], files)
+    dir_mtime_ns = Path(plan.path).stat().st_mtime_ns
+    made = _write_new_files(plan, active, scratch, files)
+    bases = [segment.base_offset for segment in plan.deleted]
+    deleted = [
+        *existing_files(plan.path, bases, SEGMENT_KINDS),
+        *existing_files(plan.path, bases, (LogFileKind.PRODUCER_SNAPSHOT,)),
+    ]
+    replaced = [name for name in made if os.path.lexists(path_in(plan.path, name))]
+    record = Replacement(
+        journal.run_id,
+        RETAIN,
+        _ATTEMPT,
+        journal.keeps_undo,
+        dir_mtime_ns,
+        kept=tuple(file_facts(path_in(plan.path, name), name) for name in (*deleted, *replaced)),
+        made=tuple(
+            facts_with_checksum(scratch.output(_ATTEMPT, name), name) for name in made
+        ),
+        first_offset=plan.kept[0].base_offset if plan.kept else plan.roll_offset,
+    )
+    begin_replacement(scratch, record, files)
+    CheckpointFile(
+        plan.log_dir, LOG_START_OFFSET_FILE, files, journal.keep_for, journal.checkpoint
+    ).update({key: plan.log_start_offset})
+    for name in made:
+        files.rename(scratch.output(_ATTEMPT, name), path_in(plan.path, name))
+    if made:
+        files.sync_directory(plan.path)
+    _delete(plan.path, deleted, files)
+    end_replacement(scratch, record, files)
+    return record
 
 
 def _check_ownership(active: str) -> None:
@@ -113,38 +168,31 @@ def _check_ownership(active: str) -> None:
         )
 
 
-def _make_empty_segment(directory: str, base_offset: int, active: str, files: LocalFiles) -> None:
-    # A broker removes indexes without a log, and makes missing ones anew: so the log comes last.
-    for name in (
-        offset_index_file_name(base_offset),
-        time_index_file_name(base_offset),
-        log_file_name(base_offset),
-    ):
-        path = path_in(directory, name)
-        files.remove(path)
-        fd = files.create(path)
-        try:
-            files.set_owner(fd, Path(active).stat())
-            files.sync_file(fd)
-        finally:
-            os.close(fd)
-    files.sync_directory(directory)
+def _write_new_files(
+    plan: RetentionPlan, active: str, scratch: Scratch, files: LocalFiles
+) -> list[str]:
+    """Write what will be new under scratch names; the names in the order they come into place."""
+    contents: list[tuple[str, bytes, str]] = []
+    if (base_offset := plan.roll_offset) is not None:
+        # A broker removes indexes without a log, and makes missing ones anew: the log comes last.
+        contents += [
+            (offset_index_file_name(base_offset), b"", active),
+            (time_index_file_name(base_offset), b"", active),
+            (log_file_name(base_offset), b"", active),
+        ]
+    epochs = read_leader_epochs(plan.path)
+    if epochs is not None:
+        trimmed = trimmed_leader_epochs(epochs, plan.log_start_offset)
+        if trimmed != list(epochs):
+            path = path_in(plan.path, LEADER_EPOCH_CHECKPOINT_FILE)
+            data = pack_leader_epoch_checkpoint(trimmed)
+            contents.append((LEADER_EPOCH_CHECKPOINT_FILE, data, path))
+    for name, data, owner in contents:
+        files.write_new(scratch.output(_ATTEMPT, name), data, Path(owner).stat())
+    return [name for name, _, _ in contents]
 
 
-def _trim_leader_epochs(
-    directory: str, entries: Sequence[EpochEntry], start_offset: int, files: LocalFiles
-) -> None:
-    trimmed = trimmed_leader_epochs(entries, start_offset)
-    if trimmed != list(entries):
-        path = path_in(directory, LEADER_EPOCH_CHECKPOINT_FILE)
-        files.replace_contents(path, pack_leader_epoch_checkpoint(trimmed), f"{path}.tmp")
-
-
-def _delete(directory: str, base_offsets: Sequence[int], files: LocalFiles) -> None:
-    names = [
-        *existing_files(directory, base_offsets, SEGMENT_KINDS),
-        *existing_files(directory, base_offsets, (LogFileKind.PRODUCER_SNAPSHOT,)),
-    ]
+def _delete(directory: str, names: Sequence[str], files: LocalFiles) -> None:
     for name in names:
         files.rename(path_in(directory, name), path_in(directory, name + DELETED_SUFFIX))
     files.sync_directory(directory)

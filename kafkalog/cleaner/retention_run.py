@@ -7,11 +7,13 @@ which whoever holds the locks does by itself, one partition after the other, on 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kafkalog.cleaner.checkpoint import update_checkpoint
+from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retain import DELETED, RetentionResult, retain_partition
+from kafkalog.cleaner.run_frame import Run
+from kafkalog.cleaner.run_journal import RETAIN, RunJournal, begin_journal
 from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.cleaner.run_steps import (
     Tell,
@@ -24,7 +26,12 @@ from kafkalog.cleaner.run_steps import (
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, PartitionKind
+from kafkalog.log.inventory import (
+    LogInventory,
+    PartitionFacts,
+    PartitionInventory,
+    PartitionKind,
+)
 from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention import (
@@ -36,20 +43,7 @@ from kafkalog.planning.retention import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionRun:
-    """What a run planned and did: one plan per selected partition, one result per plan that was
-    carried out. The rest as in `run_frame.Run`.
-    """
-
-    run_id: str
-    applied: bool
-    plans: tuple[RetentionPlan, ...]
-    results: tuple[RetentionResult, ...] = ()
-    recovered: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+RetentionRun = Run[RetentionPlan, RetentionResult]
 
 
 def plan_retention_run(request: RunRequest) -> RetentionRun:
@@ -63,17 +57,22 @@ def plan_retention_run(request: RunRequest) -> RetentionRun:
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    found = request.open()
-    settings = request.read_settings()
+    found = request.open_all()
+    return _plan_all(request, new_run_id(), found)
+
+
+def _plan_all(request: RunRequest, run_id: str, everything: LogInventory) -> RetentionRun:
+    found, settings = request.select(everything), request.read_settings(everything)
     troubles = Troubles(found.problems)
     plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
     return RetentionRun(
-        new_run_id(),
+        run_id,
         applied=False,
         plans=plans,
         problems=tuple(troubles.problems),
         notes=settings.notes,
         faults=tuple(troubles.faults),
+        keeps_undo=request.keeps_undo,
     )
 
 
@@ -82,35 +81,45 @@ def apply_retention_run(
 ) -> RetentionRun:
     """Plan and carry out, holding the lock of every log dir to the end.
 
-    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked. Then nothing
-    was changed.
+    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked,
+    LogCleaningRefusedError if no journal can be kept. Then nothing was changed.
     """
     files = files or LocalFiles()
     troubles = Troubles()
-    with locked_log_dirs(request):
-        recovered = tuple(recover_partitions(request.open(), files, troubles))
+    with locked_log_dirs(request) as log_dirs:
+        journal = begin_journal(request, new_run_id(), RETAIN, log_dirs)
+        found = request.open_all()
+        recovered = tuple(recover_partitions(request.select(found), files, troubles))
+        if recovered:
+            found = request.open_all()
         for line in recovered:
             tell(line)
-        planned = plan_retention_run(request)
+        journal.resolved(recovered)
+        planned = _plan_all(request, journal.run_id, found)
         troubles.problems += planned.problems
         troubles.faults += planned.faults
+        chosen = [plan for plan in planned.plans if plan.status == DELETE]
+        journal.planned((plan.topic_partition, plan.path, plan.log_dir, 0) for plan in chosen)
         results = []
-        for plan in planned.plans:
-            if plan.status == DELETE:
-                results.append(retain_partition(plan, files))
-                tell(_told(plan, results[-1]))
-        troubles.problems += _settle_checkpoints(planned.plans, results, files)
+        for plan in chosen:
+            result = retain_partition(plan, journal, files)
+            results.append(result)
+            journal.ended(
+                plan.topic_partition, plan.path, result.status, result.reason, result.replaced
+            )
+            tell(_told(plan, result))
+        troubles.problems += _settle_checkpoints(planned.plans, results, journal, files)
+        troubles.problems += journal.problems
         for line in troubles.problems:
             tell(line)
+        journal.finish(results)
     troubles.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
-    return RetentionRun(
-        planned.run_id,
+    return replace(
+        planned,
         applied=True,
-        plans=planned.plans,
         results=tuple(results),
         recovered=recovered,
         problems=tuple(troubles.problems),
-        notes=planned.notes,
         faults=tuple(troubles.faults),
     )
 
@@ -162,7 +171,10 @@ def _why_not_by_default(plan: RetentionPlan, is_policy_known: bool) -> str | Non
 
 
 def _settle_checkpoints(
-    plans: Sequence[RetentionPlan], results: Sequence[RetentionResult], files: LocalFiles
+    plans: Sequence[RetentionPlan],
+    results: Sequence[RetentionResult],
+    journal: RunJournal,
+    files: LocalFiles,
 ) -> list[str]:
     """Write the log start offsets as a broker does: a partition whose log starts where its first
     segment does has no line (LogManager.checkpointLogStartOffsetsInDir). What went wrong, in words.
@@ -184,7 +196,9 @@ def _settle_checkpoints(
     problems = []
     for log_dir, entries in offsets.items():
         try:
-            update_checkpoint(log_dir, LOG_START_OFFSET_FILE, entries, files)
+            CheckpointFile(
+                log_dir, LOG_START_OFFSET_FILE, files, journal.keep_for, journal.checkpoint
+            ).update(entries)
         except (KafkaLogError, OSError) as error:
             problems.append(f"{log_dir}: {LOG_START_OFFSET_FILE} was not settled: {error}")
     return problems

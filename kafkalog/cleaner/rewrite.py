@@ -31,7 +31,7 @@ from kafkalog.errors import (
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
 )
-from kafkalog.format.checksum import crc32c_of_ranges
+from kafkalog.format.checksum import crc32c_of_ranges, extend_crc32c
 from kafkalog.format.constants import CONTROL_FLAG_MASK, MAGIC_VALUE_V2, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
@@ -117,6 +117,7 @@ class GroupRewriter:
         self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
         self._arena = Arena()
         self._encoder = BatchEncoder()
+        self._source_checksums: dict[int, int] = {}
 
     def rewrite(
         self, sources: Sequence[SegmentInfo], output: OutputSegment
@@ -133,7 +134,9 @@ class GroupRewriter:
             chunks = read_chunks(
                 segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
             )
+            checksum = 0
             for stored in chunks:
+                checksum = extend_crc32c(checksum, stored.buf)
                 rows = complete_rows(
                     stored.buf, stored.position, stored.rows, self._arena, path=segment.path
                 )
@@ -145,6 +148,7 @@ class GroupRewriter:
                 except LogSegmentOffsetOverflowError as error:
                     error.path = segment.path
                     raise
+            self._source_checksums[segment.base_offset] = checksum
         output.aborted_transactions = self._transactions.take_kept_entries()
         stats.batches_retained = sum(rows.size for rows in output.written_rows)
         stats.bytes_after = output.position
@@ -153,6 +157,13 @@ class GroupRewriter:
             np.concatenate([empty, *(positions for positions, _ in rebuilt)]),
             np.concatenate([empty, *(folds for _, folds in rebuilt)]),
         )
+
+    def take_source_checksums(self) -> dict[int, int]:
+        """CRC-32C of the whole `.log` of each source read since it was asked for last, by base
+        offset: sources have nothing behind their last batch.
+        """
+        taken, self._source_checksums = self._source_checksums, {}
+        return taken
 
     def _add_aborted(self, segment: SegmentInfo, next_base: int | None) -> None:
         """Make the aborted transactions known that touch this segment. The last one of a group ends

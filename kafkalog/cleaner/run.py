@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
+from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.clock import seconds_in
-from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.recovery import clear_run
+from kafkalog.cleaner.run_frame import Run
+from kafkalog.cleaner.run_journal import COMPACT, RunJournal, begin_journal
 from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.run_steps import (
     Tell,
@@ -29,11 +31,14 @@ from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
+    LogInventory,
     PartitionFacts,
     PartitionInventory,
     PartitionKind,
+    TopicPartition,
 )
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction import plan_compaction
@@ -45,42 +50,33 @@ from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_byt
 Executor = Callable[[Sequence[CompactionPlan], CleanRun], Iterable[CleanResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionRun:
-    """What a run planned and did: one plan per selected partition, one result per plan that was
-    carried out. The rest as in `run_frame.Run`.
-    """
-
-    run_id: str
-    applied: bool
-    plans: tuple[CompactionPlan, ...]
-    results: tuple[CleanResult, ...] = ()
-    recovered: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+CompactionRun = Run[CompactionPlan, CleanResult]
 
 
-def plan_run(
-    request: CompactionRequest, run_id: str | None = None, settings: RunSettings | None = None
-) -> CompactionRun:
-    """Plan every selected partition, within `max_bytes`; nothing is locked or changed. `settings`
-    are those of the request, if they were read before.
+def plan_run(request: CompactionRequest) -> CompactionRun:
+    """Plan every selected partition, within `max_bytes`; nothing is locked or changed.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    found = request.open()
-    settings = settings or request.read_settings()
+    found = request.open_all()
+    settings = request.read_settings(found)
+    return _plan_all(request, new_run_id(), request.select(found), settings)
+
+
+def _plan_all(
+    request: CompactionRequest, run_id: str, found: LogInventory, settings: RunSettings
+) -> CompactionRun:
     troubles = Troubles(found.problems)
     plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
     return CompactionRun(
-        run_id or new_run_id(),
+        run_id,
         applied=False,
         plans=limit_bytes(plans, request.max_bytes),
         problems=tuple(troubles.problems),
         notes=settings.notes,
         faults=tuple(troubles.faults),
+        keeps_undo=request.keeps_undo,
     )
 
 
@@ -93,51 +89,66 @@ def apply_run(
     """Plan and carry out, holding the lock of every log dir to the end. `files` is what the run
     itself changes log dirs with.
 
-    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked: then nothing
-    was changed.
+    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked,
+    LogCleaningRefusedError if no journal can be kept: then nothing was changed.
     """
     files = files or LocalFiles()
     minutes = request.max_minutes
     end_s = None if minutes is None else seconds_in(minutes)
-    run = CleanRun(new_run_id(), os.getpid(), request.force, end_s)
-    with locked_log_dirs(request):
-        settings = request.read_settings()
+    run = CleanRun(new_run_id(), os.getpid(), request.force, end_s, request.keeps_undo)
+    with locked_log_dirs(request) as log_dirs:
+        journal = begin_journal(request, run.run_id, COMPACT, log_dirs)
+        found = request.open_all()
+        settings = request.read_settings(found)
         troubles = Troubles()
-        may_be_changed = [p for p in request.open() if _may_be_changed(p, settings)]
+        may_be_changed = [p for p in request.select(found) if _may_be_changed(p, settings)]
         recovered = tuple(recover_partitions(may_be_changed, files, troubles))
+        if recovered:
+            found = request.open_all()
         for line in recovered:
             tell(line)
-        planned = plan_run(request, run.run_id, settings)
+        journal.resolved(recovered)
+        planned = _plan_all(request, run.run_id, request.select(found), settings)
         troubles.problems += planned.problems
         troubles.faults += planned.faults
-        results: list[CleanResult] = []
-        coming = execute(_in_order(planned.plans, request), run)
+        chosen = _in_order(planned.plans, request)
+        journal.planned(
+            (plan.topic_partition, plan.path, plan.log_dir, plan.peak_bytes) for plan in chosen
+        )
+        results = list[CleanResult]()
+        coming = execute(chosen, run)
         try:
             for result in coming:
                 results.append(result)
+                _note_end(journal, result)
                 tell(_told(result))
         finally:
             # Nobody may be at work any more when checkpoints are written and the locks given up.
             if isinstance(coming, Generator):
                 coming.close()
-            unwritten = _write_checkpoints(planned.plans, results, files)
+            unwritten = _write_checkpoints(planned.plans, results, files, journal)
             troubles.problems += [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
-            for plan in planned.plans:
-                if plan.status == CLEAN:
-                    troubles.problems += _clear(plan, run, files, troubles)
+            for plan in chosen:
+                troubles.problems += _clear(plan, run, files, troubles)
+            troubles.problems += journal.problems
             for line in troubles.problems:
                 tell(line)
+        journal.finish(results)
     troubles.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
-    return CompactionRun(
-        run.run_id,
+    return replace(
+        planned,
         applied=True,
-        plans=planned.plans,
         results=tuple(_with_checkpoint_failure(result, unwritten) for result in results),
         recovered=recovered,
         problems=tuple(troubles.problems),
-        notes=planned.notes,
         faults=tuple(troubles.faults),
     )
+
+
+def _note_end(journal: RunJournal, result: CleanResult) -> None:
+    path = path_in(result.log_dir, f"{result.topic}-{result.partition}")
+    name = TopicPartition(result.topic, result.partition)
+    journal.ended(name, path, result.status, result.reason, result.replaced)
 
 
 def clean_one_by_one(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
@@ -204,7 +215,10 @@ def _may_be_cleaned(resolved: ResolvedConfig) -> bool:
 
 
 def _write_checkpoints(
-    plans: Sequence[CompactionPlan], results: Sequence[CleanResult], files: LocalFiles
+    plans: Sequence[CompactionPlan],
+    results: Sequence[CleanResult],
+    files: LocalFiles,
+    journal: RunJournal,
 ) -> dict[str, str]:
     """Write each log dir's checkpoint; why not, for those where it failed."""
     offsets: dict[str, dict[tuple[str, int], int]] = {}
@@ -219,7 +233,9 @@ def _write_checkpoints(
     failures: dict[str, str] = {}
     for log_dir, entries in offsets.items():
         try:
-            update_cleaner_checkpoint(log_dir, entries, files)
+            CheckpointFile(
+                log_dir, CLEANER_OFFSET_FILE, files, journal.keep_for, journal.checkpoint
+            ).update(entries)
         except (KafkaLogError, OSError) as error:
             failures[log_dir] = f"the cleaner checkpoint was not written: {error}"
     return failures

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.log.topic_partition import (
@@ -17,42 +18,57 @@ CANNOT_BE_UNDONE = (
     "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
 )
 
+Plan = TypeVar("Plan")
+Result = TypeVar("Result")
 
-class Run(Protocol):
-    """What every run has.
+
+# Without slots: a generic alias (CompactionRun) sets an attribute of what it makes.
+@dataclass(frozen=True)
+class Run(Generic[Plan, Result]):
+    """What a run planned and did: one plan per selected partition, one result per plan that was
+    carried out.
 
     recovered: interrupted cleanings it found, and what became of them; problems: what in the log
     dirs could not be read, what went wrong in the end, when the partitions were done; notes: where
     the settings of each log dir came from; faults: tracebacks of errors that only a fault of ours
-    can raise, each under its partition's name.
+    can raise, each under its partition's name; keeps_undo: what was replaced is kept for `undo`.
     """
 
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def applied(self) -> bool: ...
-    @property
-    def recovered(self) -> tuple[str, ...]: ...
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-    @property
-    def problems(self) -> tuple[str, ...]: ...
-    @property
-    def faults(self) -> tuple[str, ...]: ...
+    run_id: str
+    applied: bool
+    plans: tuple[Plan, ...]
+    results: tuple[Result, ...] = ()
+    recovered: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    keeps_undo: bool = True
 
 
-def run_frame(run: Run, seconds: float, partitions: list[dict[str, Any]]) -> dict[str, Any]:
+def run_frame(
+    run: Run[Any, Any], seconds: float, partitions: list[dict[str, Any]]
+) -> dict[str, Any]:
     """The document of a run whose partitions are these."""
     return {
         "runId": run.run_id,
         "applied": run.applied,
-        "notes": [*([CANNOT_BE_UNDONE] if run.applied else []), *run.notes],
+        "notes": [*([undo_note(run)] if run.applied else []), *run.notes],
         "seconds": round(seconds, 3),
         "recovered": list(run.recovered),
         "problems": list(run.problems),
         "faults": list(run.faults),
         "partitions": partitions,
     }
+
+
+def undo_note(run: Run[Any, Any]) -> str:
+    """How to take an applied run back, or that there is no way."""
+    if not run.keeps_undo:
+        return CANNOT_BE_UNDONE
+    return (
+        f"replaced files are kept: kafkalog undo {run.run_id} puts them back, "
+        f"kafkalog purge {run.run_id} frees their space"
+    )
 
 
 def config_sources(config: LogConfig, kafka_version: str) -> dict[str, dict[str, str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypedDict
 
 from kafkalog.cleaner.clock import now_ms
@@ -19,6 +20,7 @@ from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.runs.run_dir import default_run_dir
 
 FORCE_NULL_KEYS = "null-keys"
 # A rule that has nothing to lift is accepted: scripts may always name it.
@@ -32,7 +34,8 @@ class RunRequest:
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
     the round's time; config: the settings given as options, config_file and server_properties those
     of the files (see `planning.config_sources` for whose word counts); kafka_version: None for the
-    one the disk tells; high_watermark: for logs whose checkpoint does not tell.
+    one the disk tells; high_watermark: for logs whose checkpoint does not tell; run_dir: where the
+    journal is kept, None for the user's own place; keeps_undo: whether replaced files are kept.
     """
 
     log_dirs: tuple[str, ...]
@@ -45,6 +48,13 @@ class RunRequest:
     force: frozenset[str] = frozenset()
     config_file: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     server_properties: Mapping[str, str] | None = None
+    run_dir: str | None = None
+    keeps_undo: bool = True
+
+    @property
+    def run_path(self) -> Path:
+        """The run dir."""
+        return default_run_dir() if self.run_dir is None else Path(self.run_dir)
 
     def __post_init__(self) -> None:
         unknown = sorted(self.force - KNOWN_FORCE_RULES)
@@ -56,7 +66,14 @@ class RunRequest:
 
     def open(self) -> LogInventory:
         """The partition directories asked for, as they are now, and what could not be read."""
-        found = open_log_dir(*self.log_dirs)
+        return self.select(self.open_all())
+
+    def open_all(self) -> LogInventory:
+        """All that is below the paths, asked for or not."""
+        return open_log_dir(*self.log_dirs)
+
+    def select(self, found: LogInventory) -> LogInventory:
+        """Those asked for of all there are."""
         try:
             chosen = select_partitions(found, self.topics, self.topic_partitions)
         except InvalidConfigError as error:
@@ -64,15 +81,15 @@ class RunRequest:
             raise InvalidConfigError("; ".join([error.reason, *found.problems])) from None
         return LogInventory(tuple(chosen), found.problems)
 
-    def read_settings(self) -> RunSettings:
+    def read_settings(self, found: LogInventory | None = None) -> RunSettings:
         """What holds for each partition: a metadata log may be in a log dir of which no partition
-        is selected.
+        is selected. `found` is all there is, if it was opened before.
 
         InvalidConfigError if the settings that were given are wrong.
         """
         return RunSettings(
             Told(self.config, self.config_file, self.server_properties),
-            [partition.log_dir for partition in open_log_dir(*self.log_dirs)],
+            [partition.log_dir for partition in found or self.open_all()],
             force_differs=FORCE_CONFIG_DIFFERS in self.force,
             kafka_version=self.kafka_version,
         )
@@ -108,6 +125,8 @@ class RunOptions(TypedDict, total=False):
     kafka_version: str | None
     high_watermark: int | None
     force: Sequence[str]
+    run_dir: str | None
+    no_undo: bool
 
 
 class CompactionOptions(RunOptions, total=False):
@@ -144,6 +163,8 @@ def _common(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:
         "kafka_version": options.get("kafka_version"),
         "high_watermark": options.get("high_watermark"),
         "force": frozenset(options.get("force", ())),
+        "run_dir": options.get("run_dir"),
+        "keeps_undo": not options.get("no_undo", False),
         "config_file": read_config_file(options.get("config_file")),
         "server_properties": read_server_properties(options.get("server_properties")),
     }

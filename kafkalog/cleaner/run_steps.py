@@ -14,7 +14,7 @@ from kafkalog.cleaner.log_dir_lock import LogDirLock
 from kafkalog.cleaner.plan_check import describe_error, fault_text
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.run_request import RunRequest
-from kafkalog.cleaner.swap import wait_for_other_runs
+from kafkalog.cleaner.turns import wait_for_other_runs
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionInventory, PartitionKind
 
@@ -70,15 +70,23 @@ def plan_each(
 
 
 @contextmanager
-def locked_log_dirs(request: RunRequest) -> Iterator[None]:
-    """Hold the lock of every log dir of the selected partitions.
+def locked_log_dirs(request: RunRequest) -> Iterator[list[str]]:
+    """Hold the lock of every log dir of the selected partitions; those log dirs.
 
     Raises InvalidConfigError if no topic is named, LogDirLockedError if a log dir is locked.
     """
     if not request.topics:
         raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
+    log_dirs = sorted({partition.log_dir for partition in request.open()})
+    with lock_log_dirs(log_dirs):
+        yield log_dirs
+
+
+@contextmanager
+def lock_log_dirs(log_dirs: Iterable[str]) -> Iterator[None]:
+    """Hold the locks of these log dirs; LogDirLockedError if one is held by somebody else."""
     with ExitStack() as locks:
-        for log_dir in sorted({partition.log_dir for partition in request.open()}):
+        for log_dir in log_dirs:
             locks.enter_context(LogDirLock(log_dir))
         yield
 

@@ -190,6 +190,7 @@ def _rebuild(
         run_id=new_run_id(),
         apply=True,
         lock_holder=os.getpid(),
+        keeps_undo=False,
     )
     result = rebuild_partition(task, files)
     if result.status not in (DONE, SOUND):

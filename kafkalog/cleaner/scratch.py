@@ -2,9 +2,11 @@
 them.
 
     kafkalog-RUN-ATTEMPT-<file>.tmp    a finished or unfinished output
-    kafkalog-RUN-swap.tmp              the swap record: which files replace which (see swap.py)
+    kafkalog-RUN-swap.tmp              the swap record: which files replace which (replacement.py)
     kafkalog-RUN-done.tmp              the result of a finished swap, for another attempt
     kafkalog-RUN-turn.tmp              there and locked while an attempt swaps
+    kafkalog-RUN-<file>.undo           a replaced file, until the run is undone or purged
+    kafkalog-RUN-record.undo           what was the swap record, as long
 
 A stray `.cleaned` would make Kafka's loader delete finished `.swap` files, and a name without a
 leading number in front of `.log`, `.cleaned` or `.swap` would stop it; these names do neither. An
@@ -22,8 +24,10 @@ from kafkalog.cleaner.local_files import path_in
 
 PREFIX = "kafkalog-"
 SUFFIX = ".tmp"
+UNDO_SUFFIX = ".undo"
 _SCRATCH = re.compile(r"kafkalog-[0-9A-Za-z]+-.*\.tmp")
 _TURN = re.compile(r"kafkalog-[0-9A-Za-z]+-turn\.tmp")
+_UNDO = re.compile(r"kafkalog-([0-9A-Za-z]+)-(.+)\.undo")
 
 
 def new_attempt_id() -> str:
@@ -39,6 +43,12 @@ def is_scratch(name: str) -> bool:
 def is_turn(name: str) -> bool:
     """Whether a bare file name is the one that some run's attempts take turns by."""
     return _TURN.fullmatch(name) is not None
+
+
+def undo_run_id(name: str) -> str | None:
+    """The run that a bare file name is kept for, None for all other names."""
+    found = _UNDO.fullmatch(name)
+    return None if found is None else found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,18 @@ class Scratch:
 
     def _path(self, what: str) -> str:
         return path_in(self.directory, f"{PREFIX}{self.run_id}-{what}{SUFFIX}")
+
+    def undo(self, file_name: str) -> str:
+        """Path under which a replaced file is kept."""
+        return path_in(self.directory, f"{PREFIX}{self.run_id}-{file_name}{UNDO_SUFFIX}")
+
+    @property
+    def undo_record(self) -> str:
+        return self.undo("record")
+
+    def keeps(self, name: str) -> bool:
+        """Whether a bare file name is one that this run keeps for its undo."""
+        return undo_run_id(name) == self.run_id
 
     def owns(self, name: str) -> bool:
         """Whether a bare file name belongs to this run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kafkalog.cleaner.replacement import Replacement
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.compaction_plan import LEFT
 
@@ -52,7 +53,8 @@ class CleanerStats(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class CleanResult(JsonFacts):
     """How cleaning one partition ended; `next_dirty_offset` goes into the cleaner checkpoint, None
-    if nothing was done. `fault` is the traceback of an error that only a fault of ours can raise.
+    if nothing was done. `fault` is the traceback of an error that only a fault of ours can raise;
+    `replaced` what was replaced in the partition, None if nothing was.
     """
 
     topic: str
@@ -64,3 +66,4 @@ class CleanResult(JsonFacts):
     seconds: float
     stats: CleanerStats = field(default_factory=CleanerStats)
     fault: str = ""
+    replaced: Replacement | None = None

@@ -2,7 +2,8 @@
 
 Per partition, once every group is written, synced and verified:
 
-    1  the swap record is written and synced (which outputs replace which sources)
+    1  the swap record is written and synced (which outputs replace which sources), and the
+       sources get their second names where the run can be undone (replacement.py)
     2  the outputs of other attempts are removed
 
 then group by group, in offset order:
@@ -17,7 +18,7 @@ then group by group, in offset order:
 
 last:
 
-    8  the done record is written, the swap record removed
+    8  the done record is written, the swap record becomes the record of what is kept, or goes
 
 Dying between two groups leaves some groups new and the others old, which is a valid log. Dying
 inside a group leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
@@ -25,20 +26,20 @@ the same as the loader and better: the loader drops only the sources that start 
 segment's last offset, so when trailing sources lost all their batches it leaves them; the swap
 record names them. Sources go in ascending order so that no value outlives the tombstone behind it.
 
+Undoing a group (undo.py) is the same the other way round: several segments take the place of one,
+as when a broker splits one. Of several `.cleaned` the highest is renamed first, so that a loader
+undoes all of them as long as one is left.
+
 Source: Kafka LocalLog.replaceSegments, LogLoader.removeTempFilesAndCollectSwapFiles and
 minSwapFileOffset.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import json
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,14 @@ from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.output_segment import OutputFile
-from kafkalog.cleaner.scratch import Scratch, is_turn
-from kafkalog.errors import LogDirLockedError
+from kafkalog.cleaner.replacement import (
+    Replacement,
+    SwapGroup,
+    begin_replacement,
+    facts_of,
+    file_facts,
+)
+from kafkalog.cleaner.scratch import Scratch
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -56,10 +63,6 @@ from kafkalog.format.file_names import (
     log_file_name,
     producer_snapshot_file_name,
 )
-from kafkalog.log.inventory import JsonFacts
-
-# A swap renames a few files; one that takes longer than this hangs.
-MAX_WAIT_FOR_TURN_S = 60.0
 
 # The files of a segment that a swap moves, in Kafka's order: the `.log` first.
 SEGMENT_KINDS = (
@@ -71,31 +74,38 @@ SEGMENT_KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class SwapGroup(JsonFacts):
-    """The new segment's base offset, the base offsets of the segments it replaces, its own among
-    them, and what is in it: a record that was left behind must not name the sources of a `.swap`
-    that a broker made since.
+class FinishedGroup:
+    """A verified group, ready to be swapped in. `checksums`: CRC-32C of the sources' `.log` files
+    by base offset.
     """
 
     base_offset: int
     sources: tuple[int, ...]
     fingerprint: str
-
-
-@dataclass(frozen=True, slots=True)
-class SwapRecord(JsonFacts):
-    """What is written beside the log before a swap begins."""
-
-    run_id: str
-    groups: tuple[SwapGroup, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedGroup:
-    """A verified group, ready to be swapped in."""
-
-    group: SwapGroup
     outputs: tuple[OutputFile, ...]
+    checksums: dict[int, int]
+
+    def to_group(self, directory: str) -> SwapGroup:
+        """What the swap record says of it: all files of both sides, as they are now."""
+        names = [
+            *existing_files(directory, self.sources, SEGMENT_KINDS),
+            *existing_files(
+                directory,
+                [s for s in self.sources if s != self.base_offset],
+                (LogFileKind.PRODUCER_SNAPSHOT,),
+            ),
+        ]
+        logs = {log_file_name(base): crc for base, crc in self.checksums.items()}
+        return SwapGroup(
+            self.base_offset,
+            self.sources,
+            self.fingerprint,
+            kept=tuple(
+                replace(file, checksum=logs.get(file.name, file.checksum))
+                for file in facts_of(directory, names)
+            ),
+            made=tuple(file_facts(file.path, file.name, file.checksum) for file in self.outputs),
+        )
 
 
 def fingerprint(rows: NDArray[np.void]) -> str:
@@ -109,24 +119,19 @@ def fingerprint(rows: NDArray[np.void]) -> str:
 
 
 def swap_groups(
-    scratch: Scratch, attempt_id: str, finished: Sequence[FinishedGroup], files: LocalFiles
+    scratch: Scratch, record: Replacement, finished: Sequence[FinishedGroup], files: LocalFiles
 ) -> None:
     """Steps 1 to 7 for all groups. The caller holds the partition's turn and has checked that
     nothing changed.
     """
-    record = SwapRecord(scratch.run_id, tuple(group.group for group in finished))
-    write_record(scratch.swap_record, record, files)
-    remove_other_attempts(scratch, attempt_id, files)
+    begin_replacement(scratch, record, files)
+    remove_other_attempts(scratch, record.attempt_id, files)
     for group in finished:
-        _swap_group(scratch.directory, group, files)
-
-
-def _swap_group(directory: str, finished: FinishedGroup, files: LocalFiles) -> None:
-    for output in finished.outputs:
-        files.rename(output.path, path_in(directory, output.name + CLEANED_SUFFIX))
-    replaced = list(existing_files(directory, finished.group.sources, SEGMENT_KINDS))
-    swap_in(directory, [output.name for output in finished.outputs], replaced, files)
-    remove_snapshots(directory, finished.group.sources, files)
+        for output in group.outputs:
+            files.rename(output.path, path_in(scratch.directory, output.name + CLEANED_SUFFIX))
+        replaced = list(existing_files(scratch.directory, group.sources, SEGMENT_KINDS))
+        swap_in(scratch.directory, [output.name for output in group.outputs], replaced, files)
+        remove_snapshots(scratch.directory, group.sources, files)
 
 
 def swap_in(
@@ -182,86 +187,3 @@ def existing_files(
             name = f"{base_offset:020d}{kind}"
             if os.path.lexists(path_in(directory, name)):
                 yield name
-
-
-def write_record(path: str, record: JsonFacts, files: LocalFiles) -> None:
-    """Write a small JSON file and force it, and its name, to disk."""
-    files.replace_contents(path, json.dumps(record.to_json()).encode(), path + ".new.tmp")
-
-
-def read_swap_record(path: str) -> SwapRecord | None:
-    """The swap record at `path`; None if it is not whole (then nothing was swapped under it)."""
-    try:
-        return SwapRecord.from_json(json.loads(Path(path).read_bytes()))
-    except (ValueError, TypeError, KeyError, FileNotFoundError):
-        return None
-
-
-@contextmanager
-def partition_turn(scratch: Scratch) -> Iterator[None]:
-    """Only one attempt of a run at a time changes a partition; waits for its turn.
-
-    The file is there while somebody has the turn, or died having it; the lock goes with its
-    process. Attempts are processes: threads of one process would not wait for each other.
-    """
-    fd = _take_turn(scratch.turn)
-    try:
-        yield
-    finally:
-        Path(scratch.turn).unlink(missing_ok=True)
-        os.close(fd)
-
-
-def wait_for_other_runs(directory: str) -> None:
-    """Until no task of an earlier run changes this partition any more.
-
-    Such a task may outlive its driver (a Spark executor's does), and the lock of the log dir with
-    it. The caller holds that lock now: a task that has its turn still to come will find that out
-    and stop, so it is enough to wait for those that have it. LogDirLockedError if one does not end.
-    """
-    for name in list_names(directory):
-        if not is_turn(name):
-            continue
-        path = path_in(directory, name)
-        until = time.monotonic() + MAX_WAIT_FOR_TURN_S
-        while not _is_free(path):
-            if time.monotonic() > until:
-                raise LogDirLockedError(
-                    "a task of an earlier run is still at work on this partition", path=path
-                )
-            time.sleep(0.05)
-
-
-def _is_free(path: str) -> bool:
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    finally:
-        os.close(fd)
-    return True
-
-
-def _take_turn(path: str) -> int:
-    while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX)
-            # Whoever had it before us removed the file, and somebody may have made it anew.
-            if _is_at(path, fd):
-                return fd
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
-
-
-def _is_at(path: str, fd: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116 (beside fstat)
-    except FileNotFoundError:
-        return False

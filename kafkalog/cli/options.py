@@ -79,13 +79,16 @@ VERBS = (
     Verb(
         "salvage", "valid copies of damaged segments without the bad ranges", "kafkalog.cli.salvage"
     ),
-    Verb("runs", "runs and what each still holds"),
-    Verb("undo", "put the files a run replaced back"),
-    Verb("purge", "give the space of a run's replaced files back"),
+    Verb("runs", "runs and what each still holds", "kafkalog.cli.held_runs", takes="RUN"),
+    Verb("undo", "put the files a run replaced back", "kafkalog.cli.undo", takes="RUN"),
+    Verb(
+        "purge", "give the space of a run's replaced files back", "kafkalog.cli.purge", takes="RUN"
+    ),
 )
 
-# `dump` is told files, not partitions: of the general options it takes those about output only.
+# Told files or runs, not partitions: of the general options these take those about output only.
 _ALL = tuple(verb.name for verb in VERBS if verb.takes is None)
+_HISTORY = ("runs", "undo", "purge")
 _EVERY = (*_ALL, "dump")
 _READY = ("compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
@@ -129,7 +132,10 @@ OPTIONS = (
     Option(
         "--high-watermark", "N", "where no checkpoint tells it", _ALL, _CHANGING, parse_offset
     ),
-    Option("--json", None, "one JSON document on stdout (dump: a line a row)", _EVERY, _PRINTING),
+    Option(
+        "--json", None, "one JSON document on stdout (dump: a line a row)",
+        (*_EVERY, *_HISTORY), (*_PRINTING, *_HISTORY),
+    ),
     Option("--report", "F.html", "write a page", _ALL),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
@@ -140,9 +146,16 @@ OPTIONS = (
         "--workers", "N", "processes (default: one per core)", _ALL, (*_TASKS, *_VERIFY),
         parse_count,
     ),
-    Option("--run-dir", "DIR", "journal and history of runs", _ALL, _VERIFY),
+    Option(
+        "--run-dir", "DIR",
+        "journal and history of runs (default: kafkalog/runs in the user's state directory)",
+        (*_ALL, *_HISTORY), (*_CHANGING, *_VERIFY, *_HISTORY),
+    ),
     Option("--redact", None, "hash keys and drop values in every output", _EVERY, _PRINTING),
-    Option("--no-undo", None, "keep no replaced files", _COMPACT, _COMPACT),
+    Option(
+        "--no-undo", None, "keep no replaced files: their space is free at once", _CHANGING,
+        _CHANGING,
+    ),
     Option("--strategy", "within-task|across-tasks", "how the key map is built", _COMPACT),
     Option(
         "--dedupe-buffer-size", "N",

@@ -51,7 +51,6 @@ def run_with(args: argparse.Namespace, execute: RebuildExecutor, tell: Tell = sa
         table=rebuild_table,
         summary=_summary,
         is_done=lambda status, _: is_well(status),
-        warning=None,
     )
     return carry_out(args, verb, tell)
 

@@ -13,20 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kafkalog.cleaner.run_frame import CANNOT_BE_UNDONE, Run
+from kafkalog.cleaner.run_frame import CANNOT_BE_UNDONE, Run, undo_note
 from kafkalog.cleaner.run_request import RunOptions
 from kafkalog.cleaner.run_steps import Tell
 from kafkalog.cleaner.stats import REFUSED, is_done
 from kafkalog.cli.output import ExitCode, write_json, write_table
 
-AnyRun = TypeVar("AnyRun", bound=Run)
+AnyRun = TypeVar("AnyRun", bound=Run[Any, Any])
 
 
 @dataclass(frozen=True, slots=True)
 class RunVerb(Generic[AnyRun]):
     """What a verb does, and how it shows what it did. `statuses` takes the topics that were named
     and gives one status a partition, of which `is_done` needs to know whether the run applied;
-    `document` and `summary` take the seconds as well. `warning` is said before anything changes.
+    `document` and `summary` take the seconds as well.
     """
 
     plan: Callable[[], AnyRun]
@@ -36,15 +36,14 @@ class RunVerb(Generic[AnyRun]):
     table: Callable[[AnyRun], list[dict[str, Any]]]
     summary: Callable[[AnyRun, float], str]
     is_done: Callable[[str, bool], bool] = lambda status, applied: is_done(status, applied=applied)
-    warning: str | None = CANNOT_BE_UNDONE
 
 
 def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> ExitCode:
     """Do what the arguments ask of the verb."""
     started = time.monotonic()
     if args.apply:
-        if verb.warning:
-            tell(verb.warning)
+        if args.no_undo:
+            tell(CANNOT_BE_UNDONE)
         run = verb.apply(tell)
     else:
         run = verb.plan()
@@ -61,6 +60,8 @@ def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> Ex
             write_table(list(rows[0]), rows)
         for note in run.notes:
             tell(note)
+        if run.applied and run.keeps_undo:
+            tell(undo_note(run))
         tell(verb.summary(run, seconds))
     return _exit_code(run, verb.statuses(run, args.topic), verb.is_done)
 
@@ -77,10 +78,14 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         "kafka_version": args.kafka_version,
         "high_watermark": args.high_watermark,
         "force": args.force,
+        "run_dir": args.run_dir,
+        "no_undo": args.no_undo,
     }
 
 
-def _exit_code(run: Run, statuses: Sequence[str], is_done: Callable[[str, bool], bool]) -> ExitCode:
+def _exit_code(
+    run: Run[Any, Any], statuses: Sequence[str], is_done: Callable[[str, bool], bool]
+) -> ExitCode:
     """DONE if every partition is planned or done, UNSAFE if rules forbade all that was asked for,
     FAULT if one met a fault of ours, else FINDINGS.
     """

@@ -21,6 +21,12 @@ def crc32c(data: BytesLike) -> int:
     return int(google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, np.uint8)))
 
 
+def extend_crc32c(crc: int, data: BytesLike) -> int:
+    """Unsigned CRC-32C of the bytes that gave `crc` (0 for none) with `data` behind them."""
+    contiguous = data if type(data) is bytes else np.frombuffer(data, np.uint8)
+    return int(google_crc32c.extend(crc, contiguous))
+
+
 def crc32c_of_ranges(
     buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
  RUN_DIR/<run id>/run.json        schema, kind, runId, version, started, options; when it is done
                                   also finished and what the kind adds
+ RUN_DIR/<run id>/journal.jsonl   of runs that change logs: what they planned and did
  RUN_DIR/<run id>/…               the kind's own files
 
 `run.json` is written when a run begins and replaced when it ends: one without `finished` was cut
@@ -17,11 +18,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.runs.journal import time_text
 
 SCHEMA = 1
 RUN_FILE = "run.json"
@@ -65,7 +66,7 @@ def begin_run(
         "kind": kind,
         "runId": run_id,
         "version": version,
-        "started": _text(started_ms),
+        "started": time_text(started_ms),
         "options": options,
     }
     _write(path, facts)
@@ -74,11 +75,21 @@ def begin_run(
 
 def finish_run(run: Run, *, finished_ms: int, facts: Mapping[str, Any]) -> None:
     """Replace `run.json` by one that says how the run ended. OSError as `begin_run`."""
-    _write(run.path, {**run.facts, "finished": _text(finished_ms), **facts})
+    _write(run.path, {**run.facts, "finished": time_text(finished_ms), **facts})
 
 
 def find_run(run_dir: Path, run_id: str, kind: str) -> Run:
     """A finished run of this kind; InvalidConfigError if there is none of this id."""
+    run = open_run(run_dir, run_id)
+    if run.facts.get("kind") != kind:
+        raise InvalidConfigError(f"run {run_id} is of {run.facts.get('kind')}, not of {kind}")
+    if "finished" not in run.facts:
+        raise InvalidConfigError(f"run {run_id} did not come to its end")
+    return run
+
+
+def open_run(run_dir: Path, run_id: str) -> Run:
+    """A run of any kind, finished or not; InvalidConfigError if there is none of this id."""
     if not _RUN_ID.fullmatch(run_id):
         raise InvalidConfigError(f"{run_id!r} is not the id of a run")
     path = run_dir / run_id
@@ -87,23 +98,31 @@ def find_run(run_dir: Path, run_id: str, kind: str) -> Run:
             facts = json.loads(file.read(_MAX_RUN_BYTES))
     except FileNotFoundError:
         raise InvalidConfigError(f"no run {run_id}", path=str(run_dir)) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidConfigError(f"the run cannot be read: {error}", path=str(path)) from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
         raise InvalidConfigError("the run is of another version of kafkalog", path=str(path))
-    if facts.get("kind") != kind:
-        raise InvalidConfigError(f"run {run_id} is of {facts.get('kind')}, not of {kind}")
-    if "finished" not in facts:
-        raise InvalidConfigError(f"run {run_id} did not come to its end")
     return Run(path, facts)
+
+
+def list_runs(run_dir: Path) -> tuple[list[Run], list[str]]:
+    """All runs, the oldest first, and why the others cannot be read. None without a run dir."""
+    if not run_dir.is_dir():
+        return [], []
+    runs, problems = [], []
+    for entry in sorted(run_dir.iterdir()):
+        if _RUN_ID.fullmatch(entry.name) and entry.is_dir():
+            try:
+                runs.append(open_run(run_dir, entry.name))
+            except InvalidConfigError as error:
+                problems.append(str(error))
+    return sorted(runs, key=lambda run: (str(run.facts.get("started")), run.path)), problems
 
 
 def _write(path: Path, facts: Mapping[str, Any]) -> None:
     scratch = path / f"{RUN_FILE}.tmp"
-    scratch.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    with scratch.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(facts, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     scratch.replace(path / RUN_FILE)
-
-
-def _text(time_ms: int) -> str:
-    time = datetime.fromtimestamp(time_ms / 1000, UTC)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,14 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.checkpoint import update_cleaner_checkpoint
+from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.errors import CorruptCheckpointError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 
 
+def cleaner_checkpoint(log_dir: Path) -> CheckpointFile:
+    return CheckpointFile(str(log_dir), CLEANER_OFFSET_FILE, LocalFiles())
+
+
 def update(log_dir: Path, offsets: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
-    update_cleaner_checkpoint(str(log_dir), offsets, LocalFiles())
+    cleaner_checkpoint(log_dir).update(offsets)
     path = log_dir / CLEANER_OFFSET_FILE
     assert [p.name for p in log_dir.iterdir() if p.is_file()] == [CLEANER_OFFSET_FILE]
     return dict(parse_offset_checkpoint(path.read_bytes(), str(path)))
@@ -37,7 +41,7 @@ def test_a_first_checkpoint_is_made(two_partitions: Path) -> None:
 
 
 def test_nothing_to_set_writes_nothing(two_partitions: Path) -> None:
-    update_cleaner_checkpoint(str(two_partitions), {}, LocalFiles())
+    cleaner_checkpoint(two_partitions).update({})
     assert not (two_partitions / CLEANER_OFFSET_FILE).exists()
 
 
@@ -46,7 +50,7 @@ def test_a_checkpoint_that_is_not_understood_stays(two_partitions: Path, text: s
     path = two_partitions / CLEANER_OFFSET_FILE
     path.write_text(text)
     with pytest.raises(CorruptCheckpointError):
-        update_cleaner_checkpoint(str(two_partitions), {("a", 0): 50}, LocalFiles())
+        cleaner_checkpoint(two_partitions).update({("a", 0): 50})
     assert path.read_text() == text
 
 

@@ -7,23 +7,22 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names
+from kafkalog.cleaner.replacement import Replacement, SwapGroup, read_record, write_record
 from kafkalog.cleaner.scratch import Scratch, is_scratch, new_attempt_id
 from kafkalog.cleaner.swap import (
-    SwapGroup,
-    SwapRecord,
     fingerprint,
-    partition_turn,
-    read_swap_record,
     remove_other_attempts,
     remove_snapshots,
-    write_record,
 )
+from kafkalog.cleaner.turns import partition_turn
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from tests.batches.logs import rows_of
 
-RECORD = SwapRecord("r1", (SwapGroup(0, (0, 10), "f"), SwapGroup(20, (20,), "g")))
+RECORD = Replacement(
+    "r1", "compact", "a", True, 0, (SwapGroup(0, (0, 10), "f"), SwapGroup(20, (20,), "g"))
+)
 
 
 def test_only_one_process_at_a_time_has_the_turn(log_dir: Path) -> None:
@@ -54,15 +53,15 @@ def test_only_one_process_at_a_time_has_the_turn(log_dir: Path) -> None:
 
 def test_a_record_that_is_not_whole_is_none(log_dir: Path) -> None:
     path = str(log_dir / "kafkalog-r1-swap.tmp")
-    assert read_swap_record(path) is None
+    assert read_record(path) is None
     write_record(path, RECORD, LocalFiles())
-    assert read_swap_record(path) == RECORD
+    assert read_record(path) == RECORD
     data = Path(path).read_bytes()
     for size in range(len(data)):
         Path(path).write_bytes(data[:size])
-        assert read_swap_record(path) is None
+        assert read_record(path) is None
     Path(path).write_text('{"run_id": "r1", "groups": [], "more": 1}')
-    assert read_swap_record(path) is None
+    assert read_record(path) is None
 
 
 @pytest.mark.parametrize(

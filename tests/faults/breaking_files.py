@@ -58,6 +58,18 @@ class CountingFiles(LocalFiles):
         self.before(f"rename to {os.path.basename(target)}")  # noqa: PTH119
         super().rename(source, target)
 
+    def link(self, source: str, target: str) -> None:
+        self.before(f"link {os.path.basename(target)}")  # noqa: PTH119
+        super().link(source, target)
+
+    def append(self, path: str, data: bytes) -> None:
+        self.before(f"append {os.path.basename(path)}")  # noqa: PTH119
+        super().append(path, data)
+
+    def restore_times(self, path: str, mtime_ns: int) -> None:
+        self.before(f"restore times of {os.path.basename(path)}")  # noqa: PTH119
+        super().restore_times(path, mtime_ns)
+
     def remove(self, path: str) -> None:
         self.before(f"remove {os.path.basename(path)}")  # noqa: PTH119
         super().remove(path)

@@ -94,11 +94,11 @@ def compact(
 
 def contents(log_dir: Path) -> dict[str, tuple[bytes, int]]:
     """Every file with its bytes, and its modification time in ms where it is a segment's that a
-    round does not make anew.
+    round does not make anew. What is kept for undo is not counted.
     """
     found = {}
     for path in sorted(log_dir.rglob("*")):
-        if path.is_file() and path.name != ".lock":
+        if path.is_file() and path.name != ".lock" and path.suffix != ".undo":
             is_segment = path.suffix in (".log", ".index", ".timeindex")
             time_ms = path.stat().st_mtime_ns // 1_000_000 if is_segment else 0
             found[str(path.relative_to(log_dir))] = path.read_bytes(), time_ms

@@ -1,0 +1,306 @@
+"""What a run replaces in one partition: written down before the first file moves, and kept as long
+as the run can be undone.
+
+    kafkalog-RUN-swap.tmp        while the run changes the partition, or died over it
+    kafkalog-RUN-record.undo     the same afterwards, beside the replaced files
+
+With a run that can be undone every file that will be replaced or deleted first gets a second name
+(a hard link), `kafkalog-RUN-<file>.undo`. From there on nothing that happens to the live names, by
+us, by a loader or by a crash, touches the only copy; and it costs no space until the live name
+goes. A broker looks at none of these names.
+
+A recovery that finds a swap record settles it: what was not replaced in the end is taken out, and
+if nothing is left neither is the record.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.format.checksum import crc32c
+from kafkalog.format.file_names import LIVE_SUFFIX, LogFileKind, parse_file_name
+from kafkalog.log.json_facts import JsonFacts
+
+# Records of another version are not read.
+SCHEMA = 1
+_CHUNK_BYTES = 8 * 1024 * 1024
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts(JsonFacts):
+    """A file as it was: by size, time and inode it is known again, whatever its name is then.
+
+    `checksum` is the CRC-32C of its bytes, None where the run did not read them all.
+    """
+
+    name: str
+    size: int
+    mtime_ns: int
+    inode: int
+    mode: int
+    uid: int
+    gid: int
+    checksum: int | None = None
+
+    def is_at(self, path: str) -> bool:
+        """Whether the file at `path` is this one, unchanged."""
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            return False
+        return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (
+            self.size,
+            self.mtime_ns,
+            self.inode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SwapGroup(JsonFacts):
+    """The new segment's base offset, the base offsets of the segments it replaces, its own among
+    them, and what is in it: a record that was left behind must not name the sources of a `.swap`
+    that a broker made since. `kept` are the files of those segments, `made` those of the new one.
+    """
+
+    base_offset: int
+    sources: tuple[int, ...]
+    fingerprint: str
+    kept: tuple[FileFacts, ...] = ()
+    made: tuple[FileFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CutTail(JsonFacts):
+    """Bytes that were cut off a file behind its first `valid_bytes`; the first `kept_bytes` of them
+    are kept under its name, the rest were zeros. `before` is the whole file.
+    """
+
+    valid_bytes: int
+    kept_bytes: int
+    before: FileFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement(JsonFacts):
+    """What one attempt of a run replaces in a partition.
+
+    groups: segments by segments, as compaction does; kept, made: files one by one, as retention and
+    rebuilding do; first_offset: where the log's first segment begins afterwards, if segments were
+    deleted; cut: a torn tail; keeps_undo: whether the replaced files are kept; dir_mtime_ns: the
+    modification time of the directory before the attempt.
+    """
+
+    run_id: str
+    kind: str
+    attempt_id: str
+    keeps_undo: bool
+    dir_mtime_ns: int
+    groups: tuple[SwapGroup, ...] = ()
+    kept: tuple[FileFacts, ...] = ()
+    made: tuple[FileFacts, ...] = ()
+    first_offset: int | None = None
+    cut: CutTail | None = None
+    schema: int = SCHEMA
+
+    @property
+    def every_kept(self) -> tuple[FileFacts, ...]:
+        """The replaced files of all groups and those without one."""
+        return (*(file for group in self.groups for file in group.kept), *self.kept)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was replaced."""
+        return not (self.groups or self.kept or self.made or self.cut)
+
+
+def file_facts(path: str, name: str, checksum: int | None = None) -> FileFacts:
+    """The facts of the file at `path`, which has, or will have, this name."""
+    stat = os.lstat(path)
+    return FileFacts(
+        name,
+        stat.st_size,
+        stat.st_mtime_ns,
+        stat.st_ino,
+        stat.st_mode & 0o7777,
+        stat.st_uid,
+        stat.st_gid,
+        checksum,
+    )
+
+
+def facts_of(directory: str, names: Iterable[str]) -> tuple[FileFacts, ...]:
+    """The facts of these files of a directory; all but `.log` files are small and read for their
+    checksum.
+    """
+    return tuple(facts_with_checksum(path_in(directory, name), name) for name in names)
+
+
+def facts_with_checksum(path: str, name: str) -> FileFacts:
+    """The facts of a file, with a checksum unless it is a `.log`."""
+    is_small = not name.endswith(LogFileKind.LOG)
+    return file_facts(path, name, crc32c(Path(path).read_bytes()) if is_small else None)
+
+
+def last_nonzero(path: str, start: int) -> int:
+    """One past the last byte behind `start` that is not zero; `start` if there is none. Preallocated
+    zeros need not be kept.
+    """
+    end = start
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        position = start
+        while data := file.read(_CHUNK_BYTES):
+            stripped = data.rstrip(b"\0")
+            if stripped:
+                end = position + len(stripped)
+            position += len(data)
+    return end
+
+
+def write_record(path: str, record: JsonFacts, files: LocalFiles) -> None:
+    """Write a small JSON file and force it, and its name, to disk."""
+    files.replace_contents(path, json.dumps(record.to_json()).encode(), path + ".new.tmp")
+
+
+def read_record(path: str) -> Replacement | None:
+    """The record at `path`; None if it is not whole (then nothing was replaced under it), or of
+    another version.
+    """
+    try:
+        record = Replacement.from_json(json.loads(Path(path).read_bytes()))
+    except (ValueError, TypeError, KeyError, FileNotFoundError, RecursionError):
+        return None
+    return record if record.schema == SCHEMA else None
+
+
+def begin_replacement(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """Write the record, then give everything that will be replaced its second name.
+
+    LogCleaningRefusedError where the file system has no second names: nothing was changed.
+    """
+    write_record(scratch.swap_record, record, files)
+    if not record.keeps_undo:
+        return
+    for file in record.every_kept:
+        keep_file(path_in(scratch.directory, file.name), scratch.undo(file.name), file, files)
+    files.sync_directory(scratch.directory)
+
+
+def keep_file(path: str, kept: str, facts: FileFacts, files: LocalFiles) -> None:
+    """A second name for one file; it may have it already."""
+    if facts.is_at(kept):
+        return
+    try:
+        files.link(path, kept)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        raise LogCleaningRefusedError(
+            f"the file system gives it no second name ({error.strerror}), so it cannot be kept for "
+            "undo: --no-undo goes without",
+            path=path,
+        ) from error
+
+
+def end_replacement(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """After all that the record tells is done: keep it for undo, or forget it."""
+    if record.keeps_undo and not record.is_empty:
+        files.rename(scratch.swap_record, scratch.undo_record)
+    else:
+        files.remove(scratch.swap_record)
+
+
+def settle(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """After an interrupted replacement was finished or undone: keep for undo what was replaced.
+    The swap record is left to the caller.
+    """
+    if not record.keeps_undo:
+        return
+    settled = remaining(scratch.directory, record)
+    if settled.is_empty:
+        drop_undo(scratch, files)
+        return
+    if read_record(scratch.undo_record) != settled:
+        write_record(scratch.undo_record, settled, files)
+    names = {Path(scratch.undo(file.name)).name for file in settled.every_kept}
+    names |= {Path(scratch.undo(settled.cut.before.name)).name} if settled.cut else set()
+    names.add(Path(scratch.undo_record).name)
+    for name in list_names(scratch.directory):
+        if scratch.keeps(name) and name not in names:
+            files.remove(path_in(scratch.directory, name))
+
+
+def remaining(directory: str, record: Replacement) -> Replacement:
+    """The record without what is in the directory as it was before."""
+
+    def is_live(file: FileFacts) -> bool:
+        return file.is_at(path_in(directory, file.name))
+
+    cut = record.cut
+    if cut is not None and is_live(cut.before):
+        cut = None
+    kept = tuple(file for file in record.kept if not is_live(file))
+    made = tuple(file for file in record.made if is_live(file))
+    return replace(
+        record,
+        groups=tuple(group for group in record.groups if not all(map(is_live, _segments(group)))),
+        kept=kept,
+        made=made,
+        cut=cut,
+        first_offset=_first_offset(directory, record) if kept or made else None,
+    )
+
+
+def _segments(group: SwapGroup) -> Sequence[FileFacts]:
+    return [f for f in group.kept if not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT)]
+
+
+def _first_offset(directory: str, record: Replacement) -> int | None:
+    if record.first_offset is None:
+        return None
+    return first_live_offset(directory)
+
+
+def first_live_offset(directory: str) -> int | None:
+    """The base offset of the first segment, None without one."""
+    parsed = [parse_file_name(name) for name in list_names(directory)]
+    bases = [
+        file.offset
+        for file in parsed
+        if file is not None and file.kind is LogFileKind.LOG and file.suffix == LIVE_SUFFIX
+    ]
+    return min(bases, default=None)
+
+
+def drop_undo(scratch: Scratch, files: LocalFiles) -> int:
+    """Remove what a run keeps of a partition, the record last; the bytes that became free."""
+    freed = 0
+    names = [name for name in list_names(scratch.directory) if scratch.keeps(name)]
+    record = Path(scratch.undo_record).name
+    for name in sorted(names, key=lambda name: (name == record, name)):
+        stat = os.lstat(path_in(scratch.directory, name))
+        # Another name that is left keeps the bytes.
+        freed += stat.st_size if stat.st_nlink == 1 else 0
+        files.remove(path_in(scratch.directory, name))
+    return freed
+
+
+def held_bytes(scratch: Scratch) -> int | None:
+    """Bytes that a run keeps in a partition, those that have another name not counted; None if it
+    keeps nothing there.
+    """
+    stats = [
+        os.lstat(path_in(scratch.directory, name))
+        for name in list_names(scratch.directory)
+        if scratch.keeps(name)
+    ]
+    return sum(stat.st_size for stat in stats if stat.st_nlink == 1) if stats else None

@@ -1,0 +1,73 @@
+"""The journal of a run: what it planned and did, one JSON object a line, in the order it happened.
+
+    RUN_DIR/<run id>/journal.jsonl     lines as `journal.schema.json`, beside this module, has them
+
+Lines are appended and synced before the run goes on, so the journal of a run that was cut off tells
+how far it came; a last line that is not whole does not count. Undoing and purging are told in the
+journal of the run they are about.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kafkalog.errors import InvalidConfigError
+
+JOURNAL_FILE = "journal.jsonl"
+SCHEMA_FILE = "journal.schema.json"
+# A line names every file of a partition that a run replaced.
+_MAX_LINE_BYTES = 256 * 1024 * 1024
+
+
+def append_events(run_path: Path, events: Iterable[Mapping[str, Any]], *, at_ms: int) -> None:
+    """Put events behind those that are there, and force them to disk. OSError as `open`, `write`."""
+    at = time_text(at_ms)
+    lines = [json.dumps({"at": at, **event}, separators=(",", ":")) + "\n" for event in events]
+    if not lines:
+        return
+    path = run_path / JOURNAL_FILE
+    with path.open("ab") as file:
+        start = file.tell()
+        # A line that was cut off stays one of its own.
+        prefix = b"" if start == 0 or _ends_with_line(path) else b"\n"
+        file.write(prefix + "".join(lines).encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_events(run_path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a run; none without a journal. Lines that are no JSON object are passed over.
+
+    InvalidConfigError if it cannot be read.
+    """
+    path = run_path / JOURNAL_FILE
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_MAX_LINE_BYTES):
+                try:
+                    event = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(event, dict):
+                    yield event
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InvalidConfigError(f"the journal cannot be read: {error}", path=str(path)) from None
+
+
+def time_text(time_ms: int) -> str:
+    """A time as run files have it: 2026-11-28T05:52:46.000Z."""
+    time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _ends_with_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
