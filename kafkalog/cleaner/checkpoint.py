@@ -71,15 +71,17 @@ class CheckpointFile:
         """Take back what a run changed, line by line, where nobody changed it since. If the file
         then says what it did before the run, it is the very one it was.
         """
+        kept = Path(Scratch(self.log_dir, run_id).undo(self.name))
+        if not kept.exists():
+            return  # nothing was changed, or it was purged
         found = _entries(self.path)
         left = dict(found)
         for partition, (before, after) in changes.items():
             if found.get(partition) == after:
                 left.pop(partition, None)
                 left |= {} if before is None else {partition: before}
-        kept = Path(Scratch(self.log_dir, run_id).undo(self.name))
-        was = _entries(kept) if kept.exists() and kept.stat().st_size else {}
-        if not kept.exists() or left != _known(was, self.log_dir):
+        was = _entries(kept) if kept.stat().st_size else {}
+        if left != _known(was, self.log_dir):
             if left != found:
                 self._write(left)
         elif not kept.stat().st_size:

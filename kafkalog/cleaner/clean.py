@@ -26,9 +26,9 @@ from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
+from kafkalog.cleaner.replacement import Replacement, end_replacement, read_record, write_record
 from kafkalog.cleaner.rewrite import GroupRewriter
 from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
-from kafkalog.cleaner.replacement import Replacement, end_replacement, read_record, write_record
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
@@ -61,7 +61,8 @@ from kafkalog.planning.segment_groups import group_again, group_segments
 class CleanRun:
     """What all partitions of a run share. `lock_holder` is the process that holds the log dirs'
     locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
-    clocks of all hosts that run tasks must agree on it. keeps_undo: whether replaced files are kept.
+    clocks of all hosts that run tasks must agree on it; `keeps_undo` whether replaced files are
+    kept.
     """
 
     run_id: str

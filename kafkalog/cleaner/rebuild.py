@@ -56,6 +56,7 @@ from kafkalog.cleaner.replacement import (
     CutTail,
     Replacement,
     begin_replacement,
+    checksum_of,
     end_replacement,
     facts_of,
     facts_with_checksum,
@@ -441,7 +442,8 @@ class _Rebuild:
         segment, valid_bytes = self._cut
         before = file_facts(segment.path, Path(segment.path).name)
         kept_bytes = last_nonzero(segment.path, valid_bytes) - valid_bytes
-        return CutTail(valid_bytes, kept_bytes, before)
+        checksum = checksum_of(segment.path, valid_bytes, kept_bytes)
+        return CutTail(valid_bytes, kept_bytes, checksum, before)
 
     def _cut_tail(self, cut: CutTail) -> None:
         path = path_in(self._partition.path, cut.before.name)

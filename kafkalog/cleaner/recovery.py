@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
-from kafkalog.cleaner.scratch import Scratch, is_scratch
 from kafkalog.cleaner.replacement import (
     Replacement,
     SwapGroup,
@@ -27,6 +26,7 @@ from kafkalog.cleaner.replacement import (
     read_record,
     settle,
 )
+from kafkalog.cleaner.scratch import Scratch, is_scratch
 from kafkalog.cleaner.swap import SEGMENT_KINDS, fingerprint, remove_snapshots
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import CorruptRecordError

@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from pathlib import Path
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.errors import LogCleaningRefusedError
-from kafkalog.format.checksum import crc32c
+from kafkalog.format.checksum import extend_crc32c
 from kafkalog.format.file_names import LIVE_SUFFIX, LogFileKind, parse_file_name
 from kafkalog.log.json_facts import JsonFacts
 
@@ -81,11 +82,13 @@ class SwapGroup(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class CutTail(JsonFacts):
     """Bytes that were cut off a file behind its first `valid_bytes`; the first `kept_bytes` of them
-    are kept under its name, the rest were zeros. `before` is the whole file.
+    are kept under its name, the rest were zeros; `checksum` is their CRC-32C. `before` is the whole
+    file.
     """
 
     valid_bytes: int
     kept_bytes: int
+    checksum: int
     before: FileFacts
 
 
@@ -147,12 +150,12 @@ def facts_of(directory: str, names: Iterable[str]) -> tuple[FileFacts, ...]:
 def facts_with_checksum(path: str, name: str) -> FileFacts:
     """The facts of a file, with a checksum unless it is a `.log`."""
     is_small = not name.endswith(LogFileKind.LOG)
-    return file_facts(path, name, crc32c(Path(path).read_bytes()) if is_small else None)
+    return file_facts(path, name, checksum_of(path) if is_small else None)
 
 
 def last_nonzero(path: str, start: int) -> int:
-    """One past the last byte behind `start` that is not zero; `start` if there is none. Preallocated
-    zeros need not be kept.
+    """One past the last byte behind `start` that is not zero; `start` if there is none.
+    Preallocated zeros need not be kept.
     """
     end = start
     with Path(path).open("rb") as file:
@@ -164,6 +167,18 @@ def last_nonzero(path: str, start: int) -> int:
                 end = position + len(stripped)
             position += len(data)
     return end
+
+
+def checksum_of(path: str, start: int = 0, length: int | None = None) -> int:
+    """CRC-32C of a range of a file, to its end without a length."""
+    crc = 0
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        left = sys.maxsize if length is None else length
+        while left > 0 and (data := file.read(min(left, _CHUNK_BYTES))):
+            crc = extend_crc32c(crc, data)
+            left -= len(data)
+    return crc
 
 
 def write_record(path: str, record: JsonFacts, files: LocalFiles) -> None:

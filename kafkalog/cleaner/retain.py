@@ -140,9 +140,7 @@ def _retain(
         journal.keeps_undo,
         dir_mtime_ns,
         kept=tuple(file_facts(path_in(plan.path, name), name) for name in (*deleted, *replaced)),
-        made=tuple(
-            facts_with_checksum(scratch.output(_ATTEMPT, name), name) for name in made
-        ),
+        made=tuple(facts_with_checksum(scratch.output(_ATTEMPT, name), name) for name in made),
         first_offset=plan.kept[0].base_offset if plan.kept else plan.roll_offset,
     )
     begin_replacement(scratch, record, files)

@@ -42,7 +42,6 @@ from kafkalog.planning.retention import (
     plan_retention,
 )
 
-
 RetentionRun = Run[RetentionPlan, RetentionResult]
 
 

@@ -56,9 +56,7 @@ class RunJournal:
         """What was done about what earlier runs left."""
         self._append({"event": "resolved", "what": line} for line in lines)
 
-    def planned(
-        self, plans: Iterable[tuple[TopicPartition, str, str, int]]
-    ) -> None:
+    def planned(self, plans: Iterable[tuple[TopicPartition, str, str, int]]) -> None:
         """(partition, its directory, its log dir, bytes the run may write there) of each one that
         will be changed.
         """
@@ -130,8 +128,8 @@ def begin_journal(
         )
     except OSError as error:
         raise LogCleaningRefusedError(
-            f"the journal of the run cannot be kept ({error.strerror}): --run-dir DIR names another "
-            "place",
+            f"the journal of the run cannot be kept ({error.strerror}): "
+            "--run-dir DIR names another place",
             path=str(error.filename or request.run_path),
         ) from error
     return RunJournal(run, request.keeps_undo)

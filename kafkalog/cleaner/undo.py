@@ -23,6 +23,7 @@ from kafkalog.cleaner.replacement import (
     FileFacts,
     Replacement,
     SwapGroup,
+    checksum_of,
     drop_undo,
     first_live_offset,
     read_record,
@@ -30,7 +31,6 @@ from kafkalog.cleaner.replacement import (
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.swap import swap_in
 from kafkalog.errors import LogChangedError
-from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -116,10 +116,11 @@ def _check_made(scratch: Scratch, made: Iterable[FileFacts]) -> None:
     """A `.log` must be the same file, of the small ones the bytes must be the same."""
     for file in made:
         path = path_in(scratch.directory, file.name)
-        if file.is_at(path):
-            continue
-        is_small = not file.name.endswith(LogFileKind.LOG) and os.path.lexists(path)
-        if not is_small or os.lstat(path).st_size != file.size or _checksum(path) != file.checksum:
+        if file.name.endswith(LogFileKind.LOG):
+            is_same = file.is_at(path)
+        else:
+            is_same = os.path.lexists(path) and checksum_of(path) == file.checksum
+        if not is_same:
             raise _changed("is not as the run left it", path)
 
 
@@ -148,7 +149,7 @@ def _check_kept(scratch: Scratch, file: FileFacts) -> None:
     """The kept file, or the live one where it is back already."""
     for path in (scratch.undo(file.name), path_in(scratch.directory, file.name)):
         if file.is_at(path):
-            if file.checksum is not None and _checksum(path) != file.checksum:
+            if file.checksum is not None and checksum_of(path) != file.checksum:
                 raise _changed("has other bytes than it had when it was replaced", path)
             return
     raise _changed("is not there any more, or was changed", scratch.undo(file.name))
@@ -162,21 +163,13 @@ def _check_cut(scratch: Scratch, cut: CutTail) -> None:
         raise _changed("is not as the run left it", path)
     if stat.st_size == cut.before.size:
         return
-    if not os.path.lexists(tail) or os.lstat(tail).st_size != cut.kept_bytes:
+    if not os.path.lexists(tail) or checksum_of(tail) != cut.checksum:
         raise _changed("is not there any more, or was changed", tail)
     with Path(path).open("rb") as file, Path(tail).open("rb") as kept:
         file.seek(cut.valid_bytes)
         while data := file.read(_CHUNK_BYTES):
             if data != kept.read(len(data)):
                 raise _changed("is not as the run left it", path)
-
-
-def _checksum(path: str) -> int:
-    crc = crc32c(b"")
-    with Path(path).open("rb") as file:
-        while data := file.read(_CHUNK_BYTES):
-            crc = extend_crc32c(crc, data)
-    return crc
 
 
 def _changed(what: str, path: str) -> LogChangedError:

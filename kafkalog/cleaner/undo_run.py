@@ -242,9 +242,7 @@ def _scratch(place: Place, run_id: str) -> Scratch:
     return Scratch(place.path, run_id)
 
 
-def _undo(
-    place: Place, run_id: str, record: Replacement | None, files: LocalFiles
-) -> UndoResult:
+def _undo(place: Place, run_id: str, record: Replacement | None, files: LocalFiles) -> UndoResult:
     if record is None:
         return UndoResult(place, NOTHING, "nothing of it is kept")
     try:
@@ -256,9 +254,7 @@ def _undo(
 
 def _failed(place: Place, error: Exception) -> UndoResult:
     status = REFUSED if isinstance(error, LogChangedError) else FAILED
-    return UndoResult(
-        place, status, describe_error(error, place.path), fault=fault_text(error)
-    )
+    return UndoResult(place, status, describe_error(error, place.path), fault=fault_text(error))
 
 
 def _restore(

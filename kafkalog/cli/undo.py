@@ -1,4 +1,4 @@
-"""`kafkalog undo RUN`: put back what a run replaced. Also how `kafkalog purge` prints what it did."""
+"""`kafkalog undo RUN`: put back what a run replaced. Also the frame of `kafkalog purge`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     return carry_out(args, undo_run)
 
 
-def carry_out(
-    args: argparse.Namespace, work: Callable[[Path, str, Tell], UndoRun]
-) -> ExitCode:
+def carry_out(args: argparse.Namespace, work: Callable[[Path, str, Tell], UndoRun]) -> ExitCode:
     """Undo or purge the run that is named, print what became of its partitions."""
     if len(args.paths) != 1:
         raise UsageError(f"{args.verb} needs one RUN, as kafkalog runs lists them")

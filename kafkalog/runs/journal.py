@@ -25,7 +25,7 @@ _MAX_LINE_BYTES = 256 * 1024 * 1024
 
 
 def append_events(run_path: Path, events: Iterable[Mapping[str, Any]], *, at_ms: int) -> None:
-    """Put events behind those that are there, and force them to disk. OSError as `open`, `write`."""
+    """Put events behind those that are there, and force them to disk. OSError if that fails."""
     at = time_text(at_ms)
     lines = [json.dumps({"at": at, **event}, separators=(",", ":")) + "\n" for event in events]
     if not lines:

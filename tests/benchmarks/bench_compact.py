@@ -73,7 +73,17 @@ def generate(log_dir: Path, partition: int, args: argparse.Namespace) -> None:
 def our_command(log_dir: Path, workers: int) -> list[str]:
     settings = [word for key in CONFIG for word in ("--config", key)]
     command = [sys.executable, "-m", "kafkalog", "compact", "--log-dir", str(log_dir)]
-    return [*command, "--topic", "*", *settings, "--workers", str(workers), "--apply"]
+    return [
+        *command,
+        "--topic",
+        "*",
+        *settings,
+        "--workers",
+        str(workers),
+        "--apply",
+        "--run-dir",
+        f"{log_dir}-runs",
+    ]
 
 
 def kafka_command(log_dir: Path, names: list[str]) -> list[str]:

@@ -34,6 +34,7 @@ MADE = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 def our_command(log_dir: Path, now_ms: int) -> list[str]:
     command = [sys.executable, "-m", "kafkalog", "recover", "--log-dir", str(log_dir)]
+    command += ["--run-dir", f"{log_dir}-runs"]
     return [*command, "--topic", "bench", "--apply", "--workers", "1", "--now", str(now_ms)]
 
 

@@ -11,7 +11,9 @@ import pytest
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retain import retain_partition, trimmed_leader_epochs
 from kafkalog.cleaner.retention_run import apply_retention_run, plan_retention_run
+from kafkalog.cleaner.run_journal import RETAIN, begin_journal
 from kafkalog.cleaner.run_request import RunRequest
+from kafkalog.cleaner.run_steps import new_run_id
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
@@ -199,7 +201,8 @@ def test_files_other_than_planned_stop_the_partition(log_dir: Path) -> None:
     with (path / f"{2:020d}.log").open("ab") as file:
         file.write(b"x")
     before = contents(log_dir)
-    result = retain_partition(plan, LocalFiles())
+    journal = begin_journal(request(log_dir, "t"), new_run_id(), RETAIN, [str(log_dir)])
+    result = retain_partition(plan, journal, LocalFiles())
     assert result.status == "failed"
     assert "not those the plan was made from" in result.reason
     assert contents(log_dir) == before

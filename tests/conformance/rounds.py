@@ -49,6 +49,7 @@ def compact(
         high_watermark=high_watermark,
         force=frozenset({"null-keys"}),
         dedupe_buffer_size=dedupe_buffer_size,
+        keeps_undo=False,
     )
     return apply_run(request, clean_one_by_one)
 

@@ -34,6 +34,7 @@ SECONDS_A_CASE = 20
 MOST_PARTITIONS = 40
 LOG_END = 500
 APPLY = ["--topic", "*", "--apply", "--workers", "1", "--force", "null-keys", "--now", str(NOW_MS)]
+APPLY.append("--no-undo")
 APPLY += ["--config", "cleanup.policy=compact", "--config", "min.cleanable.dirty.ratio=0"]
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 # what a header says of itself may end the search for what is wrong, or the range that is cleaned

@@ -24,6 +24,7 @@ def compact(log_dir: Path, topic_partition: str, *, from_disk: bool = False) -> 
     """
     cleaning = read_manifest()["cleaning"]
     words = ["compact", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--workers", "1"]
+    words.append("--no-undo")
     words += ["--topic-partition", topic_partition]
     words += ["--now", str(cleaning["nowMs"][topic_partition])]
     if not from_disk:

@@ -9,9 +9,9 @@ import pytest
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.recovery import recover_partition
+from kafkalog.cleaner.replacement import Replacement, SwapGroup, write_record
 from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
 from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.replacement import Replacement, SwapGroup, write_record
 from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, ISLAND, NAME, SETTINGS, compact, contents
@@ -95,7 +95,11 @@ def test_a_record_of_ours_does_not_name_the_sources_of_another_swap(
     leave(copy, undisturbed.after, (20,), 3)
     group = SwapGroup(20, (20, ISLAND, ISLAND + 10), "another content")
     record = copy / NAME / "kafkalog-20250101T000000abcdef-swap.tmp"
-    write_record(str(record), Replacement("20250101T000000abcdef", "compact", "a", True, 0, (group,)), LocalFiles())
+    write_record(
+        str(record),
+        Replacement("20250101T000000abcdef", "compact", "a", True, 0, (group,)),
+        LocalFiles(),
+    )
     recover_partition(str(copy / NAME), LocalFiles())
     after = segment_files(copy)
     assert f"{ISLAND:020d}.log" in after

@@ -30,4 +30,4 @@ def test_spark_submit_compacts_and_prints_one_document(log_dir: Path) -> None:
     assert partition["status"] == "compacted"
     assert (partition["recordsRead"], partition["recordsRetained"]) == (4, 2)
     assert partition["removed"]["superseded"] == 2
-    assert "cannot be undone" in document["notes"][0]
+    assert f"kafkalog undo {document['runId']}" in document["notes"][0]

@@ -159,7 +159,7 @@ def rebuild_both(
     options = {"now_ms": case.now_ms, "config": case.config}
     options["producer_expiry_ms"] = case.producer_expiry_ms
     expected = kafka.recover(kafkas, case.partition, **options)  # type: ignore[arg-type]
-    code, said = recover_with_kafkalog(case, ours, "--apply")
+    code, said = recover_with_kafkalog(case, ours, "--apply", "--no-undo")
     if code != 0:
         return [Difference(case.partition, "exit code", code, said)]
     found = compare_rebuilt(

@@ -1,0 +1,108 @@
+"""Log dirs that each kind of run changes, and how to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafkalog.cleaner.clean import CleanRun, clean_partition
+from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.rebuild import rebuild_partition
+from kafkalog.cleaner.rebuild_run import rebuild_run
+from kafkalog.cleaner.retention_run import apply_retention_run
+from kafkalog.cleaner.run import apply_run
+from kafkalog.cleaner.run_frame import Run
+from kafkalog.cleaner.run_request import CompactionRequest, RunRequest
+from kafkalog.planning.log_config import LogConfig
+from tests.cleaner.test_rebuild import write_log as write_sound_log
+from tests.conftest import NOW_MS
+from tests.faults import logs
+from tests.faults.logs import write_fault_log
+from tests.faults.test_retention_kills import CONFIG as RETENTION_CONFIG
+from tests.faults.test_retention_kills import write_log as write_due_log
+from tests.support.log_builder import LogBuilder
+from tests.undo.trees import NAME, dress
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a log dir is written, and how a run over it is done with these files and this run dir."""
+
+    name: str
+    write: Callable[[Path], object]
+    run: Callable[[Path, Path, LocalFiles | None], Run[Any, Any]]
+
+
+def _compact(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any, Any]:
+    request = CompactionRequest(
+        (str(log_dir),), NOW_MS, logs.CONFIG, topics=("*",), run_dir=str(run_dir)
+    )
+
+    def one_by_one(plans, run: CleanRun):  # type: ignore[no-untyped-def]
+        return (clean_partition(plan, run, files) for plan in plans)
+
+    return apply_run(request, one_by_one, files=files)
+
+
+def _retain(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any, Any]:
+    request = RunRequest(
+        (str(log_dir),), NOW_MS, RETENTION_CONFIG, topics=("*",), run_dir=str(run_dir)
+    )
+    return apply_retention_run(request, files=files)
+
+
+def _recover(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any, Any]:
+    config = LogConfig.from_overrides(["index.interval.bytes=100"])
+    request = RunRequest((str(log_dir),), NOW_MS, config, topics=("*",), run_dir=str(run_dir))
+
+    def one_by_one(tasks):  # type: ignore[no-untyped-def]
+        return (rebuild_partition(task, files) for task in tasks)
+
+    return rebuild_run(request, one_by_one, files=files)
+
+
+def _write_compacted(log_dir: Path) -> None:
+    """Beside the fault log one that has nothing to clean, with lines of its own."""
+    write_fault_log(log_dir)
+    other = LogBuilder(log_dir, "orders-1").segment().batch(("a", "1"))
+    other.segment().batch(("b", "1")).cleaner_offset(1).high_watermark(2).write()
+
+
+def _write_damaged(log_dir: Path, tail: bytes) -> None:
+    """Files missing, wrong, cut, of no segment; a torn tail."""
+    path = write_sound_log(log_dir)
+    bases = sorted(int(file.stem) for file in path.glob("*.log"))
+    first, second, third = (f"{base:020d}" for base in bases)
+    (path / f"{first}.index").unlink()
+    (path / f"{first}.txnindex").unlink()
+    index = path / f"{second}.index"
+    index.write_bytes(index.read_bytes() + bytes(800))
+    time_index = path / f"{second}.timeindex"
+    time_index.write_bytes(time_index.read_bytes()[:-9])
+    (path / f"{third}.snapshot").write_bytes(b"no snapshot")
+    (path / f"{5:020d}.snapshot").write_bytes(b"of no segment")
+    log = path / f"{third}.log"
+    log.write_bytes(log.read_bytes() + tail)
+
+
+CASES = (
+    Case("compact", _write_compacted, _compact),
+    Case("retain-some", lambda path: write_due_log(path, all_due=False), _retain),
+    Case("retain-all", lambda path: write_due_log(path, all_due=True), _retain),
+    Case("recover-torn", lambda path: _write_damaged(path, bytes(range(1, 90))), _recover),
+    Case(
+        "recover-zeros",
+        lambda path: _write_damaged(path, bytes(range(1, 90)) + bytes(5000)),
+        _recover,
+    ),
+)
+
+
+def written(case: Case, log_dir: Path) -> Path:
+    """The case's log dir with odd owners, modes and times."""
+    log_dir.mkdir(exist_ok=True)
+    case.write(log_dir)
+    dress(log_dir)
+    return log_dir / NAME
