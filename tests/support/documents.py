@@ -23,7 +23,7 @@ from kafkalog.spark.options import OPTIONS
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DESIGN = ROOT / "DESIGN.md"
-VERBS_WITH_OPTIONS = ("compact", "dump", "recover", "retain", "salvage", "verify")
+VERBS_WITH_OPTIONS = ("compact", "dump", "recover", "retain", "salvage", "undo", "verify")
 SPARK_NAMES = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
