@@ -16,7 +16,7 @@ Source: Kafka LogCleanerManager.updateCheckpoints, LogManager.checkpointLogStart
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
 
 # The offset of each (topic, partition) before and after; None is no line.
 Changes = Mapping[tuple[str, int], tuple[int | None, int | None]]
+# The same of a whole run, which may change a line more than once, in order.
+History = Mapping[tuple[str, int], Sequence[tuple[int | None, int | None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +69,21 @@ class CheckpointFile:
             self._keep(self.keep_for)
         self._write({**_known(found, self.log_dir), **offsets})
 
-    def restore(self, run_id: str, changes: Changes) -> None:
-        """Take back what a run changed, line by line, where nobody changed it since. If the file
-        then says what it did before the run, it is the very one it was.
+    def restore(self, run_id: str, history: History) -> None:
+        """Take back what a run changed, line by line, where nobody changed it since; a change that
+        was told and not made is none. If the file then says what it did before the run, it is the
+        very one it was.
         """
         kept = Path(Scratch(self.log_dir, run_id).undo(self.name))
         if not kept.exists():
             return  # nothing was changed, or it was purged
         found = _entries(self.path)
         left = dict(found)
-        for partition, (before, after) in changes.items():
-            if found.get(partition) == after:
-                left.pop(partition, None)
-                left |= {} if before is None else {partition: before}
+        for partition, steps in history.items():
+            for before, after in reversed(steps):
+                if left.get(partition) == after:
+                    left.pop(partition, None)
+                    left |= {} if before is None else {partition: before}
         was = _entries(kept) if kept.stat().st_size else {}
         if left != _known(was, self.log_dir):
             if left != found:

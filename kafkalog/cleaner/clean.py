@@ -26,8 +26,16 @@ from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.replacement import Replacement, end_replacement, read_record, write_record
+from kafkalog.cleaner.replacement import (
+    Replacement,
+    end_replacement,
+    merged,
+    read_earlier,
+    read_record,
+    write_record,
+)
 from kafkalog.cleaner.rewrite import GroupRewriter
+from kafkalog.cleaner.run_journal import COMPACT
 from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.split import Splitting, split_segment
@@ -200,6 +208,7 @@ class _Cleaning:
                 self._files,
                 self._buffers,
                 self._check_before_swap,
+                self._nothing_replaced(),
             ),
         )
         partition = reopen_partition(self._plan.path)
@@ -247,6 +256,16 @@ class _Cleaning:
                     "another attempt of the same task did not end well: run again",
                     path=self._plan.path,
                 )
+
+    def _nothing_replaced(self) -> Replacement:
+        """The record of this attempt, still empty."""
+        return Replacement(
+            self._run.run_id,
+            COMPACT,
+            self._attempt_id,
+            self._run.keeps_undo,
+            self._dir_mtime_ns,
+        )
 
     def _check_before_swap(self) -> None:
         self._check_alone()
@@ -306,14 +325,12 @@ class _Cleaning:
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
         with partition_turn(self._scratch):
             self._check_before_swap()
-            record = Replacement(
-                self._run.run_id,
-                "compact",
-                self._attempt_id,
-                self._run.keeps_undo,
-                self._dir_mtime_ns,
-                groups=tuple(group.to_group(self._plan.path) for group in finished),
+            new = replace(
+                self._nothing_replaced(),
+                groups=tuple(group.group for group in finished),
+                swapped=tuple(group.swapped(self._plan.path) for group in finished),
             )
+            record = merged(read_earlier(self._scratch), new)
             swap_groups(self._scratch, record, finished, self._files)
             self.is_swapped = True
             done = Done(stats, record)

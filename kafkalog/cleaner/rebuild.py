@@ -62,6 +62,8 @@ from kafkalog.cleaner.replacement import (
     facts_with_checksum,
     file_facts,
     last_nonzero,
+    merged,
+    read_earlier,
     read_record,
 )
 from kafkalog.cleaner.run_journal import RECOVER
@@ -144,7 +146,6 @@ class _Rebuild:
         self._splits: list[FileFinding] = []
         self._cut: tuple[SegmentInfo, int] | None = None
         self._dir_mtime_ns = Path(task.partition.path).stat().st_mtime_ns if task.apply else 0
-        self._has_begun = False
         self.replaced: Replacement | None = None
         self.findings: list[FileFinding] = []
         self.batches_count = 0
@@ -182,6 +183,7 @@ class _Rebuild:
                 self._files,
                 self._buffers,
                 self._check_before_swap,
+                self._nothing_replaced(),
             ),
         )
         partition = reopen_partition(self._partition.path)
@@ -238,7 +240,8 @@ class _Rebuild:
         for name in self._written:
             self._files.remove(self._scratch.output(self._attempt_id, name))
         self._written = []
-        if self._has_begun and os.path.lexists(self._scratch.swap_record):
+        begun = read_record(self._scratch.swap_record)
+        if begun is not None and begun.attempt_id == self._attempt_id:
             with partition_turn(self._scratch):
                 recover_partition(self._partition.path, self._files)
 
@@ -392,7 +395,6 @@ class _Rebuild:
         with partition_turn(self._scratch):
             self._check_before_swap()
             record = self._record()
-            self._has_begun = True
             begin_replacement(self._scratch, record, self._files)
             self.replaced = record
             for name in self._written:
@@ -413,27 +415,22 @@ class _Rebuild:
         removed = [finding.name for finding in self.findings if finding.action == REMOVE]
         kept = [n for n in (*self._written, *removed) if os.path.lexists(path_in(directory, n))]
         outputs = {name: self._scratch.output(self._attempt_id, name) for name in self._written}
-        record = Replacement(
+        record = replace(
+            self._nothing_replaced(),
+            kept=facts_of(directory, kept),
+            made=tuple(facts_with_checksum(path, name) for name, path in outputs.items()),
+            cut=self._tail(),
+        )
+        return merged(read_earlier(self._scratch), record)
+
+    def _nothing_replaced(self) -> Replacement:
+        """The record of this attempt, still empty."""
+        return Replacement(
             self._task.run_id,
             RECOVER,
             self._attempt_id,
             self._task.keeps_undo,
             self._dir_mtime_ns,
-            kept=facts_of(directory, kept),
-            made=tuple(facts_with_checksum(path, name) for name, path in outputs.items()),
-            cut=self._tail(),
-        )
-        earlier = read_record(self._scratch.swap_record)
-        if earlier is None:
-            return record
-        known = {file.name for file in earlier.kept}
-        new = {file.name for file in record.made}
-        return replace(
-            record,
-            dir_mtime_ns=earlier.dir_mtime_ns,
-            kept=(*earlier.kept, *(file for file in record.kept if file.name not in known)),
-            made=(*(file for file in earlier.made if file.name not in new), *record.made),
-            cut=earlier.cut or record.cut,
         )
 
     def _tail(self) -> CutTail | None:

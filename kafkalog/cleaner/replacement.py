@@ -69,14 +69,23 @@ class FileFacts(JsonFacts):
 class SwapGroup(JsonFacts):
     """The new segment's base offset, the base offsets of the segments it replaces, its own among
     them, and what is in it: a record that was left behind must not name the sources of a `.swap`
-    that a broker made since. `kept` are the files of those segments, `made` those of the new one.
+    that a broker made since.
     """
 
     base_offset: int
     sources: tuple[int, ...]
     fingerprint: str
-    kept: tuple[FileFacts, ...] = ()
-    made: tuple[FileFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SwappedFiles(JsonFacts):
+    """The files of segments, kept, and of those that took their place, made. `between` are files
+    that the same run made and replaced again: what is there if the second swap did not happen.
+    """
+
+    kept: tuple[FileFacts, ...]
+    made: tuple[FileFacts, ...]
+    between: tuple[FileFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +105,10 @@ class CutTail(JsonFacts):
 class Replacement(JsonFacts):
     """What one attempt of a run replaces in a partition.
 
-    groups: segments by segments, as compaction does; kept, made: files one by one, as retention and
-    rebuilding do; first_offset: where the log's first segment begins afterwards, if segments were
-    deleted; cut: a torn tail; keeps_undo: whether the replaced files are kept; dir_mtime_ns: the
-    modification time of the directory before the attempt.
+    groups: segments by segments, for a recovery; swapped: their files; kept, made: files one by
+    one, as retention and rebuilding replace them; first_offset: where the log's first segment
+    begins afterwards, if segments were deleted; cut: a torn tail; keeps_undo: whether the replaced
+    files are kept; dir_mtime_ns: the modification time of the directory before the attempt.
     """
 
     run_id: str
@@ -108,6 +117,7 @@ class Replacement(JsonFacts):
     keeps_undo: bool
     dir_mtime_ns: int
     groups: tuple[SwapGroup, ...] = ()
+    swapped: tuple[SwappedFiles, ...] = ()
     kept: tuple[FileFacts, ...] = ()
     made: tuple[FileFacts, ...] = ()
     first_offset: int | None = None
@@ -116,13 +126,18 @@ class Replacement(JsonFacts):
 
     @property
     def every_kept(self) -> tuple[FileFacts, ...]:
-        """The replaced files of all groups and those without one."""
-        return (*(file for group in self.groups for file in group.kept), *self.kept)
+        """The replaced files, of swapped segments and others."""
+        return (*(file for swap in self.swapped for file in swap.kept), *self.kept)
+
+    @property
+    def every_made(self) -> tuple[FileFacts, ...]:
+        """The new files, of segments and others."""
+        return (*(file for swap in self.swapped for file in swap.made), *self.made)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was replaced."""
-        return not (self.groups or self.kept or self.made or self.cut)
+        return not (self.swapped or self.kept or self.made or self.cut)
 
 
 def file_facts(path: str, name: str, checksum: int | None = None) -> FileFacts:
@@ -263,11 +278,18 @@ def remaining(directory: str, record: Replacement) -> Replacement:
     cut = record.cut
     if cut is not None and is_live(cut.before):
         cut = None
+    swapped = []
+    for swap in record.swapped:
+        left = tuple(file for file in swap.kept if not is_live(file))
+        made = tuple(file for file in (*swap.made, *swap.between) if is_live(file))
+        if any(not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT) for f in left):
+            swapped.append(SwappedFiles(left, made))
     kept = tuple(file for file in record.kept if not is_live(file))
     made = tuple(file for file in record.made if is_live(file))
     return replace(
         record,
-        groups=tuple(group for group in record.groups if not all(map(is_live, _segments(group)))),
+        groups=(),
+        swapped=tuple(swapped),
         kept=kept,
         made=made,
         cut=cut,
@@ -275,8 +297,66 @@ def remaining(directory: str, record: Replacement) -> Replacement:
     )
 
 
-def _segments(group: SwapGroup) -> Sequence[FileFacts]:
-    return [f for f in group.kept if not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT)]
+def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
+    """One record of two replacements of the same run, the second perhaps of files that the first
+    one made: those need not be kept.
+    """
+    if earlier is None:
+        return later
+    swapped = list(earlier.swapped)
+    for swap in later.swapped:
+        touched = [e for e in swapped if _common(e.made, swap.kept)]
+        made = [file for e in touched for file in e.made]
+        between = _common(made, swap.kept)
+        swapped = [e for e in swapped if e not in touched]
+        swapped.append(
+            SwappedFiles(
+                kept=(*(f for e in touched for f in e.kept), *_without(swap.kept, between)),
+                made=(*_without(made, between), *swap.made),
+                between=(*(f for e in touched for f in e.between), *between, *swap.between),
+            )
+        )
+    kept, made = list(earlier.kept), [*earlier.made, *later.made]
+    for file in later.kept:
+        owner = next((e for e in swapped if _common(e.made, [file])), None)
+        if owner is not None:
+            new = [f for f in later.made if f.name == file.name]
+            made = _without(made, new)
+            swapped[swapped.index(owner)] = SwappedFiles(
+                owner.kept, (*_without(owner.made, [file]), *new), (*owner.between, file)
+            )
+        elif _common(earlier.made, [file]):
+            made = _without(made, [file])
+        elif file.name not in {f.name for f in kept}:
+            kept.append(file)
+    return replace(
+        later,
+        dir_mtime_ns=earlier.dir_mtime_ns,
+        swapped=tuple(swapped),
+        kept=tuple(kept),
+        made=tuple(made),
+        first_offset=later.first_offset if later.first_offset is not None else earlier.first_offset,
+        cut=earlier.cut or later.cut,
+    )
+
+
+def _identity(file: FileFacts) -> tuple[str, int, int, int]:
+    return file.name, file.inode, file.size, file.mtime_ns
+
+
+def _common(files: Sequence[FileFacts], others: Sequence[FileFacts]) -> list[FileFacts]:
+    known = {_identity(file) for file in others}
+    return [file for file in files if _identity(file) in known]
+
+
+def _without(files: Sequence[FileFacts], others: Sequence[FileFacts]) -> list[FileFacts]:
+    known = {_identity(file) for file in others}
+    return [file for file in files if _identity(file) not in known]
+
+
+def read_earlier(scratch: Scratch) -> Replacement | None:
+    """What this run replaced in the partition before, by this attempt or one that died."""
+    return read_record(scratch.swap_record) or read_record(scratch.undo_record)
 
 
 def _first_offset(directory: str, record: Replacement) -> int | None:

@@ -151,13 +151,12 @@ def _place(name: TopicPartition, path: str) -> dict[str, Any]:
 
 
 def _replaced(record: Replacement) -> dict[str, Any]:
-    made = [file for group in record.groups for file in group.made] + list(record.made)
     cut = record.cut
     return {
         "attempt": record.attempt_id,
         "keepsUndo": record.keeps_undo,
         "replaced": [_file(file) for file in record.every_kept],
-        "made": [_file(file) for file in made],
+        "made": [_file(file) for file in record.every_made],
         "cut": None if cut is None else {**_file(cut.before), "validBytes": cut.valid_bytes},
     }
 

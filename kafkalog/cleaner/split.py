@@ -12,7 +12,7 @@ Source: Kafka LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +21,31 @@ from kafkalog.batches.arena import Arena, complete_rows
 from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.output_segment import OutputFile, OutputSegment, joined_rows, owner_of
+from kafkalog.cleaner.replacement import (
+    Replacement,
+    SwapGroup,
+    SwappedFiles,
+    begin_replacement,
+    end_replacement,
+    facts_of,
+    file_facts,
+    merged,
+    read_earlier,
+)
 from kafkalog.cleaner.rewrite import RebuiltBatches
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.swap import (
     SEGMENT_KINDS,
-    SwapGroup,
-    SwapRecord,
     existing_files,
     fingerprint,
-    partition_turn,
     remove_snapshots,
     swap_in,
-    write_record,
 )
+from kafkalog.cleaner.turns import partition_turn
 from kafkalog.cleaner.verify import verify_index, verify_segment
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.constants import MAX_INT32
-from kafkalog.format.file_names import CLEANED_SUFFIX
+from kafkalog.format.file_names import CLEANED_SUFFIX, LogFileKind
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
@@ -49,7 +57,8 @@ _NOTHING_REBUILT = RebuiltBatches(np.empty(0, np.int64), np.empty(0, np.int64))
 @dataclass(frozen=True, slots=True)
 class Splitting:
     """What splitting needs to know of the attempt it is a part of. `check` raises if files or lock
-    are not what they were any more; it is called right before the swap.
+    are not what they were any more; it is called right before the swap. `blank` is the attempt's
+    record, in which nothing is replaced yet.
     """
 
     scratch: Scratch
@@ -58,6 +67,7 @@ class Splitting:
     files: LocalFiles
     buffers: ChunkBuffers
     check: Callable[[], object]
+    blank: Replacement
 
 
 def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
@@ -170,11 +180,23 @@ def _swap(
         )
         for number, piece in enumerate(pieces)
     ]
-    write_record(scratch.swap_record, SwapRecord(scratch.run_id, tuple(groups)), files)
+    replaced = list(existing_files(directory, [old], SEGMENT_KINDS))
+    snapshots = [] if any(piece.base_offset == old for piece in pieces) else [old]
+    gone = existing_files(directory, snapshots, (LogFileKind.PRODUCER_SNAPSHOT,))
+    swapped = SwappedFiles(
+        kept=facts_of(directory, [*replaced, *gone]),
+        made=tuple(
+            file_facts(output.path, output.name, output.checksum)
+            for made in outputs
+            for output in made
+        ),
+    )
+    new = replace(splitting.blank, groups=tuple(groups), swapped=(swapped,))
+    record = merged(read_earlier(scratch), new)
+    begin_replacement(scratch, record, files)
     last_first = [output for made in reversed(outputs) for output in made]
     for output in last_first:
         files.rename(output.path, path_in(directory, output.name + CLEANED_SUFFIX))
-    replaced = list(existing_files(directory, [old], SEGMENT_KINDS))
     swap_in(directory, [output.name for output in last_first], replaced, files)
     remove_snapshots(directory, [old], files)
-    files.remove(scratch.swap_record)
+    end_replacement(scratch, record, files)

@@ -50,6 +50,7 @@ from kafkalog.cleaner.output_segment import OutputFile
 from kafkalog.cleaner.replacement import (
     Replacement,
     SwapGroup,
+    SwappedFiles,
     begin_replacement,
     facts_of,
     file_facts,
@@ -85,8 +86,13 @@ class FinishedGroup:
     outputs: tuple[OutputFile, ...]
     checksums: dict[int, int]
 
-    def to_group(self, directory: str) -> SwapGroup:
-        """What the swap record says of it: all files of both sides, as they are now."""
+    @property
+    def group(self) -> SwapGroup:
+        """What the swap record says of it for a recovery."""
+        return SwapGroup(self.base_offset, self.sources, self.fingerprint)
+
+    def swapped(self, directory: str) -> SwappedFiles:
+        """All files of both sides, as they are now."""
         names = [
             *existing_files(directory, self.sources, SEGMENT_KINDS),
             *existing_files(
@@ -96,10 +102,7 @@ class FinishedGroup:
             ),
         ]
         logs = {log_file_name(base): crc for base, crc in self.checksums.items()}
-        return SwapGroup(
-            self.base_offset,
-            self.sources,
-            self.fingerprint,
+        return SwappedFiles(
             kept=tuple(
                 replace(file, checksum=logs.get(file.name, file.checksum))
                 for file in facts_of(directory, names)

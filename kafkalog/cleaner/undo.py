@@ -22,7 +22,7 @@ from kafkalog.cleaner.replacement import (
     CutTail,
     FileFacts,
     Replacement,
-    SwapGroup,
+    SwappedFiles,
     checksum_of,
     drop_undo,
     first_live_offset,
@@ -59,10 +59,10 @@ def check_undo(scratch: Scratch, record: Replacement) -> None:
     if record.run_id != scratch.run_id:
         raise LogChangedError(f"it is the record of run {record.run_id}", path=scratch.undo_record)
     _check_names(scratch, record)
-    for group in record.groups:
-        if not _is_back(scratch, group.kept):
-            _check_made(scratch, group.made)
-            _check_free(scratch, group.kept, group.made)
+    for swap in record.swapped:
+        if not _is_back(scratch, _segment_files(swap)):
+            _check_made(scratch, swap.made)
+        _check_free(scratch, swap.kept, swap.made)
     # An undo that was interrupted has put some of these back and removed others.
     back = {file.name for file in record.kept if _is_back(scratch, [file])}
     there = [f for f in record.made if f.name not in back and _exists(scratch, f.name)]
@@ -79,10 +79,12 @@ def undo_partition(scratch: Scratch, record: Replacement, files: LocalFiles) -> 
     """Put everything back. The caller holds the log dir's lock, has resolved what an interrupted
     run left, and has checked (`check_undo`).
     """
-    for group in reversed(record.groups):
-        if not _is_back(scratch, group.kept):
-            _swap_back(scratch, group, files)
     _put_back(scratch, record, files)
+    for swap in reversed(record.swapped):
+        if not _is_back(scratch, _segment_files(swap)):
+            _swap_back(scratch, swap, files)
+        for file in swap.kept:  # snapshots
+            _link_back(scratch, file, files)
     if record.cut is not None:
         _put_tail_back(scratch, record.cut, files)
     files.sync_directory(scratch.directory)
@@ -96,8 +98,7 @@ def undo_partition(scratch: Scratch, record: Replacement, files: LocalFiles) -> 
 def _check_names(scratch: Scratch, record: Replacement) -> None:
     """A record is a file like any other: names in it must not lead out of the directory."""
     cut = [] if record.cut is None else [record.cut.before]
-    made = [file for group in record.groups for file in group.made]
-    for file in (*record.every_kept, *made, *record.made, *cut):
+    for file in (*record.every_kept, *record.every_made, *cut):
         parsed = parse_file_name(file.name)
         is_segment_file = parsed is not None and parsed.suffix == LIVE_SUFFIX
         if not is_segment_file and file.name != LEADER_EPOCH_CHECKPOINT_FILE:
@@ -106,6 +107,10 @@ def _check_names(scratch: Scratch, record: Replacement) -> None:
 
 def _is_back(scratch: Scratch, kept: Iterable[FileFacts]) -> bool:
     return all(file.is_at(path_in(scratch.directory, file.name)) for file in kept)
+
+
+def _segment_files(swap: SwappedFiles) -> list[FileFacts]:
+    return [f for f in swap.kept if not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT)]
 
 
 def _exists(scratch: Scratch, name: str) -> bool:
@@ -179,9 +184,9 @@ def _changed(what: str, path: str) -> LogChangedError:
 # -- putting back --------------------------------------------------------------------------------
 
 
-def _swap_back(scratch: Scratch, group: SwapGroup, files: LocalFiles) -> None:
+def _swap_back(scratch: Scratch, swap: SwappedFiles, files: LocalFiles) -> None:
     directory = scratch.directory
-    segments = [f for f in group.kept if not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT)]
+    segments = _segment_files(swap)
     # The highest first, its `.log` in front: see swap.py.
     missing = [f.name for f in segments if not f.is_at(path_in(directory, f.name))]
     bases = sorted({name.split(".")[0] for name in missing}, reverse=True)
@@ -191,9 +196,7 @@ def _swap_back(scratch: Scratch, group: SwapGroup, files: LocalFiles) -> None:
         files.remove(target)
         files.link(scratch.undo(name), target)
     files.sync_directory(directory)
-    swap_in(directory, names, [file.name for file in group.made], files)
-    for file in group.kept:
-        _link_back(scratch, file, files)
+    swap_in(directory, names, [file.name for file in swap.made], files)
 
 
 def _put_back(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:

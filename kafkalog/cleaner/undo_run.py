@@ -35,7 +35,8 @@ UNDONE = "undone"
 PURGED = "purged"
 NOTHING = "nothing"  # nothing of it is kept
 
-_Changed = dict[tuple[str, str], dict[tuple[str, int], tuple[int | None, int | None]]]
+# By log dir and file, by partition: before and after of each change.
+_Changed = dict[tuple[str, str], dict[tuple[str, int], list[tuple[int | None, int | None]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +226,8 @@ def _changes(run: Run) -> tuple[list[Place], _Changed]:
                 lines = changed.setdefault((str(event["logDir"]), str(event["file"])), {})
                 for line in event["lines"]:
                     key = str(line["topic"]), int(line["partition"])
-                    first = lines.get(key, (_offset(line["before"]), None))[0]
-                    lines[key] = first, _offset(line["after"])
+                    change = _offset(line["before"]), _offset(line["after"])
+                    lines.setdefault(key, []).append(change)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidConfigError(
                 f"the journal cannot be understood: {error!r}", path=str(run.path)

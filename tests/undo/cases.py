@@ -22,6 +22,7 @@ from tests.faults import logs
 from tests.faults.logs import write_fault_log
 from tests.faults.test_retention_kills import CONFIG as RETENTION_CONFIG
 from tests.faults.test_retention_kills import write_log as write_due_log
+from tests.faults.test_split_kills import write_log as write_split_log
 from tests.support.log_builder import LogBuilder
 from tests.undo.trees import NAME, dress
 
@@ -87,16 +88,20 @@ def _write_damaged(log_dir: Path, tail: bytes) -> None:
     log.write_bytes(log.read_bytes() + tail)
 
 
+def _write_split_and_damaged(log_dir: Path) -> None:
+    write_split_log(log_dir)
+    (log_dir / NAME / f"{0:020d}.index").unlink()
+
+
+TORN = bytes(range(1, 90))
 CASES = (
     Case("compact", _write_compacted, _compact),
+    Case("compact-split", write_split_log, _compact),
     Case("retain-some", lambda path: write_due_log(path, all_due=False), _retain),
     Case("retain-all", lambda path: write_due_log(path, all_due=True), _retain),
-    Case("recover-torn", lambda path: _write_damaged(path, bytes(range(1, 90))), _recover),
-    Case(
-        "recover-zeros",
-        lambda path: _write_damaged(path, bytes(range(1, 90)) + bytes(5000)),
-        _recover,
-    ),
+    Case("recover-torn", lambda path: _write_damaged(path, TORN), _recover),
+    Case("recover-zeros", lambda path: _write_damaged(path, TORN + bytes(5000)), _recover),
+    Case("recover-split", _write_split_and_damaged, _recover),
 )
 
 

@@ -139,7 +139,7 @@ def test_a_partition_that_changed_is_refused_and_left(
     record = read_undo_record(Scratch(str(path), done.run_id))
     assert record is not None
     checked = 0
-    made = [*record.made, *(file for group in record.groups for file in group.made)]
+    made = record.every_made
     live = [path / file.name for file in made]
     keeps = [file for file in path.glob("*.undo") if not file.name.endswith("record.undo")]
     for file in (*live, *keeps):
@@ -147,7 +147,7 @@ def test_a_partition_that_changed_is_refused_and_left(
             # A `.log` with the same size, time and inode is believed; files by name may be gone.
             if how == "other bytes" and (file.suffix == ".log" or ".log" in file.suffixes):
                 continue
-            if how == "gone" and file in live and (not record.groups or file.suffix == ".log"):
+            if how == "gone" and file in live and (not record.swapped or file.suffix == ".log"):
                 continue
             if how == "other bytes" and (not file.stat().st_size or case.name[:6] == "retain"):
                 continue
@@ -175,7 +175,9 @@ def test_a_record_that_names_other_files_is_refused(
     record = path / f"kafkalog-{done.run_id}-record.undo"
     (victim := log_dir / "victim").write_text("x")
     values = json.loads(record.read_text())
-    names = [values["groups"][0][side][0] for side in ("kept", "made")] if values["groups"] else []
+    names = (
+        [values["swapped"][0][side][0] for side in ("kept", "made")] if values["swapped"] else []
+    )
     names += [side[0] for side in (values["kept"], values["made"]) if side]
     for entry in names:
         right = entry["name"]
