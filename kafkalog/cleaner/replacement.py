@@ -19,7 +19,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -160,6 +160,13 @@ def facts_of(directory: str, names: Iterable[str]) -> tuple[FileFacts, ...]:
     checksum.
     """
     return tuple(facts_with_checksum(path_in(directory, name), name) for name in names)
+
+
+def with_checksums(
+    files: Iterable[FileFacts], checksums: Mapping[str, int]
+) -> tuple[FileFacts, ...]:
+    """The same facts with checksums by name, where there is one."""
+    return tuple(replace(f, checksum=checksums.get(f.name, f.checksum)) for f in files)
 
 
 def facts_with_checksum(path: str, name: str) -> FileFacts:

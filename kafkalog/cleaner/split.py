@@ -31,6 +31,7 @@ from kafkalog.cleaner.replacement import (
     file_facts,
     merged,
     read_earlier,
+    with_checksums,
 )
 from kafkalog.cleaner.rewrite import RebuiltBatches
 from kafkalog.cleaner.scratch import Scratch
@@ -44,8 +45,9 @@ from kafkalog.cleaner.swap import (
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.cleaner.verify import verify_index, verify_segment
 from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.format.checksum import extend_crc32c
 from kafkalog.format.constants import MAX_INT32
-from kafkalog.format.file_names import CLEANED_SUFFIX, LogFileKind
+from kafkalog.format.file_names import CLEANED_SUFFIX, LogFileKind, log_file_name
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
@@ -79,7 +81,8 @@ def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
     """
     pieces: list[OutputSegment] = []
     try:
-        outputs = _write_and_verify(segment, splitting, pieces)
+        checksum = _write_pieces(segment, splitting, pieces)
+        outputs = _close_and_verify(segment, splitting, pieces)
     except Exception:
         for name in _names(pieces):
             splitting.files.remove(splitting.scratch.output(splitting.attempt_id, name))
@@ -89,14 +92,13 @@ def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
             piece.abandon()
     with partition_turn(splitting.scratch):
         splitting.check()
-        _swap(segment, splitting, pieces, outputs)
+        _swap(segment, splitting, pieces, outputs, checksum)
 
 
-def _write_and_verify(
+def _close_and_verify(
     segment: SegmentInfo, splitting: Splitting, pieces: list[OutputSegment]
 ) -> list[list[OutputFile]]:
-    """The files of each new segment, under scratch names; `pieces` has those that were begun."""
-    _write_pieces(segment, splitting, pieces)
+    """The files of each new segment, under scratch names."""
     _share_aborted_transactions(segment, pieces)
     owner = owner_of(segment.path)
     outputs = [piece.close(owner, segment.modification_time_ms) for piece in pieces]
@@ -111,11 +113,15 @@ def _names(pieces: list[OutputSegment]) -> list[str]:
     return [f"{piece.base_offset:020d}{kind}" for piece in pieces for kind in SEGMENT_KINDS]
 
 
-def _write_pieces(segment: SegmentInfo, splitting: Splitting, pieces: list[OutputSegment]) -> None:
-    arena = Arena()
+def _write_pieces(segment: SegmentInfo, splitting: Splitting, pieces: list[OutputSegment]) -> int:
+    """Write the new segments' batches; `pieces` has those that were begun. The CRC-32C of the old
+    `.log`.
+    """
+    checksum, arena = 0, Arena()
     reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=splitting.buffers)
     for chunk in reader:
         check_checksums(chunk, segment.path)
+        checksum = extend_crc32c(checksum, chunk.buf)
         complete = complete_rows(chunk.buf, chunk.position, chunk.rows, arena, path=segment.path)
         first = 0
         while first < chunk.rows.size:
@@ -134,6 +140,7 @@ def _write_pieces(segment: SegmentInfo, splitting: Splitting, pieces: list[Outpu
             path=segment.path,
             position=reader.valid_bytes,
         )
+    return checksum
 
 
 def _new_piece(base_offset: int, splitting: Splitting) -> OutputSegment:
@@ -167,6 +174,7 @@ def _swap(
     splitting: Splitting,
     pieces: list[OutputSegment],
     outputs: list[list[OutputFile]],
+    checksum: int,
 ) -> None:
     """The first new segment replaces the old one, the others nothing."""
     scratch, files = splitting.scratch, splitting.files
@@ -184,7 +192,9 @@ def _swap(
     snapshots = [] if any(piece.base_offset == old for piece in pieces) else [old]
     gone = existing_files(directory, snapshots, (LogFileKind.PRODUCER_SNAPSHOT,))
     swapped = SwappedFiles(
-        kept=facts_of(directory, [*replaced, *gone]),
+        kept=with_checksums(
+            facts_of(directory, [*replaced, *gone]), {log_file_name(old): checksum}
+        ),
         made=tuple(
             file_facts(output.path, output.name, output.checksum)
             for made in outputs

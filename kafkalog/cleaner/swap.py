@@ -39,7 +39,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +54,7 @@ from kafkalog.cleaner.replacement import (
     begin_replacement,
     facts_of,
     file_facts,
+    with_checksums,
 )
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.format.file_names import (
@@ -103,10 +104,7 @@ class FinishedGroup:
         ]
         logs = {log_file_name(base): crc for base, crc in self.checksums.items()}
         return SwappedFiles(
-            kept=tuple(
-                replace(file, checksum=logs.get(file.name, file.checksum))
-                for file in facts_of(directory, names)
-            ),
+            kept=with_checksums(facts_of(directory, names), logs),
             made=tuple(file_facts(file.path, file.name, file.checksum) for file in self.outputs),
         )
 

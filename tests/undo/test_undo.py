@@ -147,7 +147,12 @@ def test_a_partition_that_changed_is_refused_and_left(
             # A `.log` with the same size, time and inode is believed; files by name may be gone.
             if how == "other bytes" and (file.suffix == ".log" or ".log" in file.suffixes):
                 continue
-            if how == "gone" and file in live and (not record.swapped or file.suffix == ".log"):
+            loose = {path / made.name for made in record.made}
+            if (
+                how == "gone"
+                and (file in loose or file.parent / file.name in live)
+                and (file in loose or file.suffix == ".log")
+            ):
                 continue
             if how == "other bytes" and (not file.stat().st_size or case.name[:6] == "retain"):
                 continue
