@@ -29,6 +29,7 @@ from kafkalog.cleaner.run_steps import (
 )
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.settings import RunSettings
+from kafkalog.cleaner.space import refuse_without_space
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
@@ -72,7 +73,9 @@ def _plan_all(
     return CompactionRun(
         run_id,
         applied=False,
-        plans=limit_bytes(plans, request.max_bytes),
+        plans=refuse_without_space(
+            limit_bytes(plans, request.max_bytes), keeps_undo=request.keeps_undo
+        ),
         problems=tuple(troubles.problems),
         notes=settings.notes,
         faults=tuple(troubles.faults),

@@ -1,0 +1,60 @@
+"""Whether the disks have room for what a run may write, looked at before anything is written.
+
+Until a partition is swapped its new files lie beside the old ones (`peak_bytes`, a bound: new
+segments only ever shrink). With `--no-undo` that space is free again after each partition; what is
+kept for undo stays, so the partitions of one disk add up. The room that the file system reserves
+for root does not count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.texts import format_bytes
+
+
+def refuse_without_space(
+    plans: Sequence[CompactionPlan], *, keeps_undo: bool
+) -> tuple[CompactionPlan, ...]:
+    """The plans, those refused for which their disk has no room; in the order they are in.
+
+    A log dir whose file system does not tell is not judged here.
+    """
+    left: dict[int, int] = {}
+    judged = []
+    for plan in plans:
+        if plan.status != CLEAN:
+            judged.append(plan)
+            continue
+        try:
+            device = Path(plan.log_dir).stat().st_dev
+            if device not in left:
+                left[device] = free_bytes(plan.log_dir)
+        except OSError:
+            judged.append(plan)
+            continue
+        if plan.peak_bytes > left[device]:
+            judged.append(plan.refused(_reason(plan, left[device], keeps_undo=keeps_undo)))
+            continue
+        left[device] -= plan.peak_bytes if keeps_undo else 0
+        judged.append(plan)
+    return tuple(judged)
+
+
+def free_bytes(directory: str) -> int:
+    """What the file system of a directory has room for."""
+    stat = os.statvfs(directory)
+    return stat.f_bavail * stat.f_frsize
+
+
+def _reason(plan: CompactionPlan, left: int, *, keeps_undo: bool) -> str:
+    reason = (
+        f"no space: the new files may take {plan.peak_bytes} bytes "
+        f"({format_bytes(plan.peak_bytes)}) beside the old, the disk has {left}"
+    )
+    if keeps_undo:
+        reason += ", without what partitions before it keep for undo: --no-undo keeps nothing"
+    return reason
