@@ -1,30 +1,49 @@
-"""Compaction plans to results in worker processes; see `process_pool`."""
+"""Compaction plans to results in worker processes; see `process_pool` and `clean_pack`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
+from kafkalog.cleaner.clean import CleanRun
+from kafkalog.cleaner.clean_pack import clean_pack, pack_plans
 from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cleaner.stats import FAILED, CleanResult
 from kafkalog.planning.compaction_plan import CompactionPlan
+
+# Results come a pack at a time: small enough that one sees how far the run has come.
+_PACK_BYTES = 32 * 1024 * 1024
+_PACKS_PER_WORKER = 16
 
 
 def clean_in_processes(
     plans: Sequence[CompactionPlan], run: CleanRun, workers: int
 ) -> Iterator[CleanResult]:
-    """Carry the plans out, begun in the order given; see `in_processes`."""
-    return in_processes(plans, partial(clean_partition, run=run), workers, _died)
+    """Carry the plans out, the largest begun first, or in the order given where the run may end
+    early; see `in_processes`.
+    """
+    if min(workers, len(plans)) <= 1:
+        yield from clean_pack(plans, run)
+        return
+    packs = pack_plans(plans, run, task_bytes=_PACK_BYTES, min_tasks=_PACKS_PER_WORKER * workers)
+    for results in in_processes(packs, partial(_clean_all, run=run), workers, _died):
+        yield from results
 
 
-def _died(plan: CompactionPlan) -> CleanResult:
-    return CleanResult(
-        topic=plan.topic_partition.topic,
-        partition=plan.topic_partition.partition,
-        log_dir=plan.log_dir,
-        status=FAILED,
-        reason="a worker process died: the next run finishes or undoes what it left",
-        next_dirty_offset=None,
-        seconds=0.0,
-    )
+def _clean_all(plans: Sequence[CompactionPlan], run: CleanRun) -> list[CleanResult]:
+    return list(clean_pack(plans, run))
+
+
+def _died(plans: Sequence[CompactionPlan]) -> list[CleanResult]:
+    return [
+        CleanResult(
+            topic=plan.topic_partition.topic,
+            partition=plan.topic_partition.partition,
+            log_dir=plan.log_dir,
+            status=FAILED,
+            reason="a worker process died: the next run finishes or undoes what it left",
+            next_dirty_offset=None,
+            seconds=0.0,
+        )
+        for plan in plans
+    ]

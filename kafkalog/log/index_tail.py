@@ -29,7 +29,7 @@ class IndexTail:
     last_entry: bytes = b""
 
 
-def read_index_tail(path: Path, entry_bytes: int) -> IndexTail:
+def read_index_tail(path: str | Path, entry_bytes: int) -> IndexTail:
     """The end of an index of `entry_bytes` wide entries; nothing if there is no file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -7,6 +7,7 @@ because no offset of it can be trusted, a problem of every partition in the dir.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from kafkalog.errors import KafkaLogError
@@ -90,10 +91,18 @@ def _parsed_checkpoint(
     data: bytes | None, path: Path, problems: list[str]
 ) -> dict[tuple[str, int], int]:
     try:
-        return parse_offset_checkpoint(data or b"", str(path))
+        return _parsed(data or b"", str(path))
     except KafkaLogError as error:
         problems.append(str(error))
         return {}
+
+
+@lru_cache(maxsize=16)
+def _parsed(data: bytes, path: str) -> dict[tuple[str, int], int]:
+    """Each partition of a run is looked at again, with all partitions of its log dir in the same
+    bytes. Not to be changed.
+    """
+    return parse_offset_checkpoint(data, path)
 
 
 def _meta_properties(path: Path, problems: list[str]) -> MetaProperties | None:

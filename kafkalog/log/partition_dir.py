@@ -184,7 +184,7 @@ def _tail(files: Files, kind: LogFileKind, base_offset: int, suffix: str) -> Ind
         return IndexTail()
     is_offset_index = kind is LogFileKind.OFFSET_INDEX
     entry_bytes = OFFSET_INDEX_ENTRY_BYTES if is_offset_index else TIME_INDEX_ENTRY_BYTES
-    return read_index_tail(Path(entry.path), entry_bytes)
+    return read_index_tail(entry.path, entry_bytes)
 
 
 def _last_timestamp(time_index: IndexTail, base_offset: int) -> int:

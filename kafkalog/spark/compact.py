@@ -1,9 +1,9 @@
-"""Log compaction on Spark: one task per partition, planned and checkpointed by the driver.
+"""Log compaction on Spark: planned and checkpointed by the driver, cleaned by tasks.
 
 The driver makes the plans, holds the locks of the log dirs and writes the checkpoints; a task owns
-one partition from map to swap. All of them must see the log dirs under the same path: `local[*]` on
-the broker's host, or a disk that all executors share. A task that finds another disk there stops by
-itself.
+its partitions from map to swap, a large one or many small ones. All of them must see the log dirs
+under the same path: `local[*]` on the broker's host, or a disk that all executors share. A task
+that finds another disk there stops by itself.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
+from kafkalog.cleaner.clean import CleanRun
+from kafkalog.cleaner.clean_pack import clean_pack, pack_plans
 from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.cleaner.run_request import CompactionOptions, compaction_request
 from kafkalog.cleaner.stats import CleanResult
 from kafkalog.planning.compaction_plan import CompactionPlan
-from kafkalog.spark.tasks import run_tasks
+from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES
+from kafkalog.spark.tasks import run_packs
 
 
 def compact(
@@ -47,7 +49,9 @@ def spark_executor(spark: SparkSession) -> Executor:
     """What turns plans into results with Spark tasks; see `kafkalog.cleaner.run`."""
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
-        work = partial(clean_partition, run=run)
-        return run_tasks(spark, plans, work, CompactionPlan, CleanResult)
+        packs = pack_plans(plans, run, task_bytes=TASK_BYTES, min_tasks=MIN_TASKS)
+        text = f"compact {len(plans)} partitions, run {run.run_id}"
+        work = partial(clean_pack, run=run)
+        return run_packs(spark, packs, work, CompactionPlan, CleanResult, text)
 
     return execute

@@ -1,14 +1,15 @@
-"""Work on partitions as Spark tasks, one each.
+"""Work on partitions or segments as Spark tasks, a pack of them each.
 
-Tasks are the partitions of a range with one row each, so Spark neither merges nor hashes them
-together; DataFrame operations only, as Spark Connect has no SparkContext. Tasks and results travel
-as JSON.
+A pack is a row, and a row a partition: `repartitionById` neither merges nor hashes them together,
+and a task is sent its own pack only. DataFrame operations alone, as Spark Connect has no
+SparkContext. Tasks and results travel as JSON.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
@@ -20,37 +21,60 @@ Task = TypeVar("Task", bound=JsonFacts)
 Result = TypeVar("Result", bound=JsonFacts)
 
 
-def run_tasks(
+def run_packs(
     spark: SparkSession,
-    tasks: Sequence[Task],
-    work: Callable[[Task], Result],
+    packs: Sequence[Sequence[Task]],
+    work: Callable[[Sequence[Task]], Iterable[Result]],
     task_type: type[Task],
     result_type: type[Result],
+    description: str,
 ) -> list[Result]:
-    """`work` on each task; Spark starts the tasks of a stage in the order given. `work` is pickled
-    and must not raise.
+    """`work` on each pack; Spark starts the tasks of a stage in the order given. `work` is pickled
+    and must not raise. `description` is what Spark's UI shows of the job.
     """
-    if not tasks:
+    if not packs:
         return []
-    rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
-        _Tasks([json.dumps(task.to_json()) for task in tasks], work, task_type), "result string"
-    )
-    return [result_type.from_json(json.loads(row.result)) for row in rows.collect()]
+    texts = [json.dumps([task.to_json() for task in pack]) for pack in packs]
+    with described(spark, description):
+        rows = (
+            spark.createDataFrame(list(enumerate(texts)), "id int, tasks string")
+            .repartitionById(len(packs), "id")
+            .mapInArrow(_Work(work, task_type), "result string")
+            .collect()
+        )
+    return [result_type.from_json(json.loads(row.result)) for row in rows]
 
 
-class _Tasks:
-    """The function of a task: ids in, results as JSON out."""
+@contextmanager
+def described(spark: SparkSession, description: str) -> Iterator[None]:
+    """Jobs started meanwhile carry this text: as their description, and as a tag of the session,
+    which is all that Spark Connect has.
+    """
+    tag = f"kafkalog: {description}".replace(",", ";")
+    context = getattr(spark, "sparkContext", None)  # Connect has none
+    spark.addTag(tag)
+    if context is not None:
+        context.setJobDescription(tag)
+    try:
+        yield
+    finally:
+        spark.removeTag(tag)
+        if context is not None:
+            context.setJobDescription(None)
+
+
+class _Work:
+    """The function of a task: packs in, results as JSON out, each as soon as it is there."""
 
     def __init__(
-        self, tasks: Sequence[str], work: Callable[[Task], Result], task_type: type[Task]
+        self, work: Callable[[Sequence[Task]], Iterable[Result]], task_type: type[Task]
     ) -> None:
-        self._tasks = tasks
         self._work = work
         self._task_type = task_type
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column("id").to_pylist():
-                task = self._task_type.from_json(json.loads(self._tasks[number]))
-                result = self._work(task)
-                yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})
+            for text in batch.column("tasks").to_pylist():
+                pack = [self._task_type.from_json(values) for values in json.loads(text)]
+                for result in self._work(pack):
+                    yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})

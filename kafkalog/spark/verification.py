@@ -7,9 +7,7 @@ read the small files beside them: driver and executors must see the log dirs und
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,29 +16,11 @@ from kafkalog.checking.run import Executor, VerifyRequest, verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.columns.schemas import FINDINGS
-from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.spark.tasks import run_tasks
+from kafkalog.planning.packing import pack_evenly
+from kafkalog.spark.tasks import run_packs
 from kafkalog.spark.types import spark_schema
-
-# A task reads this much, and there are at least so many of them, to keep a small cluster busy.
-_TASK_BYTES = 512 * 1024 * 1024
-_MIN_TASKS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentPack(JsonFacts):
-    """The segments one task reads."""
-
-    segments: tuple[SegmentTask, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PackReport(JsonFacts):
-    """What it says of them."""
-
-    reports: tuple[SegmentReport, ...]
 
 
 def verify(
@@ -74,34 +54,16 @@ def spark_executor(spark: SparkSession) -> Executor:
     """What turns segments into reports with Spark tasks; see `kafkalog.checking.run`."""
 
     def execute(tasks: Sequence[SegmentTask]) -> Iterable[SegmentReport]:
-        packs = pack_segments(tasks)
-        for each in run_tasks(spark, packs, check_pack, SegmentPack, PackReport):
-            yield from each.reports
+        packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
+        text = f"verify {len(tasks)} segments"
+        return run_packs(spark, packs, _check_pack, SegmentTask, SegmentReport, text)
 
     return execute
 
 
-def pack_segments(
-    tasks: Sequence[SegmentTask], *, task_bytes: int = _TASK_BYTES, min_tasks: int = _MIN_TASKS
-) -> list[SegmentPack]:
-    """All segments in packs of about the same bytes, the largest pack first."""
-    total = sum(task.size_in_bytes for task in tasks)
-    count = min(len(tasks), max(min_tasks, -(-total // task_bytes)))
-    packs: list[list[SegmentTask]] = [[] for _ in range(count)]
-    # Largest segment first, each into the pack that has the least.
-    least = [(0, number) for number in range(count)]
-    for task in sorted(tasks, key=lambda task: -task.size_in_bytes):
-        size, number = heapq.heappop(least)
-        packs[number].append(task)
-        heapq.heappush(least, (size + task.size_in_bytes, number))
-    ordered = sorted(least, reverse=True)
-    return [SegmentPack(tuple(packs[number])) for _, number in ordered]
-
-
-def check_pack(pack: SegmentPack) -> PackReport:
-    """The work of a task."""
+def _check_pack(tasks: Sequence[SegmentTask]) -> Iterator[SegmentReport]:
     buffers = ChunkBuffers()
-    return PackReport(tuple(check_segment(task, buffers) for task in pack.segments))
+    return (check_segment(task, buffers) for task in tasks)
 
 
 def _say_nothing(_: str) -> None:

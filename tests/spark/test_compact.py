@@ -21,6 +21,7 @@ from kafkalog.format.constants import CompressionType
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.spark import compact
 from kafkalog.spark.compact import spark_executor
+from kafkalog.spark.tasks import described
 from tests.support.log_builder import LogBuilder
 
 pytestmark = pytest.mark.spark
@@ -195,3 +196,54 @@ def test_the_same_task_twice_gives_one_result(
         assert len(stats) == 1
     again = plan_run(request)
     assert [plan.status for plan in again.plans] == ["skip"] * 3
+
+
+def test_many_small_partitions_share_tasks(spark: SparkSession, log_dir: Path, now_ms: int) -> None:
+    """Forty partitions in sixteen tasks, whose job says what it does."""
+    for partition in range(40):
+        log = LogBuilder(log_dir, f"small-{partition}").segment()
+        log.batch(("a", "1"), ("b", "1")).batch(("a", "2")).segment().batch(("b", "2")).write()
+    group = f"many-{os.getpid()}"
+    spark.sparkContext.setJobGroup(group, "not what is shown")
+    try:
+        run = compact(
+            spark, [str(log_dir)], topics=["small"], config=CONFIG, now_ms=now_ms, apply=True
+        )
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert [result.status for result in run.results] == [DONE] * 40
+    assert {result.partition for result in run.results} == set(range(40))
+    assert {result.stats.records_retained for result in run.results} == {2}
+    tracker = spark.sparkContext.statusTracker()
+    stages = [
+        tracker.getStageInfo(stage)
+        for job in tracker.getJobIdsForGroup(group)
+        for stage in tracker.getJobInfo(job).stageIds  # type: ignore[union-attr]
+    ]
+    assert 16 in {stage.numTasks for stage in stages if stage is not None}
+
+
+def test_jobs_say_what_they_do_with_and_without_a_spark_context(spark: SparkSession) -> None:
+    with described(spark, "compact 3 partitions, run 1"):
+        assert spark.getTags() == {"kafkalog: compact 3 partitions; run 1"}
+        text = spark.sparkContext.getLocalProperty("spark.job.description")
+        assert text == "kafkalog: compact 3 partitions; run 1"
+    assert spark.getTags() == set()
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+
+    class Connected:
+        """A session of Spark Connect has tags, and no context."""
+
+        def __init__(self) -> None:
+            self.said: list[tuple[str, str]] = []
+
+        def addTag(self, tag: str) -> None:
+            self.said.append(("add", tag))
+
+        def removeTag(self, tag: str) -> None:
+            self.said.append(("remove", tag))
+
+    session = Connected()
+    with described(session, "recover"):  # type: ignore[arg-type]
+        pass
+    assert session.said == [("add", "kafkalog: recover"), ("remove", "kafkalog: recover")]

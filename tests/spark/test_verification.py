@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkalog.checking.segment_report import FileState, SegmentTask
 from kafkalog.columns.schemas import FINDINGS
-from kafkalog.spark.verification import pack_segments, verify
+from kafkalog.spark.verification import verify
 from tests.checking.running import findings
 from tests.support.log_builder import LogBuilder
 
@@ -53,17 +52,3 @@ def test_findings_of_many_partitions_are_a_data_frame(
     again = verify(spark, [str(log_dir)], run_dir=str(tmp_path), since=kept.name)
     assert again.collect() == rows
     assert found.where("id = 'crc-mismatch'").count() == 1
-
-
-def test_packs_hold_about_the_same_bytes() -> None:
-    sizes = [1 << 30, *([100 << 20] * 20), *([1 << 20] * 300)]
-    tasks = [
-        SegmentTask(f"{n}.log", n, (FileState(".log", size, 0, n),)) for n, size in enumerate(sizes)
-    ]
-    packs = pack_segments(tasks, task_bytes=512 << 20, min_tasks=4)
-    bytes_of = [sum(task.size_in_bytes for task in pack.segments) for pack in packs]
-    assert sorted(t.base_offset for p in packs for t in p.segments) == list(range(len(sizes)))
-    assert bytes_of == sorted(bytes_of, reverse=True)
-    assert bytes_of[0] == 1 << 30
-    assert max(bytes_of[1:]) < 1.5 * min(bytes_of[1:])
-    assert pack_segments([]) == []
