@@ -70,7 +70,7 @@ class CleanRun:
     """What all partitions of a run share. `lock_holder` is the process that holds the log dirs'
     locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
     clocks of all hosts that run tasks must agree on it; `keeps_undo` whether replaced files are
-    kept.
+    kept; `swap_per_group` whether each group is swapped in before the next one is written.
     """
 
     run_id: str
@@ -78,6 +78,7 @@ class CleanRun:
     force: frozenset[str] = frozenset()
     end_s: float | None = None
     keeps_undo: bool = True
+    swap_per_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class _Cleaning:
         self._attempt_id = new_attempt_id()
         self._dir_mtime_ns = 0
         self._buffers = ChunkBuffers()
+        self._replaced: Replacement | None = None
         self.is_swapped = False
 
     def run_all(self) -> Done:
@@ -165,10 +167,16 @@ class _Cleaning:
             finished: list[FinishedGroup] = []
             try:
                 for group in groups:
-                    finished.append(  # noqa: PERF401 - how far it came counts
-                        self._rewrite_group(group, rewriter, stats)
-                    )
+                    finished.append(self._rewrite_group(group, rewriter, stats))
+                    if self._run.swap_per_group:
+                        self._swap_one(finished[-1])
             except LogSegmentOffsetOverflowError as error:
+                if self._run.swap_per_group:
+                    raise LogCleaningAbortedError(
+                        f"{error.reason}: splitting it needs a run without --swap-per-group; "
+                        "the groups before it are compacted",
+                        path=error.path,
+                    ) from error
                 overflowing = groups[len(finished)]
                 partition = self._split(overflowing, error.path)
                 start_offset = overflowing.base_offset
@@ -178,7 +186,7 @@ class _Cleaning:
                 aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
                 splits += 1
             else:
-                return self._swap(finished, stats)
+                return self._swap([] if self._run.swap_per_group else finished, stats)
 
     def _rewriter(self, flags: NDArray[np.uint8], aborted: AbortedTransactions) -> GroupRewriter:
         plan = self._plan
@@ -267,10 +275,11 @@ class _Cleaning:
             self._dir_mtime_ns,
         )
 
-    def _check_before_swap(self) -> None:
+    def _check_before_swap(self) -> PartitionInventory:
         self._check_alone()
-        check_unchanged(self._plan.path, self._plan.token)
+        partition = check_unchanged(self._plan.path, self._plan.token)
         check_lock_holder(self._plan.log_dir, self._run.lock_holder)
+        return partition
 
     def _check_ownership(self) -> None:
         for group in self._plan.groups:
@@ -325,18 +334,48 @@ class _Cleaning:
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
         with partition_turn(self._scratch):
             self._check_before_swap()
-            new = replace(
-                self._nothing_replaced(),
-                groups=tuple(group.group for group in finished),
-                swapped=tuple(group.swapped(self._plan.path) for group in finished),
-            )
-            record = merged(read_earlier(self._scratch), new)
-            swap_groups(self._scratch, record, finished, self._files)
+            record = self._replacement(finished)
+            if finished:
+                swap_groups(self._scratch, record, finished, self._files)
             self.is_swapped = True
             done = Done(stats, record)
             write_record(self._scratch.done_record, done, self._files)
-            end_replacement(self._scratch, record, self._files)
+            if finished:
+                end_replacement(self._scratch, record, self._files)
         return done
+
+    def _swap_one(self, group: FinishedGroup) -> None:
+        """Swap a group in before the next one is written; the plan then holds for what is there."""
+        with partition_turn(self._scratch):
+            before = self._check_before_swap()
+            self._replaced = self._replacement([group])
+            swap_groups(self._scratch, self._replaced, [group], self._files)
+            end_replacement(self._scratch, self._replaced, self._files)
+            after = reopen_partition(self._plan.path)
+            if after is None or _others(after, group) != _others(before, group):
+                raise LogChangedError(
+                    "segments behind the swapped group are not those that were planned for",
+                    path=self._plan.path,
+                )
+            self._plan = replace(self._plan, token=after.token)
+
+    def _replacement(self, finished: list[FinishedGroup]) -> Replacement:
+        """The record of this swap and those of the same run before it."""
+        new = replace(
+            self._nothing_replaced(),
+            groups=tuple(group.group for group in finished),
+            swapped=tuple(group.swapped(self._plan.path) for group in finished),
+        )
+        return merged(self._replaced or read_earlier(self._scratch), new)
+
+
+def _others(partition: PartitionInventory, group: FinishedGroup) -> list[object]:
+    """Which files the segments are that a swap of this group leaves alone."""
+    return [
+        (segment.base_offset, segment.identity)
+        for segment in partition.segments
+        if segment.base_offset not in group.sources
+    ]
 
 
 def _sizes(finished: FinishedGroup) -> tuple[int, int, int]:

@@ -74,7 +74,9 @@ def _plan_all(
         run_id,
         applied=False,
         plans=refuse_without_space(
-            limit_bytes(plans, request.max_bytes), keeps_undo=request.keeps_undo
+            limit_bytes(plans, request.max_bytes),
+            keeps_undo=request.keeps_undo,
+            swap_per_group=request.swap_per_group,
         ),
         problems=tuple(troubles.problems),
         notes=settings.notes,
@@ -98,7 +100,14 @@ def apply_run(
     files = files or LocalFiles()
     minutes = request.max_minutes
     end_s = None if minutes is None else seconds_in(minutes)
-    run = CleanRun(new_run_id(), os.getpid(), request.force, end_s, request.keeps_undo)
+    run = CleanRun(
+        new_run_id(),
+        os.getpid(),
+        request.force,
+        end_s,
+        request.keeps_undo,
+        request.swap_per_group,
+    )
     with locked_log_dirs(request) as log_dirs:
         journal = begin_journal(request, run.run_id, COMPACT, log_dirs)
         found = request.open_all()

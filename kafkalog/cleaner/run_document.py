@@ -93,6 +93,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "cleanableRatio": plan.cleanable_ratio,
         "checkpointReset": plan.checkpoint_reset,
         "peakBytes": plan.peak_bytes,
+        "peakBytesPerGroup": plan.peak_bytes_per_group,
         "recordsRead": stats and stats.records_read,
         "recordsRetained": stats and stats.records_retained,
         "segmentsSplit": stats and stats.segments_split,

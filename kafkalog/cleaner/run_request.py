@@ -101,12 +101,14 @@ class CompactionRequest(RunRequest):
 
     dedupe_buffer_size: bytes of Kafka's bounded map, whose rounds then are done, None for one round
     whatever the keys; max_bytes: of the segments that rounds read, see `planning.run_order`;
-    max_minutes: after which no further partition is begun.
+    max_minutes: after which no further partition is begun; swap_per_group: swap each group of
+    segments in before the next one is written.
     """
 
     dedupe_buffer_size: int | None = None
     max_bytes: int | None = None
     max_minutes: float | None = None
+    swap_per_group: bool = False
 
 
 class RunOptions(TypedDict, total=False):
@@ -135,6 +137,7 @@ class CompactionOptions(RunOptions, total=False):
     dedupe_buffer_size: int | None
     max_bytes: int | None
     max_minutes: float | None
+    swap_per_group: bool
 
 
 def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
@@ -149,6 +152,7 @@ def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> C
         dedupe_buffer_size=options.get("dedupe_buffer_size"),
         max_bytes=options.get("max_bytes"),
         max_minutes=options.get("max_minutes"),
+        swap_per_group=options.get("swap_per_group", False),
     )
 
 

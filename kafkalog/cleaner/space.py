@@ -17,7 +17,7 @@ from kafkalog.planning.texts import format_bytes
 
 
 def refuse_without_space(
-    plans: Sequence[CompactionPlan], *, keeps_undo: bool
+    plans: Sequence[CompactionPlan], *, keeps_undo: bool, swap_per_group: bool = False
 ) -> tuple[CompactionPlan, ...]:
     """The plans, those refused for which their disk has no room; in the order they are in.
 
@@ -36,10 +36,14 @@ def refuse_without_space(
         except OSError:
             judged.append(plan)
             continue
-        if plan.peak_bytes > left[device]:
-            judged.append(plan.refused(_reason(plan, left[device], keeps_undo=keeps_undo)))
+        needed = plan.peak_bytes
+        if swap_per_group and not keeps_undo:
+            needed = plan.peak_bytes_per_group
+        if needed > left[device]:
+            reason = _reason(plan, needed, left[device], keeps_undo=keeps_undo)
+            judged.append(plan.refused(reason))
             continue
-        left[device] -= plan.peak_bytes if keeps_undo else 0
+        left[device] -= needed if keeps_undo else 0
         judged.append(plan)
     return tuple(judged)
 
@@ -50,11 +54,13 @@ def free_bytes(directory: str) -> int:
     return stat.f_bavail * stat.f_frsize
 
 
-def _reason(plan: CompactionPlan, left: int, *, keeps_undo: bool) -> str:
+def _reason(plan: CompactionPlan, needed: int, left: int, *, keeps_undo: bool) -> str:
     reason = (
-        f"no space: the new files may take {plan.peak_bytes} bytes "
-        f"({format_bytes(plan.peak_bytes)}) beside the old, the disk has {left}"
+        f"no space: the new files may take {needed} bytes "
+        f"({format_bytes(needed)}) beside the old, the disk has {left}"
     )
+    if plan.peak_bytes_per_group < needed:
+        reason += f" (--swap-per-group --no-undo needs {plan.peak_bytes_per_group})"
     if keeps_undo:
         reason += ", without what partitions before it keep for undo: --no-undo keeps nothing"
     return reason

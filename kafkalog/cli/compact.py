@@ -37,6 +37,7 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         "dedupe_buffer_size": args.dedupe_buffer_size,
         "max_bytes": args.max_bytes,
         "max_minutes": args.max_minutes,
+        "swap_per_group": args.swap_per_group,
     }
     request = compaction_request(args.log_dir, options)
     verb = RunVerb(

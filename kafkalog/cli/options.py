@@ -166,7 +166,12 @@ OPTIONS = (
         "--output", "DIR", "write there, beside the log dirs; a new or empty directory",
         ("compact", "salvage"), ("salvage",),
     ),
-    Option("--swap-per-group", None, "swap group by group: less disk space", _COMPACT),
+    Option(
+        "--swap-per-group", None,
+        "swap each group of segments before the next is written: with --no-undo no more space than "
+        "one group takes",
+        _COMPACT, _COMPACT,
+    ),
     Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),
     Option(
         "--max-bytes", "N",

@@ -97,7 +97,8 @@ def plan_compaction(
         config=config,
         active_producers=tuple(sorted(facts.active_producers, key=lambda p: p.producer_id)),
         token=partition.token,
-        peak_bytes=_peak_bytes(groups),
+        # Before the swap all new files lie beside the old; none is meant to outgrow its sources.
+        peak_bytes=sum(group.file_bytes for group in groups),
         leftovers=partition.leftovers,
         map_entries=None if dedupe_buffer_size is None else usable_entries(dedupe_buffer_size),
     )
@@ -154,13 +155,4 @@ def _choose(config: LogConfig, cleanable: CleanableRange, *, must_compact: bool)
         )
     return SKIP, (
         f"cleanable ratio {ratio:.4g} {numbers} is not above min.cleanable.dirty.ratio {limit:.4g}"
-    )
-
-
-def _peak_bytes(groups: tuple[SegmentGroup, ...]) -> int:
-    """Before the swap all new files lie beside the old; none is meant to outgrow its sources."""
-    return sum(
-        segment.size_in_bytes + segment.offset_index_bytes + segment.time_index_bytes
-        for group in groups
-        for segment in group.sources
     )

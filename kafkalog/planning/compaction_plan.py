@@ -35,6 +35,14 @@ class SegmentGroup(JsonFacts):
         """
         return sum(segment.size_in_bytes for segment in self.sources)
 
+    @property
+    def file_bytes(self) -> int:
+        """The same with the indexes."""
+        return sum(
+            segment.size_in_bytes + segment.offset_index_bytes + segment.time_index_bytes
+            for segment in self.sources
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan(JsonFacts):
@@ -85,6 +93,13 @@ class CompactionPlan(JsonFacts):
     def source_bytes(self) -> int:
         """Bytes of the `.log` files the round reads."""
         return sum(group.size_in_bytes for group in self.groups)
+
+    @property
+    def peak_bytes_per_group(self) -> int:
+        """What `peak_bytes` is where each group is swapped in before the next one is written, and
+        what it replaced is not kept.
+        """
+        return max((group.file_bytes for group in self.groups), default=0)
 
     @property
     def retained_end_offset(self) -> int | None:

@@ -35,7 +35,8 @@ def compact(
 
     The options are those of `kafkalog compact`: topics (names or globs, needed with `apply`),
     topic_partitions, config (KEY=VALUE each), config_file, server_properties, now_ms (default: the
-    clock), kafka_version, high_watermark, force, dedupe_buffer_size, max_bytes, max_minutes.
+    clock), kafka_version, high_watermark, force, dedupe_buffer_size, max_bytes, max_minutes,
+    run_dir, no_undo, swap_per_group.
     Without `apply` nothing is changed, nor any task started.
 
     Raises InvalidConfigError for what Kafka would refuse, LogDirLockedError if a broker runs. What

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import errno
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from kafkalog.cleaner import space
-from kafkalog.cleaner.run import plan_run
+from kafkalog.cleaner.clean import CleanRun, clean_partition
+from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.run import CompactionRun, apply_run, plan_run
 from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.cleaner.undo_run import undo_run
+from kafkalog.runs.run_dir import default_run_dir
 from tests.conftest import NOW_MS
-from tests.faults.breaking_files import FailingFiles
-from tests.faults.logs import CONFIG, compact, contents
+from tests.faults.breaking_files import CountingFiles, DyingFiles, FailingFiles, run_in_child
+from tests.faults.conftest import Undisturbed
+from tests.faults.logs import CONFIG, NAME, compact, contents
 from tests.faults.test_failing_steps import leftovers
 from tests.faults.test_workers import write_partitions
+from tests.undo.trees import files as files_of
+from tests.undo.trees import tree
 
 
 def request(log_dir: Path, *, keeps_undo: bool) -> CompactionRequest:
@@ -54,3 +63,81 @@ def test_a_disk_that_fills_midway_is_named_and_leaves_nothing(
     assert "space" in result.reason or "quota" in result.reason
     assert leftovers(broken) == []
     assert contents(broken) == before
+
+
+def per_group(
+    log_dir: Path, files: LocalFiles | None = None, *, keeps_undo: bool = False
+) -> CompactionRun:
+    request = CompactionRequest(
+        (str(log_dir),), NOW_MS, CONFIG, topics=("*",), keeps_undo=keeps_undo, swap_per_group=True
+    )
+
+    def one_by_one(plans, run: CleanRun):  # type: ignore[no-untyped-def]
+        return (clean_partition(plan, run, files) for plan in plans)
+
+    return apply_run(request, one_by_one, files=files)
+
+
+class WatchedFiles(CountingFiles):
+    """Notes the most bytes there ever were of scratch files and files beside the live ones."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = directory
+        self.most = 0
+
+    def before(self, step: str) -> None:
+        super().before(step)
+        sizes = [p.stat().st_size for p in self._directory.iterdir() if p.suffix != ".snapshot"]
+        self.most = max(self.most, sum(sizes))
+
+
+def test_swapped_per_group_the_result_is_the_same_and_takes_less_room(
+    undisturbed: Undisturbed, log_dir: Path
+) -> None:
+    before = sum(p.stat().st_size for p in undisturbed.before.path.iterdir())
+    peaks = {}
+    for name, run in (("whole", compact), ("per group", per_group)):
+        copy = undisturbed.copy(log_dir / name)
+        files = WatchedFiles(copy / NAME)
+        (result,) = run(copy, files).results
+        assert result.status == "compacted"
+        assert contents(copy) == undisturbed.after
+        peaks[name] = files.most - before
+    (plan,) = plan_run(request(undisturbed.before.log_dir, keeps_undo=False)).plans
+    assert plan.peak_bytes_per_group < plan.peak_bytes
+    # records of the swap, which are small on a disk that is nearly full, are larger than this log
+    records = 16_000
+    assert peaks["per group"] < plan.peak_bytes_per_group + records
+    assert peaks["per group"] < peaks["whole"]
+
+
+@pytest.mark.parametrize("keeps_undo", [True, False])
+def test_killed_between_groups_the_next_run_goes_on(
+    undisturbed: Undisturbed, log_dir: Path, tmp_path: Path, keeps_undo: bool
+) -> None:
+    counted = CountingFiles()
+    per_group(undisturbed.copy(log_dir / "counted"), counted, keeps_undo=keeps_undo)
+    for step in range(3 + keeps_undo, len(counted.steps), 11):
+        what = f"killed before step {step}, {counted.steps[step]}"
+        crashed = undisturbed.copy(log_dir / "crashed")
+        code = run_in_child(
+            lambda: per_group(crashed, DyingFiles(step), keeps_undo=keeps_undo)  # noqa: B023
+        )
+        assert code == -signal.SIGKILL, what
+        again = per_group(crashed, keeps_undo=keeps_undo)
+        assert not again.problems, what
+        assert contents(crashed) == undisturbed.after, what
+        shutil.rmtree(crashed)
+
+
+def test_what_was_swapped_per_group_is_undone_as_a_whole(
+    undisturbed: Undisturbed, log_dir: Path
+) -> None:
+    copy = undisturbed.copy(log_dir / "copy")
+    before = files_of(tree(copy))
+    run = per_group(copy, keeps_undo=True)
+    assert files_of(tree(copy)) != before
+    (result,) = undo_run(default_run_dir(), run.run_id).results
+    assert result.status == "undone", result
+    assert files_of(tree(copy)) == before
