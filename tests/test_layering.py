@@ -58,7 +58,7 @@ FLOORS: dict[str, Floor] = {
         barred_calls=FILES | CLOCK,
     ),
     "reading": floor(
-        "errors format kernels batches messages columns log planning", "numpy pyarrow"
+        "errors format kernels batches messages columns log cluster planning", "numpy pyarrow"
     ),
     "cleaner": floor(LOWER, "numpy pyarrow", barred_calls=CLOCK),
     # Where runs are kept: nothing of what they did.

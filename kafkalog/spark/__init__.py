@@ -21,6 +21,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkalog.spark.cluster import acls as acls
+    from kafkalog.spark.cluster import brokers as brokers
+    from kafkalog.spark.cluster import client_quotas as client_quotas
+    from kafkalog.spark.cluster import cluster_tables as cluster_tables
+    from kafkalog.spark.cluster import configs as configs
+    from kafkalog.spark.cluster import controllers as controllers
+    from kafkalog.spark.cluster import features as features
+    from kafkalog.spark.cluster import partition_changes as partition_changes
+    from kafkalog.spark.cluster import scram as scram
+    from kafkalog.spark.cluster import tokens as tokens
+    from kafkalog.spark.cluster import topics as topics
     from kafkalog.spark.compact import compact as compact
     from kafkalog.spark.retention import retain as retain
     from kafkalog.spark.scan import scan as scan
@@ -36,34 +47,56 @@ if TYPE_CHECKING:
     from kafkalog.spark.views import segments as segments
 
 _PUBLIC = {
+    "acls": "kafkalog.spark.cluster",
     "batches": "kafkalog.spark.views",
+    "brokers": "kafkalog.spark.cluster",
+    "client_quotas": "kafkalog.spark.cluster",
+    "cluster_tables": "kafkalog.spark.cluster",
     "compact": "kafkalog.spark.compact",
+    "configs": "kafkalog.spark.cluster",
     "configure_spark": "kafkalog.spark.session",
+    "controllers": "kafkalog.spark.cluster",
     "create_views": "kafkalog.spark.views",
+    "features": "kafkalog.spark.cluster",
     "list_segments": "kafkalog.spark.views",
     "messages": "kafkalog.spark.views",
+    "partition_changes": "kafkalog.spark.cluster",
     "partitions": "kafkalog.spark.views",
     "records": "kafkalog.spark.views",
     "register": "kafkalog.spark.session",
     "retain": "kafkalog.spark.retention",
     "scan": "kafkalog.spark.scan",
+    "scram": "kafkalog.spark.cluster",
     "segments": "kafkalog.spark.views",
+    "tokens": "kafkalog.spark.cluster",
+    "topics": "kafkalog.spark.cluster",
     "verify": "kafkalog.spark.verification",
 }
 
 __all__ = [
+    "acls",
     "batches",
+    "brokers",
+    "client_quotas",
+    "cluster_tables",
     "compact",
+    "configs",
     "configure_spark",
+    "controllers",
     "create_views",
+    "features",
     "list_segments",
     "messages",
+    "partition_changes",
     "partitions",
     "records",
     "register",
     "retain",
     "scan",
+    "scram",
     "segments",
+    "tokens",
+    "topics",
     "verify",
 ]
 

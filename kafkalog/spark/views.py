@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.spark.session import register
 
@@ -91,14 +92,30 @@ def create_views(
 ) -> list[str]:
     """Temporary views over `path`, replaced where they are there; returns their names.
 
-    The source's views under their names, and the narrow `record_offsets` and `record_keys` that
-    decode less. `options` go to each view they are for (`subscribe`, `mode` …).
+    The source's views under their names, the narrow `record_offsets` and `record_keys` that decode
+    less, and the cluster's own tables (`brokers`, `configs` …). `options` go to each view they are
+    for (`subscribe`, `mode` …).
+
+    The cluster's tables are read now, by the driver, as far as they can be: empty where it sees no
+    metadata log.
     """
     created = []
     for name, (view, own) in TEMPORARY_VIEWS.items():
         _load(spark, view, path, {**options, **own}).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
+    for name, frame in _cluster_tables(spark, path).items():
+        frame.createOrReplaceTempView(prefix + name)
+        created.append(prefix + name)
     return created
+
+
+def _cluster_tables(spark: SparkSession, path: str | Sequence[str]) -> dict[str, DataFrame]:
+    from kafkalog.spark.cluster import cluster_tables
+
+    try:
+        return cluster_tables(spark, path, mode="PERMISSIVE")
+    except InvalidConfigError:  # no path of the driver's
+        return cluster_tables(spark, ())
 
 
 def _load(

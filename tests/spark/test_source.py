@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from data.copy_samples import SAMPLES
+from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.schemas import RECORDS, VIEWS, view_columns
 from kafkalog.reading.entry_views import ENTRY_VIEWS
 from kafkalog.spark import batches, create_views, records
@@ -143,8 +144,8 @@ def test_offsets_partitions_and_several_paths(spark: SparkSession, path: str) ->
 
 def test_views_of_a_log(spark: SparkSession, path: str) -> None:
     names = create_views(spark, path, prefix="v_", subscribe="orders")
-    assert names == [f"v_{name}" for name in TEMPORARY_VIEWS]
-    counts = {name: spark.table(name).count() for name in names}
+    assert names == [f"v_{name}" for name in (*TEMPORARY_VIEWS, *CLUSTER_TABLES)]
+    counts = {f"v_{name}": spark.table(f"v_{name}").count() for name in TEMPORARY_VIEWS}
     assert counts == {
         "v_records": 4,
         "v_record_offsets": 4,

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
+from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
 from kafkalog.columns.schemas import FINDINGS, VIEWS, Column
 from kafkalog.format.limits import LIMITS
 from kafkalog.spark.option_values import ALL_VIEWS
@@ -32,7 +33,10 @@ SPARK_NAMES = {
     pa.int16(): "SHORT",
     pa.int32(): "INT",
     pa.int64(): "LONG",
+    pa.float64(): "DOUBLE",
     pa.timestamp("us", tz="UTC"): "TIMESTAMP",
+    NODES: "ARRAY<INT>",
+    TEXTS: "ARRAY<STRING>",
 }
 
 
@@ -127,7 +131,7 @@ def readme_tables() -> dict[str, list[str]]:
     tables["findings"] = finding_kinds()
     tables["columns findings"] = column_table(FINDINGS)
     # views with the same columns share the table of the first one
-    shown = {columns: view for view, columns in reversed(VIEWS.items())}
+    shown = {columns: view for view, columns in reversed((VIEWS | CLUSTER_TABLES).items())}
     return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
 
 
