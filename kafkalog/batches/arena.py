@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import codecs, is_legacy, is_legacy_wrapper
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.compression import decompress
+from kafkalog.format.compression import decompress_parts
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     MAX_BATCH_BYTES,
@@ -184,16 +184,16 @@ def _current_areas(
     def fill(b: int) -> None:
         if counts[b] > 0:
             payload = view[first_bytes[b] : end_bytes[b]]
-            arena.append(
-                decompress(
-                    codec_of[b],
-                    payload,
-                    max_bytes=max_bytes,
-                    path=path,
-                    position=positions[b],
-                    offset=offsets[b],
-                )
+            parts = decompress_parts(
+                codec_of[b],
+                payload,
+                max_bytes=max_bytes,
+                path=path,
+                position=positions[b],
+                offset=offsets[b],
             )
+            while parts:
+                arena.append(parts.pop(0))
 
     for part, edges in _fill_parts(arena, rows.size, arena_bytes, fill):
         _check_counts(rows[part], np.diff(edges), path)

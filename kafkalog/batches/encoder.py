@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.checksum import crc32c
+from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
@@ -29,12 +29,12 @@ from kafkalog.format.constants import (
 from kafkalog.format.record import Record, pack_records, parse_records
 from kafkalog.format.record_batch import (
     BATCH_ROW,
+    CRC_POSITION,
     CRC_START,
     RecordBatchHeader,
     pack_batch,
     pack_header,
     parse_header,
-    with_crc,
 )
 from kafkalog.kernels.decide_batches import NO_HORIZON
 from kafkalog.kernels.encode_records import (
@@ -48,11 +48,11 @@ from kafkalog.kernels.status import STATUS_TEXT
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """A whole batch, its BATCH_ROW (position not set) and the fold of its records
-    (kernels.encode_records).
+    """A whole batch in parts, its BATCH_ROW (position not set) and the fold of its records
+    (kernels.fold).
     """
 
-    data: bytes
+    parts: tuple[memoryview, ...]
     row: np.void
     fold: int
 
@@ -188,7 +188,7 @@ def convert(source: BatchSource, *, path: str) -> EncodedBatch:
         timestamps[:] = append_timestamp
     fold = np.empty(1, np.int64)
     fold_records(offsets, timestamps, np.array([len(kept)]), fold)
-    return EncodedBatch(data, new_row[0], int(fold[0]))
+    return EncodedBatch((memoryview(data),), new_row[0], int(fold[0]))
 
 
 def _with_valid_header_keys(record: Record) -> Record:
@@ -208,7 +208,7 @@ def _assemble(
     """Compress the records and put the header in front."""
     row = source.row
     codec = int(row["attributes"]) & COMPRESSION_CODEC_MASK
-    body = bytes(compress(codec, payload))
+    body = compress(codec, payload)
     attributes = int(row["attributes"]) & 0xFF & ~DELETE_HORIZON_FLAG_MASK
     if source.horizon != NO_HORIZON:
         attributes |= DELETE_HORIZON_FLAG_MASK
@@ -227,12 +227,16 @@ def _assemble(
         base_sequence=int(row["base_sequence"]),
         records_count=source.retained,
     )
-    data = with_crc(pack_header(header) + body)
+    # Header and body stay apart: a batch may be large, and memory holds it in several forms as it
+    # is.
+    head = bytearray(pack_header(header))
+    crc = extend_crc32c(crc32c(bytes(head[CRC_START:])), body)
+    head[CRC_POSITION:CRC_START] = crc.to_bytes(4, "big")
     new_row = source.rows[source.b : source.b + 1].copy()
-    new_row["crc"] = crc32c(data[CRC_START:])
+    new_row["crc"] = crc
     new_row["attributes"] = attributes
     new_row["base_timestamp"] = base_timestamp
     new_row["max_timestamp"] = max_timestamp
     new_row["records_count"] = source.retained
-    new_row["size_in_bytes"] = len(data)
-    return EncodedBatch(data, new_row[0], fold)
+    new_row["size_in_bytes"] = len(head) + len(body)
+    return EncodedBatch((memoryview(head), memoryview(body)), new_row[0], fold)

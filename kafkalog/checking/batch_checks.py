@@ -133,12 +133,12 @@ class BatchChecks:
 
     def _check_areas(self, areas: RecordAreas) -> None:
         rows, starts, ends = areas.rows, areas.starts, areas.ends
-        largest = np.empty(rows.size, np.int64)
+        largest, folds = np.empty((2, rows.size), np.int64)
         first = 0
         while first < rows.size:
             part = slice(first, rows.size)
             done, code, position, record = check_records(
-                areas.buf, rows[part], starts[part], ends[part], largest[part]
+                areas.buf, rows[part], starts[part], ends[part], largest[part], folds[part]
             )
             first += done
             if code == OK:

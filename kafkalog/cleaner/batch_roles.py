@@ -46,6 +46,15 @@ class BatchRoles:
             index = parse_offset_index(data, self._first.base_offset, str(path))
             self._start_position = index.lookup(first_dirty_offset)[1]
 
+    @property
+    def transactions(self) -> CleanedTransactionMetadata:
+        """The state so far."""
+        return self._transactions
+
+    def go_on_from(self, transactions: CleanedTransactionMetadata) -> None:
+        """Go on from the state of a pass that came as far as the next chunk."""
+        self._transactions = transactions
+
     def batches(self, chunk: Chunk, segment: SegmentInfo) -> NDArray[np.uint8]:
         """uint8[b]: MARKER, DATA or ONLY_LOOKED_UP of kernels.hash_keys.
 

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.clock import has_passed
-from kafkalog.cleaner.key_map import map_sources
+from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
-from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
+from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
+from kafkalog.cleaner.output_segment import owner_of
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
-from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.replacement import (
     Replacement,
@@ -34,28 +32,20 @@ from kafkalog.cleaner.replacement import (
     read_record,
     write_record,
 )
-from kafkalog.cleaner.rewrite import GroupRewriter
 from kafkalog.cleaner.run_journal import COMPACT
 from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
+from kafkalog.cleaner.source_map import map_sources
 from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
-from kafkalog.cleaner.swap import FinishedGroup, fingerprint, swap_groups
+from kafkalog.cleaner.swap import FinishedGroup, swap_groups
 from kafkalog.cleaner.turns import partition_turn
-from kafkalog.cleaner.verify import verify_index, verify_segment
 from kafkalog.errors import (
     LogChangedError,
     LogCleaningAbortedError,
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
 )
-from kafkalog.format.file_names import (
-    log_file_name,
-    offset_index_file_name,
-    time_index_file_name,
-    transaction_index_file_name,
-)
-from kafkalog.kernels.hash_keys import KEYLESS
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
@@ -70,7 +60,8 @@ class CleanRun:
     """What all partitions of a run share. `lock_holder` is the process that holds the log dirs'
     locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
     clocks of all hosts that run tasks must agree on it; `keeps_undo` whether replaced files are
-    kept; `swap_per_group` whether each group is swapped in before the next one is written.
+    kept; `swap_per_group` whether each group is swapped in before the next one is written;
+    `memory_bytes` what a worker may use.
     """
 
     run_id: str
@@ -79,6 +70,7 @@ class CleanRun:
     end_s: float | None = None
     keeps_undo: bool = True
     swap_per_group: bool = False
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +89,24 @@ def clean_partition(
     An error that only a fault of ours can raise fails its partition like any other, with its
     traceback in the result: the others are no worse for it.
     """
+    return carry_out(plan, run, lambda cleaning: cleaning.run_all(), files)
+
+
+def carry_out(
+    plan: CompactionPlan,
+    run: CleanRun,
+    work: Callable[[Cleaning], Done],
+    files: LocalFiles | None = None,
+) -> CleanResult:
+    """Do some work on a plan that ends with its swap; every way to end is a CleanResult."""
     started = time.monotonic()
     if has_passed(run.end_s):
         reason = "left for the next run: --max-minutes had passed when its turn came"
         return _result(plan, LEFT, reason, started)
     files = files or LocalFiles()
-    cleaning = _Cleaning(plan, run, files)
+    cleaning = Cleaning(plan, run, files)
     try:
-        done = cleaning.run_all()
+        done = work(cleaning)
     except LogCleaningRefusedError as error:
         status, reason, fault = REFUSED, str(error), ""
     except Exception as error:
@@ -124,7 +126,9 @@ def clean_partition(
     return _result(plan, status, reason + resolved, started, fault=fault)
 
 
-class _Cleaning:
+class Cleaning:
+    """One attempt to carry out a plan."""
+
     def __init__(self, plan: CompactionPlan, run: CleanRun, files: LocalFiles) -> None:
         self._plan = plan
         self._run = run
@@ -134,6 +138,10 @@ class _Cleaning:
         self._dir_mtime_ns = 0
         self._buffers = ChunkBuffers()
         self._replaced: Replacement | None = None
+        self._budget = memory_budget(run.memory_bytes)
+        self._writing = GroupWriting(
+            plan, self._scratch, self._attempt_id, files, self._buffers, self._budget
+        )
         self.is_swapped = False
 
     def run_all(self) -> Done:
@@ -155,19 +163,21 @@ class _Cleaning:
             plan.end_offset,
             aborted,
             self._buffers,
+            self._budget,
             end_offset - 1,
         )
-        self._check_keyless(mapped.flags)
+        self._check_keyless(mapped.keyless)
         splits = 0
         while True:
             stats = CleanerStats(
                 distinct_keys=mapped.distinct_keys, end_offset=end_offset, segments_split=splits
             )
-            rewriter = self._rewriter(mapped.flags, aborted)
+            mapped.rewind()
+            rewriter = new_rewriter(self._writing, mapped, aborted)
             finished: list[FinishedGroup] = []
             try:
                 for group in groups:
-                    finished.append(self._rewrite_group(group, rewriter, stats))
+                    finished.append(rewrite_group(self._writing, group, rewriter, stats))
                     if self._run.swap_per_group:
                         self._swap_one(finished[-1])
             except LogSegmentOffsetOverflowError as error:
@@ -187,19 +197,6 @@ class _Cleaning:
                 splits += 1
             else:
                 return self._swap([] if self._run.swap_per_group else finished, stats)
-
-    def _rewriter(self, flags: NDArray[np.uint8], aborted: AbortedTransactions) -> GroupRewriter:
-        plan = self._plan
-        return GroupRewriter(
-            flags,
-            BatchRetention(plan.active_producers, plan.retained_end_offset),
-            aborted,
-            now_ms=plan.now_ms,
-            new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
-            legacy_horizon_ms=legacy_horizon_ms(plan),
-            record_limit=plan.record_limit,
-            buffers=self._buffers,
-        )
 
     def _split(self, group: SegmentGroup, path: str | None) -> PartitionInventory:
         """Split the source at `path`, whose offsets do not fit into one segment, and begin anew:
@@ -291,8 +288,7 @@ class _Cleaning:
                     path=group.sources[0].path,
                 )
 
-    def _check_keyless(self, flags: NDArray[np.uint8]) -> None:
-        keyless = int(np.count_nonzero(flags & KEYLESS))
+    def _check_keyless(self, keyless: int) -> None:
         if keyless and FORCE_NULL_KEYS not in self._run.force:
             raise LogCleaningRefusedError(
                 f"{keyless} records have no key, compaction would drop them: "
@@ -300,36 +296,22 @@ class _Cleaning:
                 path=self._plan.path,
             )
 
-    def _rewrite_group(
-        self, group: SegmentGroup, rewriter: GroupRewriter, stats: CleanerStats
-    ) -> FinishedGroup:
-        names = (
-            log_file_name(group.base_offset),
-            offset_index_file_name(group.base_offset),
-            time_index_file_name(group.base_offset),
-            transaction_index_file_name(group.base_offset),
-        )
-        scratch_paths = {name: self._scratch.output(self._attempt_id, name) for name in names}
-        output = OutputSegment(group.base_offset, self._plan.config, self._files, scratch_paths)
-        try:
-            group_stats, rebuilt = rewriter.rewrite(group.sources, output)
-            outputs = output.close(
-                owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
-            )
-        finally:
-            output.abandon()
-        log, *indexes = outputs
-        verify_segment(log, output.written_rows, rebuilt, self._buffers)
-        for index in indexes:
-            verify_index(index)
-        stats.add(group_stats)
-        return FinishedGroup(
-            base_offset=group.base_offset,
-            sources=tuple(segment.base_offset for segment in group.sources),
-            fingerprint=fingerprint(joined_rows(output.written_rows)),
-            outputs=tuple(outputs),
-            checksums=rewriter.take_source_checksums(),
-        )
+    def swap_rewritten(
+        self,
+        finished: list[FinishedGroup],
+        stats: CleanerStats,
+        keyless: int,
+        dir_mtime_ns: int,
+    ) -> Done:
+        """Put in place what other tasks wrote: all groups of the plan. `dir_mtime_ns` is the
+        directory's modification time from before.
+        """
+        self._check_alone()
+        check_unchanged(self._plan.path, self._plan.token)
+        self._check_ownership()
+        self._dir_mtime_ns = dir_mtime_ns
+        self._check_keyless(keyless)
+        return self._swap(finished, stats)
 
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
         with partition_turn(self._scratch):
@@ -382,21 +364,6 @@ def _sizes(finished: FinishedGroup) -> tuple[int, int, int]:
     """Bytes of the new segment, its offset index and its time index."""
     log, index, time_index = (output.size_in_bytes for output in finished.outputs[:3])
     return log, index, time_index
-
-
-def legacy_horizon_ms(plan: CompactionPlan) -> int:
-    """Segments last modified then or before lose their tombstones of magic 0 and 1: the time of the
-    last segment that begins in the clean part, less `delete.retention.ms`; 0 without one.
-    """
-    clean = [s for s in plan.sources if s.base_offset < plan.first_dirty_offset]
-    return clean[-1].modification_time_ms - plan.config.delete_retention_ms if clean else 0
-
-
-def _wrapped(value: int) -> int:
-    """A sum as Java's long has it: delete.retention.ms may be its largest value, and a negative
-    horizon is none.
-    """
-    return (value + 2**63) % 2**64 - 2**63
 
 
 def _result(

@@ -1,11 +1,12 @@
 """Which records of the cleanable range a later record of the same key supersedes.
 
-Strategy: one pass over the sources hashes every key (kernels.hash_keys) into buckets held in
-memory, then each bucket is looked at by itself (kernels.buckets). The answer is one flag byte per
-record in record order, so the rewrite never hashes a key: it asks a byte. Every batch's CRC is
-checked on the way, and every record's structure.
-
-Memory: 24 bytes per keyed record and one per record.
+Strategy: one pass over the sources hashes every key (kernels.hash_keys) into the buckets of a pool
+in memory. When the pool is full, or at the end, a run is closed: each bucket is merged by itself
+(kernels.buckets), which says what records of the run supersede each other. If there is one run
+only, that is all. Else the latest entry of each key, and the entries that are looked up, go to a
+`RunSink`: to local disk (`SpilledRuns`) or to other tasks, and the runs' buckets are merged in the
+same way. The answer is one byte per record in record order, so the rewrite never hashes a key.
+Every batch's CRC is checked on the way, and every record's structure.
 
 Source: Kafka Cleaner.buildOffsetMap.
 """
@@ -13,70 +14,94 @@ Source: Kafka Cleaner.buildOffsetMap.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
-from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.cleaner.batch_roles import BatchRoles
+from kafkalog.batches.arena import RecordAreas
+from kafkalog.cleaner.bucket_map import BucketMap, Marks, Piece
+from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.kernels.buckets import mark_superseded
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, map_records
-from kafkalog.kernels.status import STATUS_TEXT
-from kafkalog.log.aborted_transactions import AbortedTransactions
-from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.kernels.hash_keys import (
+    BLOCK_ENTRIES,
+    ENTRY_WORDS,
+    KEYLESS,
+    LOOKUP_BIT,
+    SUPERSEDED,
+    map_records,
+)
+from kafkalog.kernels.status import OUTPUT_FULL, STATUS_TEXT
 
 # So many entries to a bucket that they and their table (4 bytes a slot) stay in a processor's
 # cache, and so few buckets that a pass over the records writes to each without missing a page.
 _ENTRIES_PER_BUCKET = 16 * BLOCK_ENTRIES
-_MOST_BUCKET_BITS = 10
-# Small enough that a chunk is still in the cache when its CRCs are done and its records are looked
-# at.
-CLEANER_CHUNK_BYTES = 2 * 1024 * 1024
+MOST_BUCKET_BITS = 10
+# A run is closed at so many records even if few of them have keys: their flags are in memory.
+_RUN_RECORDS = 16 * 1024 * 1024
+# Entries that are looked up are copied so many blocks at a time.
+_COPY_BLOCKS = 256
+_BLOCK_BYTES = BLOCK_ENTRIES * ENTRY_WORDS * 8
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFlags:
-    """flags: uint8[r] of kernels.hash_keys, one per record of the sources in order; distinct_keys:
-    of the dirty records.
-    """
+class RunSink(Protocol):
+    """Where runs go."""
 
-    flags: NDArray[np.uint8]
-    distinct_keys: int
+    def add_entries(self, bucket: int, entries: NDArray[np.uint64]) -> None:
+        """Entries of the run being closed, uint64[3 * n], to be copied."""
+
+    def end_run(self, first_index: int, flags: NDArray[np.uint8]) -> None:
+        """The flags of the run's records, SUPERSEDED where one of the same run supersedes them."""
+
+
+class KeySecret:
+    """The secret a job's keys are hashed with: nobody can craft two keys whose hashes match."""
+
+    def __init__(self, data: bytes | None = None) -> None:
+        self.data = secrets.token_bytes(16) if data is None else data
+        self.words: NDArray[np.uint64] = np.frombuffer(self.data, np.uint64)
 
 
 class KeyMap:
-    """Keys of the records added so far, hashed with a secret of this map's own."""
+    """Add records in offset order, then `close`."""
 
     def __init__(
-        self, first_dirty_offset: int, expected_records: int, latest_offset: int = MAX_INT64
+        self,
+        first_dirty_offset: int,
+        bucket_bits: int,
+        budget: MemoryBudget,
+        sink: RunSink,
+        *,
+        latest_offset: int = MAX_INT64,
+        secret: KeySecret | None = None,
+        first_index: int = 0,
     ) -> None:
-        """`expected_records` sizes the buckets; more or fewer are fine. Records past
-        `latest_offset` do not meet the map and stay.
+        """Records past `latest_offset` do not meet the map and stay. `first_index` is that of the
+        first record.
         """
         self._first_dirty_offset = first_dirty_offset
         self._latest_offset = latest_offset
-        wanted_bits = (expected_records // _ENTRIES_PER_BUCKET).bit_length()
-        bucket_bits = min(max(wanted_bits, 1), _MOST_BUCKET_BITS)
-        self._buckets = 1 << bucket_bits
+        self._sink = sink
         self._shift = 64 - bucket_bits
-        seed = np.frombuffer(secrets.token_bytes(16), np.uint64)
-        self._k0, self._k1 = seed[0], seed[1]
-        self._pool: NDArray[np.uint64] = np.empty(0, np.uint64)
-        self._block_next: NDArray[np.int32] = np.empty(0, np.int32)
-        self._heads = np.full(self._buckets, -1, np.int32)
-        self._tails = np.zeros(self._buckets, np.int64)
+        self._tails = np.zeros(1 << bucket_bits, np.int64)
+        self._k0, self._k1 = (secret or KeySecret()).words
+        # Memory costs nothing until it is written to.
+        blocks = max(budget.pool_bytes // _BLOCK_BYTES, 2 * self._tails.size)
+        self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
+        self._block_bucket = np.empty(blocks, np.int32)
         self._free_block = 0
-        self._grow(expected_records // BLOCK_ENTRIES + 2 * self._buckets)
+        self._map = BucketMap(budget.most_keys)
         self._flags: list[NDArray[np.uint8]] = []
-        self._records = 0
-        self._clean_records = 0
+        self._run_first = first_index
+        self._records = first_index
         self._previous_offset = -1
+        self.runs = 0
+        self.keyless = 0
+        self.distinct_keys = 0
+        """Of the only run; of several the sum."""
 
     def add(
         self,
@@ -88,150 +113,121 @@ class KeyMap:
         """Add batches of one chunk, in offset order after all that were added before. `roles`
         uint8[b] is 0 for batches whose records never meet the map; all of them do without it.
         """
-        count = int(rows["records_count"].sum(dtype=np.int64))
-        self._grow(self._free_block + count // BLOCK_ENTRIES + self._buckets + 1)
-        flags = np.empty(count, np.uint8)
-        done, status, position, b, self._free_block, clean = map_records(
-            areas.buf,
-            rows,
-            areas.starts,
-            areas.ends,
-            np.ones(rows.size, np.uint8) if roles is None else roles,
-            self._k0,
-            self._k1,
-            self._shift,
-            self._records,
-            self._first_dirty_offset,
-            self._latest_offset,
-            self._previous_offset,
-            self._pool,
-            self._block_next,
-            self._heads,
-            self._tails,
-            self._free_block,
-            flags,
-        )
-        if status:
-            first = int(rows["records_count"][:b].sum(dtype=np.int64))
-            raise CorruptRecordError(
-                f"{STATUS_TEXT[status]}, in record {done - first} of the batch, "
-                f"{position - int(areas.starts[b])} bytes into its records",
-                path=path,
-                position=int(rows["position"][b]),
-                offset=int(rows["base_offset"][b]),
+        if roles is None:
+            roles = np.ones(rows.size, np.uint8)
+        counts = rows["records_count"].astype(np.int64)
+        starts = areas.starts.copy()
+        flags = np.empty(int(counts.sum()), np.uint8)
+        first_batch, records_before, done = 0, 0, 0
+        while True:
+            part = slice(first_batch, rows.size)
+            found, status, position, b, self._free_block, self._previous_offset = map_records(
+                areas.buf,
+                rows[part],
+                starts[part],
+                areas.ends[part],
+                roles[part],
+                self._k0,
+                self._k1,
+                self._shift,
+                self._records,
+                self._first_dirty_offset,
+                self._latest_offset,
+                self._previous_offset,
+                records_before,
+                self._pool,
+                self._block_bucket,
+                self._tails,
+                self._free_block,
+                flags[done:],
             )
-        self._flags.append(flags)
-        self._records += count
-        self._clean_records += clean
-        if rows.size:
-            self._previous_offset = int(rows["last_offset"][-1])
+            b += first_batch
+            self._flags.append(flags[done : done + found])
+            self._records += found
+            done += found
+            in_batch = done - int(counts[:b].sum())
+            if not status:
+                break
+            if status != OUTPUT_FULL:
+                raise CorruptRecordError(
+                    f"{STATUS_TEXT[status]}, in record {in_batch} of the batch, "
+                    f"{position - int(areas.starts[b])} bytes into its records",
+                    path=path,
+                    position=int(rows["position"][b]),
+                    offset=int(rows["base_offset"][b]),
+                )
+            self._close_run(self._sink)
+            first_batch, records_before, starts[b] = b, in_batch, position
+        self.keyless += int(np.count_nonzero(flags & KEYLESS))
+        if self._records - self._run_first > _RUN_RECORDS:
+            self._close_run(self._sink)
 
-    def superseded(self) -> RecordFlags:
-        """Mark what is superseded; the map is used up by this."""
+    @property
+    def records(self) -> int:
+        """The number the next record gets."""
+        return self._records
+
+    def go_on_at(self, index: int) -> None:
+        """End the run here; the next record gets this number."""
+        self._close_run(self._sink)
+        self._records = self._run_first = index
+
+    def close(self, *, is_whole: bool) -> NDArray[np.uint8] | None:
+        """Close the last run. If it is the only one and the map `is_whole`, nothing has gone to the
+        sink and the flags of all records are the answer; else None.
+        """
+        if is_whole and not self.runs:
+            return self._close_run(None)
+        if self._flags:
+            self._close_run(self._sink)
+        self._pool = np.empty(0, np.uint64)
+        return None
+
+    def _close_run(self, sink: RunSink | None) -> NDArray[np.uint8]:
         flags = np.concatenate(self._flags) if self._flags else np.empty(0, np.uint8)
         self._flags = []
-        table = np.empty(self._table_slots(), np.uint32)
-        status, distinct = mark_superseded(
-            self._pool,
-            self._block_next,
-            self._heads,
-            self._tails,
-            self._clean_records,
-            table,
-            flags,
-        )
-        assert status == 0, "the table is made for the largest bucket"  # noqa: S101
-        self._pool = np.empty(0, np.uint64)
-        return RecordFlags(flags, int(distinct))
+        marks = Marks(self._run_first, np.zeros(-(-flags.size // 8), np.uint8))
+        for bucket, piece in self._buckets():
+            keep = None if sink is None else partial(sink.add_entries, bucket)
+            self.distinct_keys += self._map.merge(lambda p=piece: (p,), piece.count, marks, keep)  # type: ignore[misc]
+            if keep is not None and self._map.has_lookups:
+                _keep_lookups(piece, keep)
+        superseded = np.unpackbits(marks.bits, count=flags.size, bitorder="little")
+        flags |= superseded * np.uint8(SUPERSEDED)
+        if sink is not None:
+            sink.end_run(self._run_first, flags)
+        self._run_first = self._records
+        self._tails[:] = 0
+        self._free_block = 0
+        self.runs += 1
+        return flags
 
-    def _grow(self, blocks: int) -> None:
-        """Make room for this many blocks in all. Fresh memory costs nothing until it is written
-        to.
-        """
-        have = self._block_next.size
-        if blocks <= have:
-            return
-        blocks = max(blocks, 2 * have)
-        block_words = BLOCK_ENTRIES * ENTRY_WORDS
-        pool = np.empty(blocks * block_words, np.uint64)
-        used = self._free_block * block_words
-        pool[:used] = self._pool[:used]
-        block_next = np.empty(blocks, np.int32)
-        block_next[: self._free_block] = self._block_next[: self._free_block]
-        self._pool, self._block_next = pool, block_next
-
-    def _table_slots(self) -> int:
-        """Twice the entries of the largest bucket, counted in whole blocks, rounded up to a power
-        of two.
-        """
-        largest = 0
-        for head in self._heads.tolist():
-            blocks, block = 0, head
-            while block >= 0:
-                blocks, block = blocks + 1, int(self._block_next[block])
-            largest = max(largest, blocks)
-        return 1 << max(2 * largest * BLOCK_ENTRIES - 1, 0).bit_length()
+    def _buckets(self) -> Iterator[tuple[int, Piece]]:
+        """The buckets that have entries."""
+        owners = self._block_bucket[: self._free_block]
+        order = np.argsort(owners, kind="stable").astype(np.int32)
+        edges = np.searchsorted(owners[order], np.arange(self._tails.size + 1))
+        for bucket in np.flatnonzero(np.diff(edges)).tolist():
+            blocks = order[edges[bucket] : edges[bucket + 1]]
+            in_last = int(self._tails[bucket]) - int(blocks[-1]) * BLOCK_ENTRIES
+            count = (blocks.size - 1) * BLOCK_ENTRIES + in_last
+            yield bucket, Piece(self._pool, blocks, count)
 
 
-def map_sources(
-    sources: Sequence[SegmentInfo],
-    first_dirty_offset: int,
-    end_offset: int,
-    aborted: AbortedTransactions,
-    buffers: ChunkBuffers,
-    latest_offset: int = MAX_INT64,
-) -> RecordFlags:
-    """Read the sources once. The map ends at `latest_offset`, the round at `end_offset`.
+def _keep_lookups(piece: Piece, keep: Callable[[NDArray[np.uint64]], None]) -> None:
+    """The entries of a piece that do not enter the map."""
+    by_block = piece.entries.reshape(-1, BLOCK_ENTRIES * ENTRY_WORDS)
+    for first in range(0, piece.blocks.size, _COPY_BLOCKS):
+        blocks = piece.blocks[first : first + _COPY_BLOCKS]
+        entries = by_block[blocks].reshape(-1, ENTRY_WORDS)[: piece.count - first * BLOCK_ENTRIES]
+        lookups = entries[entries[:, 2] >= np.uint64(LOOKUP_BIT)]
+        if lookups.size:
+            keep(lookups.reshape(-1))
 
-    CorruptRecordError for a batch that is not
-    sound, so that nothing is built on it.
+
+def bucket_bits(expected_records: int) -> int:
+    """How many buckets, as bits of their number: `expected_records` sizes them; more or fewer are
+    fine.
     """
-    key_map: KeyMap | None = None
-    roles_of = BatchRoles(sources, first_dirty_offset, end_offset, aborted)
-    arena = Arena()
-    for segment in sources:
-        reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
-        for chunk in reader:
-            check_checksums(chunk, segment.path)
-            roles = roles_of.batches(chunk, segment)
-            for part, areas in iterate_record_areas(
-                chunk.buf, chunk.position, chunk.rows, arena, path=segment.path
-            ):
-                if key_map is None:
-                    # Only now: these records counts were held against the bytes that hold them.
-                    expected = _expected_records(areas.rows, sources)
-                    key_map = KeyMap(first_dirty_offset, expected, latest_offset)
-                key_map.add(areas.rows, areas, segment.path, roles[part])
-        if reader.trailing_bytes:
-            raise CorruptRecordError(
-                f"{reader.trailing_bytes} bytes after the last whole batch of a "
-                "segment that is not the active one",
-                path=segment.path,
-                position=reader.valid_bytes,
-            )
-    return (key_map or KeyMap(first_dirty_offset, 0)).superseded()
-
-
-def _expected_records(rows: NDArray[np.void], sources: Sequence[SegmentInfo]) -> int:
-    """As many as there would be if all bytes were like these batches, and a tenth more.
-
-    A guess, so it may not reserve more than four times the sources' bytes; a map can grow.
-    """
-    records = int(rows["records_count"].sum(dtype=np.int64))
-    stored_bytes = int(rows["size_in_bytes"].sum(dtype=np.int64))
-    source_bytes = sum(segment.size_in_bytes for segment in sources)
-    most = 4 * source_bytes // (ENTRY_WORDS * 8)
-    return min(records * source_bytes * 11 // (10 * stored_bytes), most)
-
-
-def check_checksums(chunk: Chunk, path: str) -> None:
-    """CorruptRecordError for the first batch of a chunk whose CRC is wrong."""
-    valid = verify_checksums(chunk.buf, chunk.position, chunk.rows)
-    if not valid.all():
-        row = chunk.rows[int(np.argmin(valid))]
-        raise CorruptRecordError(
-            f"CRC of the batch is not the stored {int(row['crc']):#010x}",
-            path=path,
-            position=int(row["position"]),
-            offset=int(row["base_offset"]),
-        )
+    wanted_bits = (expected_records // _ENTRIES_PER_BUCKET).bit_length()
+    return min(max(wanted_bits, 1), MOST_BUCKET_BITS)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.segment_indexes import SegmentIndexes
+from kafkalog.cleaner.spilled_array import SpilledArray
 from kafkalog.errors import LogCleaningRefusedError, LogSegmentOffsetOverflowError
 from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.constants import MAX_INT32
@@ -31,11 +32,12 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.format.transaction_index import AbortedTxn, pack_transaction_index
+from kafkalog.log.json_facts import JsonFacts
 from kafkalog.planning.log_config import LogConfig
 
 
 @dataclass(frozen=True, slots=True)
-class OutputFile:
+class OutputFile(JsonFacts):
     """A finished output: where it lies now, the name it will have, the CRC-32C of its bytes."""
 
     path: str
@@ -48,9 +50,16 @@ class OutputSegment:
     """A segment being written; `append` in offset order, then `close` once."""
 
     def __init__(
-        self, base_offset: int, config: LogConfig, files: LocalFiles, scratch_path: dict[str, str]
+        self,
+        base_offset: int,
+        config: LogConfig,
+        files: LocalFiles,
+        scratch_path: dict[str, str],
+        kept_bytes: int = 1024 * 1024,
     ) -> None:
-        """`scratch_path` maps the four live file names to where they are written."""
+        """`scratch_path` maps the four live file names to where they are written; `kept_bytes` of
+        what was written are in memory, the rest on local disk.
+        """
         self.base_offset = base_offset
         self.position = 0
         self._checksum = 0
@@ -58,14 +67,16 @@ class OutputSegment:
         self._paths = scratch_path
         self._fd: int | None = files.create(scratch_path[log_file_name(base_offset)])
         self._indexes = SegmentIndexes(base_offset, config)
-        self.written_rows: list[NDArray[np.void]] = []
+        self.written_rows = SpilledArray(BATCH_ROW, kept_bytes)
         self.aborted_transactions: Sequence[AbortedTxn] = ()
 
-    def append(self, data: memoryview, rows: NDArray[np.void]) -> None:
-        """Write whole batches, at least one; `rows` BATCH_ROW[b] have positions in this file and
-        their final CRC. LogSegmentOffsetOverflowError for an offset too far from the base.
+    def append(self, parts: Sequence[memoryview], rows: NDArray[np.void]) -> None:
+        """Write whole batches, at least one, in one or more parts; `rows` BATCH_ROW[b] have
+        positions in this file and their final CRC. LogSegmentOffsetOverflowError for an offset too
+        far from the base.
         """
-        if self.position + len(data) > MAX_INT32:
+        size = sum(len(part) for part in parts)
+        if self.position + size > MAX_INT32:
             raise LogCleaningRefusedError(
                 f"the new segment {self.base_offset} would pass {MAX_INT32} bytes"
             )
@@ -75,9 +86,10 @@ class OutputSegment:
                 f"segment {self.base_offset} cannot hold offset {last_offset}: it is more than "
                 f"{MAX_INT32} away"
             )
-        self._files.write(self._open_fd(), data)
-        self.position += len(data)
-        self._checksum = extend_crc32c(self._checksum, data)
+        for part in parts:
+            self._files.write(self._open_fd(), part)
+            self._checksum = extend_crc32c(self._checksum, part)
+        self.position += size
         self.written_rows.append(rows)
         self._indexes.add(rows)
 
@@ -123,11 +135,6 @@ class OutputSegment:
     def _finish(self, fd: int, owner: os.stat_result) -> None:
         self._files.set_owner(fd, owner)
         self._files.sync_file(fd)
-
-
-def joined_rows(written_rows: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """The BATCH_ROWs of all appends as one array."""
-    return np.concatenate([np.empty(0, BATCH_ROW), *written_rows])
 
 
 def owner_of(segment_path: str) -> os.stat_result:

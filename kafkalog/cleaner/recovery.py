@@ -39,7 +39,7 @@ from kafkalog.format.file_names import (
     LogFileName,
     parse_file_name,
 )
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_file import iterate_headers
 
 _KINDS = (*SEGMENT_KINDS, LogFileKind.PRODUCER_SNAPSHOT)
 
@@ -192,16 +192,20 @@ def _orphans(directory: str) -> list[_Found]:
 
 def _read_swap(directory: str, log: _Found, groups: Sequence[SwapGroup]) -> _Swap:
     base_offset = log.parsed.offset
-    scan = scan_headers(path_in(directory, log.name))
-    scan.raise_if_corrupt()
-    if scan.trailing_bytes:
-        raise CorruptRecordError(
-            f"{scan.trailing_bytes} bytes after the last whole batch: it takes no segment's place",
-            path=path_in(directory, log.name),
-            position=scan.valid_bytes,
-        )
-    next_offset = int(scan.rows["last_offset"][-1]) + 1 if scan.rows.size else base_offset
-    content = fingerprint(scan.rows)
+    path = path_in(directory, log.name)
+    next_offset = base_offset
+    for scan in iterate_headers(path):
+        scan.raise_if_corrupt()
+        if scan.trailing_bytes:
+            raise CorruptRecordError(
+                f"{scan.trailing_bytes} bytes after the last whole batch: it takes no segment's "
+                "place",
+                path=path,
+                position=scan.valid_bytes,
+            )
+        if scan.rows.size:
+            next_offset = int(scan.rows["last_offset"][-1]) + 1
+    content = fingerprint(scan.rows for scan in iterate_headers(path))
     recorded = [
         group.sources
         for group in groups

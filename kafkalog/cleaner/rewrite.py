@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena, complete_rows, open_record_areas
 from kafkalog.batches.batch_table import is_legacy
 from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, convert, reencode
-from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES
+from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
+from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
+from kafkalog.cleaner.record_flags import RecordFlags
 from kafkalog.cleaner.record_limit import refuse_large_records
+from kafkalog.cleaner.spilled_array import SpilledArray
 from kafkalog.cleaner.stats import CleanerStats
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata, expired_horizons
 from kafkalog.errors import (
@@ -61,27 +64,35 @@ from kafkalog.kernels.encode_records import (
 from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks, scan_headers
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, iterate_headers, read_chunks
 
 OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What becomes of the batches of a chunk: arrays [b], see kernels.decide_batches."""
+    """What becomes of the batches of a chunk: arrays [b], see kernels.decide_batches; `flags`
+    uint8[r] of its records.
+    """
 
+    flags: NDArray[np.uint8]
     actions: NDArray[np.uint8]
     horizons: NDArray[np.int64]
     retained: NDArray[np.int64]
     first_records: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
 class RebuiltBatches:
     """Where rebuilt batches went in a new segment, and the fold of their records, for `verify`."""
 
-    positions: NDArray[np.int64]
-    folds: NDArray[np.int64]
+    def __init__(self, kept_bytes: int) -> None:
+        self.positions = SpilledArray(np.int64, kept_bytes)
+        self.folds = SpilledArray(np.int64, kept_bytes)
+
+    def add(self, positions: NDArray[np.int64], folds: NDArray[np.int64]) -> None:
+        """Batches behind all that were added before."""
+        self.positions.append(positions)
+        self.folds.append(folds)
 
 
 class GroupRewriter:
@@ -91,7 +102,7 @@ class GroupRewriter:
 
     def __init__(
         self,
-        flags: NDArray[np.uint8],
+        flags: RecordFlags,
         retention: BatchRetention,
         aborted: AbortedTransactions,
         *,
@@ -100,20 +111,23 @@ class GroupRewriter:
         legacy_horizon_ms: int,
         record_limit: int | None,
         buffers: ChunkBuffers,
+        budget: MemoryBudget,
+        transactions: CleanedTransactionMetadata | None = None,
     ) -> None:
         """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
-        before. `record_limit`: see `record_limit`, None without one.
+        before. `record_limit`: see `record_limit`, None without one. `transactions`: their state in
+        front of the first group, if that is not the round's first.
         """
         self._flags = flags
         self._retention = retention
         self._aborted = aborted
-        self._transactions = CleanedTransactionMetadata()
+        self._transactions = transactions or CleanedTransactionMetadata()
+        self._budget = budget
         self._now_ms = now_ms
         self._new_horizon_ms = new_horizon_ms
         self._legacy_horizon_ms = legacy_horizon_ms
         self._record_limit = record_limit
         self._buffers = buffers
-        self._next_record = 0
         self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
         self._arena = Arena()
         self._encoder = BatchEncoder()
@@ -127,10 +141,9 @@ class GroupRewriter:
         LogSegmentOffsetOverflowError with the path of a segment that does not fit into it.
         """
         stats = CleanerStats()
-        rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        next_bases = [*(segment.base_offset for segment in sources[1:]), None]
-        for segment, next_base in zip(sources, next_bases, strict=True):
-            self._add_aborted(segment, next_base)
+        rebuilt = RebuiltBatches(self._budget.kept_bytes)
+        for number, segment in enumerate(sources):
+            add_aborted(self._transactions, self._aborted, sources, number)
             chunks = read_chunks(
                 segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
             )
@@ -150,31 +163,16 @@ class GroupRewriter:
                     raise
             self._source_checksums[segment.base_offset] = checksum
         output.aborted_transactions = self._transactions.take_kept_entries()
-        stats.batches_retained = sum(rows.size for rows in output.written_rows)
+        stats.batches_retained = output.written_rows.size
         stats.bytes_after = output.position
-        empty = np.empty(0, np.int64)
-        return stats, RebuiltBatches(
-            np.concatenate([empty, *(positions for positions, _ in rebuilt)]),
-            np.concatenate([empty, *(folds for _, folds in rebuilt)]),
-        )
+        return stats, rebuilt
 
-    def take_source_checksums(self) -> dict[int, int]:
+    def take_source_checksums(self) -> tuple[tuple[int, int], ...]:
         """CRC-32C of the whole `.log` of each source read since it was asked for last, by base
         offset: sources have nothing behind their last batch.
         """
         taken, self._source_checksums = self._source_checksums, {}
-        return taken
-
-    def _add_aborted(self, segment: SegmentInfo, next_base: int | None) -> None:
-        """Make the aborted transactions known that touch this segment. The last one of a group ends
-        where its batches do.
-        """
-        if not self._aborted.is_empty:
-            if next_base is None:
-                rows = scan_headers(segment.path).rows
-                next_base = int(rows["last_offset"][-1]) + 1 if rows.size else segment.base_offset
-            found = self._aborted.between(segment.base_offset, next_base)
-            self._transactions.add_aborted(found)
+        return tuple(taken.items())
 
     def _rules(self, chunk: Chunk, segment: SegmentInfo) -> NDArray[np.uint8]:
         """What is asked of each batch of a chunk: bits of kernels.decide_batches."""
@@ -197,21 +195,23 @@ class GroupRewriter:
     def _decide(self, chunk: Chunk, segment: SegmentInfo, stats: CleanerStats) -> Decisions:
         rows = chunk.rows
         counts = rows["records_count"].astype(np.int64)
-        first_records = self._next_record + np.cumsum(counts) - counts
+        first_records = np.cumsum(counts) - counts
         actions = np.empty(rows.size, np.uint8)
         horizons = np.empty(rows.size, np.int64)
         retained = np.empty(rows.size, np.int32)
         removed = np.zeros(REMOVED_REASONS, np.int64)
-        if self._next_record + int(counts.sum()) > self._flags.size:
+        records = int(counts.sum())
+        if records > self._flags.left:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
         rules = self._rules(chunk, segment)
         if self._record_limit is not None and self._record_limit < MAX_BATCH_BYTES:
             is_read = (rules & (DISCARD | RETAIN_EMPTY)) != DISCARD
             refuse_large_records(chunk, is_read, self._record_limit, self._arena, segment.path)
-        self._next_record = decide_batches(
+        flags = self._flags.take(records)
+        decide_batches(
             rows,
-            self._flags,
-            self._next_record,
+            flags,
+            0,
             rules,
             self._now_ms,
             self._new_horizon_ms,
@@ -223,14 +223,14 @@ class GroupRewriter:
         _refuse_empty_legacy(rows, actions, segment.path)
         stats.batches_read += rows.size
         stats.batches_copied += int((actions == COPY).sum())
-        stats.records_read += int(counts.sum())
+        stats.records_read += records
         stats.records_retained += int(retained.sum())
         stats.no_key += int(removed[REMOVED_NO_KEY])
         stats.superseded += int(removed[REMOVED_SUPERSEDED])
         stats.tombstone += int(removed[REMOVED_TOMBSTONE])
         stats.aborted += int(removed[REMOVED_ABORTED])
         stats.marker += int(removed[REMOVED_MARKER])
-        return Decisions(actions, horizons, retained.astype(np.int64), first_records)
+        return Decisions(flags, actions, horizons, retained.astype(np.int64), first_records)
 
     def _write(
         self,
@@ -238,7 +238,7 @@ class GroupRewriter:
         decisions: Decisions,
         path: str,
         output: OutputSegment,
-        rebuilt: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        rebuilt: RebuiltBatches,
     ) -> None:
         batches = chunk.rows.size
         rows_out = np.empty(batches, BATCH_ROW)
@@ -252,7 +252,7 @@ class GroupRewriter:
                 b,
                 decisions.actions,
                 decisions.horizons,
-                self._flags,
+                decisions.flags,
                 decisions.first_records,
                 decisions.retained,
                 self._out,
@@ -268,14 +268,14 @@ class GroupRewriter:
                 new_rows = rows_out[:done].copy()
                 is_rebuilt = set_checksums(self._out, output.position, new_rows)
                 if is_rebuilt.any():
-                    rebuilt.append((new_rows["position"][is_rebuilt], folds[:done][is_rebuilt]))
-                output.append(self._out[:size].data, new_rows)
+                    rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
+                output.append([self._out[:size].data], new_rows)
             if stopped == NEEDS_ENCODER:
                 encoded = self._encode(chunk, decisions, b, path)
                 row = np.array([encoded.row], BATCH_ROW)
                 row["position"] = output.position
-                rebuilt.append((row["position"], np.array([encoded.fold], np.int64)))
-                output.append(memoryview(encoded.data), row)
+                rebuilt.add(row["position"].copy(), np.array([encoded.fold], np.int64))
+                output.append(encoded.parts, row)
                 b += 1
             elif stopped != ALL_DONE and not done:
                 self._grow_output(chunk.rows[b])
@@ -288,7 +288,7 @@ class GroupRewriter:
             rows=areas.rows,
             b=0,
             records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
-            flags=self._flags[first : first + int(rows["records_count"][0])],
+            flags=decisions.flags[first : first + int(rows["records_count"][0])],
             horizon=int(decisions.horizons[b]),
             retained=int(decisions.retained[b]),
         )
@@ -304,6 +304,32 @@ class GroupRewriter:
         # Counts were checked against the bytes that hold the records when they were mapped.
         assert room <= MAX_BATCH_BYTES * 4, "a batch is capped when it is read"  # noqa: S101
         self._out = np.empty(room, np.uint8)
+
+
+def add_aborted(
+    transactions: CleanedTransactionMetadata,
+    aborted: AbortedTransactions,
+    sources: Sequence[SegmentInfo],
+    number: int,
+) -> None:
+    """Make the aborted transactions known that touch source `number` of a group. The last one of a
+    group ends where its batches do.
+    """
+    if aborted.is_empty:
+        return
+    segment = sources[number]
+    is_last = number + 1 == len(sources)
+    end_offset = _end_offset(segment) if is_last else sources[number + 1].base_offset
+    transactions.add_aborted(aborted.between(segment.base_offset, end_offset))
+
+
+def _end_offset(segment: SegmentInfo) -> int:
+    """One past the last batch of a segment."""
+    end_offset = segment.base_offset
+    for scan in iterate_headers(segment.path):
+        if scan.rows.size:
+            end_offset = int(scan.rows["last_offset"][-1]) + 1
+    return end_offset
 
 
 def _refuse_empty_legacy(rows: NDArray[np.void], actions: NDArray[np.uint8], path: str) -> None:

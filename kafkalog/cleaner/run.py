@@ -43,7 +43,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction import plan_compaction
-from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
 
@@ -107,6 +107,7 @@ def apply_run(
         end_s,
         request.keeps_undo,
         request.swap_per_group,
+        request.memory,
     )
     with locked_log_dirs(request) as log_dirs:
         journal = begin_journal(request, run.run_id, COMPACT, log_dirs)
@@ -202,6 +203,7 @@ def _plan(
         high_watermark=request.high_watermark,
         kafka_version=settings.kafka_version(partition),
         dedupe_buffer_size=request.dedupe_buffer_size,
+        strategy=WITHIN_TASK if request.swap_per_group else request.strategy,
     )
     if resolved.refusal is None or _is_never_cleaned(partition):
         return plan

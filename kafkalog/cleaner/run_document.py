@@ -94,6 +94,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "checkpointReset": plan.checkpoint_reset,
         "peakBytes": plan.peak_bytes,
         "peakBytesPerGroup": plan.peak_bytes_per_group,
+        "strategy": plan.strategy,
         "recordsRead": stats and stats.records_read,
         "recordsRetained": stats and stats.records_retained,
         "segmentsSplit": stats and stats.segments_split,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from kafkalog.cleaner.clock import now_ms
+from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.cleaner.settings import RunSettings, read_config_file, read_server_properties
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
@@ -18,6 +19,7 @@ from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.planning.compaction_plan import ACROSS_TASKS
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import default_run_dir
@@ -102,13 +104,27 @@ class CompactionRequest(RunRequest):
     dedupe_buffer_size: bytes of Kafka's bounded map, whose rounds then are done, None for one round
     whatever the keys; max_bytes: of the segments that rounds read, see `planning.run_order`;
     max_minutes: after which no further partition is begun; swap_per_group: swap each group of
-    segments in before the next one is written.
+    segments in before the next one is written;
+    memory: bytes of each worker; strategy: how key maps are made, None for the choice by size.
     """
 
     dedupe_buffer_size: int | None = None
     max_bytes: int | None = None
     max_minutes: float | None = None
     swap_per_group: bool = False
+    memory: int = DEFAULT_MEMORY_BYTES
+    strategy: str | None = None
+
+    def __post_init__(self) -> None:
+        RunRequest.__post_init__(self)
+        if self.strategy == ACROSS_TASKS and self.dedupe_buffer_size is not None:
+            raise InvalidConfigError(
+                "a bounded key map (--dedupe-buffer-size) is made within a task: not across-tasks"
+            )
+        if self.strategy == ACROSS_TASKS and self.swap_per_group:
+            raise InvalidConfigError(
+                "across-tasks writes all groups before any is swapped in: not --swap-per-group"
+            )
 
 
 class RunOptions(TypedDict, total=False):
@@ -138,6 +154,8 @@ class CompactionOptions(RunOptions, total=False):
     max_bytes: int | None
     max_minutes: float | None
     swap_per_group: bool
+    memory: int | None
+    strategy: str | None
 
 
 def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
@@ -153,6 +171,8 @@ def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> C
         max_bytes=options.get("max_bytes"),
         max_minutes=options.get("max_minutes"),
         swap_per_group=options.get("swap_per_group", False),
+        memory=check_memory(options.get("memory") or DEFAULT_MEMORY_BYTES),
+        strategy=options.get("strategy"),
     )
 
 

@@ -50,8 +50,12 @@ class SegmentIndexes:
             timestamps,
             timestamp_offsets,
         )
-        self._entries.append((offsets[:entries], positions[:entries]))
-        self._time_entries.append((timestamps[:time_entries], timestamp_offsets[:time_entries]))
+        # Copies: few batches get an entry, and a view would hold on to all.
+        if entries:
+            self._entries.append((offsets[:entries].copy(), positions[:entries].copy()))
+        if time_entries:
+            times = timestamps[:time_entries].copy(), timestamp_offsets[:time_entries].copy()
+            self._time_entries.append(times)
 
     def pack_offset_index(self) -> bytes:
         """The `.index`. LogCleaningRefusedError if segment.index.bytes has no room for it."""

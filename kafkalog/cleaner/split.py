@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, complete_rows
-from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.cleaner.local_files import LocalFiles, path_in
-from kafkalog.cleaner.output_segment import OutputFile, OutputSegment, joined_rows, owner_of
+from kafkalog.cleaner.output_segment import OutputFile, OutputSegment, owner_of
 from kafkalog.cleaner.replacement import (
     Replacement,
     SwapGroup,
@@ -53,7 +53,7 @@ from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.planning.log_config import LogConfig
 
-_NOTHING_REBUILT = RebuiltBatches(np.empty(0, np.int64), np.empty(0, np.int64))
+_NOTHING_REBUILT = RebuiltBatches(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _append(piece: OutputSegment, chunk: Chunk, which: slice) -> None:
     start = int(rows["position"][0])
     end = int(rows["position"][-1] + rows["size_in_bytes"][-1])
     rows["position"] += piece.position - start
-    piece.append(chunk.buf[start - chunk.position : end - chunk.position].data, rows)
+    piece.append([chunk.buf[start - chunk.position : end - chunk.position].data], rows)
 
 
 def _share_aborted_transactions(segment: SegmentInfo, pieces: list[OutputSegment]) -> None:
@@ -184,7 +184,7 @@ def _swap(
         SwapGroup(
             piece.base_offset,
             (old,) if number == 0 else (piece.base_offset,),
-            fingerprint(joined_rows(piece.written_rows)),
+            fingerprint(piece.written_rows.blocks()),
         )
         for number, piece in enumerate(pieces)
     ]

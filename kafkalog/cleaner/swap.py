@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,7 @@ from kafkalog.format.file_names import (
     log_file_name,
     producer_snapshot_file_name,
 )
+from kafkalog.log.json_facts import JsonFacts
 
 # The files of a segment that a swap moves, in Kafka's order: the `.log` first.
 SEGMENT_KINDS = (
@@ -75,17 +76,20 @@ SEGMENT_KINDS = (
 )
 
 
+_FINGERPRINT_FIELDS = ("position", "base_offset", "last_offset", "size_in_bytes", "crc")
+
+
 @dataclass(frozen=True, slots=True)
-class FinishedGroup:
-    """A verified group, ready to be swapped in. `checksums`: CRC-32C of the sources' `.log` files
-    by base offset.
+class FinishedGroup(JsonFacts):
+    """A verified group, ready to be swapped in. `checksums`: base offset and CRC-32C of each
+    source's `.log`.
     """
 
     base_offset: int
     sources: tuple[int, ...]
     fingerprint: str
     outputs: tuple[OutputFile, ...]
-    checksums: dict[int, int]
+    checksums: tuple[tuple[int, int], ...]
 
     @property
     def group(self) -> SwapGroup:
@@ -102,20 +106,21 @@ class FinishedGroup:
                 (LogFileKind.PRODUCER_SNAPSHOT,),
             ),
         ]
-        logs = {log_file_name(base): crc for base, crc in self.checksums.items()}
+        logs = {log_file_name(base): crc for base, crc in self.checksums}
         return SwappedFiles(
             kept=with_checksums(facts_of(directory, names), logs),
             made=tuple(file_facts(file.path, file.name, file.checksum) for file in self.outputs),
         )
 
 
-def fingerprint(rows: NDArray[np.void]) -> str:
-    """A digest of a segment's batches from their headers, BATCH_ROW[b]; the CRCs stand for the
-    rest.
+def fingerprint(blocks: Iterable[NDArray[np.void]]) -> str:
+    """A digest of a segment's batches from their headers, BATCH_ROW[b] in blocks of any size; the
+    CRCs stand for the rest.
     """
     digest = hashlib.sha256()
-    for name in ("position", "base_offset", "last_offset", "size_in_bytes", "crc"):
-        digest.update(rows[name].astype(np.int64).tobytes())
+    for rows in blocks:
+        fields = [rows[name] for name in _FINGERPRINT_FIELDS]
+        digest.update(np.stack(fields, 1).astype("<i8").tobytes())
     return digest.hexdigest()
 
 
@@ -126,7 +131,8 @@ def swap_groups(
     nothing changed.
     """
     begin_replacement(scratch, record, files)
-    remove_other_attempts(scratch, record.attempt_id, files)
+    own = {Path(output.path).name for group in finished for output in group.outputs}
+    remove_other_attempts(scratch, record.attempt_id, files, own)
     for group in finished:
         for output in group.outputs:
             files.rename(output.path, path_in(scratch.directory, output.name + CLEANED_SUFFIX))
@@ -170,9 +176,14 @@ def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFi
             files.remove(path_in(directory, producer_snapshot_file_name(base_offset)))
 
 
-def remove_other_attempts(scratch: Scratch, attempt_id: str, files: LocalFiles) -> None:
-    """Remove outputs that other executions of the same task left or are still writing."""
+def remove_other_attempts(
+    scratch: Scratch, attempt_id: str, files: LocalFiles, outputs: Collection[str] = ()
+) -> None:
+    """Remove outputs that other executions of the same task left or are still writing, but for
+    these names.
+    """
     kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.turn)}
+    kept.update(outputs)
     own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")
     for name in list_names(scratch.directory):
         if scratch.owns(name) and name not in kept and not name.startswith(own):

@@ -20,7 +20,9 @@ Source: Kafka CleanedTransactionMetadata, Cleaner.shouldDiscardBatch; KIP-98, KI
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,26 @@ class CleanedTransactionMetadata:
         self._seen: set[int] = set()
         self._committed: set[int] = set()
         self._kept: list[AbortedTxn] = []
+
+    def to_json(self) -> dict[str, Any]:
+        """The state between two segments, for another task to go on from."""
+        return {
+            "pending": [astuple(transaction) for _, _, transaction in sorted(self._pending)],
+            "aborted": [astuple(transaction) for transaction in self._aborted.values()],
+            "seen": sorted(self._seen),
+            "committed": sorted(self._committed),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> CleanedTransactionMetadata:
+        """What `to_json` was called on."""
+        state = cls()
+        state.add_aborted(AbortedTxn(*fields) for fields in values["pending"])
+        aborted = [AbortedTxn(*fields) for fields in values["aborted"]]
+        state._aborted = {transaction.producer_id: transaction for transaction in aborted}
+        state._seen = set(values["seen"])
+        state._committed = set(values["committed"])
+        return state
 
     def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
         """Make known what the next segment's batches may belong to."""

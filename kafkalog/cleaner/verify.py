@@ -16,51 +16,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, iterate_record_areas
-from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.cleaner.key_map import CLEANER_CHUNK_BYTES, check_checksums
-from kafkalog.cleaner.output_segment import OutputFile, joined_rows
+from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.cleaner.output_segment import OutputFile
 from kafkalog.cleaner.rewrite import RebuiltBatches
+from kafkalog.cleaner.spilled_array import SpilledArray
 from kafkalog.errors import CorruptIndexError, CorruptRecordError
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.record_batch import BATCH_ROW
-from kafkalog.kernels.encode_records import fold_records
+from kafkalog.kernels.check_records import check_records
+from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
 
 def verify_segment(
     log: OutputFile,
-    written_rows: list[NDArray[np.void]],
+    written_rows: SpilledArray,
     rebuilt: RebuiltBatches,
     buffers: ChunkBuffers,
 ) -> None:
     """CorruptRecordError unless the file holds exactly the written batches."""
-    expected = joined_rows(written_rows)
     arena = Arena()
-    seen = 0
-    rebuilt_seen = 0
+    seen, rebuilt_seen, previous_offset = 0, 0, -1
     reader = read_chunks(log.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
     for chunk in reader:
-        wanted = expected[seen : seen + chunk.rows.size]
-        _check_rows(chunk.rows, wanted, log.path)
+        end = min(seen + chunk.rows.size, written_rows.size)
+        _check_rows(chunk.rows, written_rows.read(seen, end), log.path)
+        seen = end
         check_checksums(chunk, log.path)
-        end = chunk.position + chunk.buf.size
-        upto = int(np.searchsorted(rebuilt.positions, end))
-        part = slice(rebuilt_seen, upto)
-        at = np.searchsorted(chunk.rows["position"], rebuilt.positions[part])
-        _check_records(chunk, chunk.rows[at], rebuilt.folds[part], arena, log.path)
+        previous_offset = _check_order(chunk.rows, previous_offset, log.path)
+        # No more of them than batches of the chunk.
+        upto = min(rebuilt_seen + chunk.rows.size, rebuilt.positions.size)
+        positions = rebuilt.positions.read(rebuilt_seen, upto)
+        positions = positions[: int(np.searchsorted(positions, chunk.position + chunk.buf.size))]
+        upto = rebuilt_seen + positions.size
+        at = np.searchsorted(chunk.rows["position"], positions)
+        folds = rebuilt.folds.read(rebuilt_seen, upto)
+        _check_records(chunk, chunk.rows[at], folds, arena, log.path)
         rebuilt_seen = upto
-        seen += chunk.rows.size
-    if reader.trailing_bytes or seen != expected.size or reader.valid_bytes != log.size_in_bytes:
+    whole = not reader.trailing_bytes and reader.valid_bytes == log.size_in_bytes
+    if not whole or seen != written_rows.size:
         raise CorruptRecordError(
             f"read back {seen} batches in {reader.valid_bytes} bytes and "
             f"{reader.trailing_bytes} more, "
-            f"wrote {expected.size} in {log.size_in_bytes}",
+            f"wrote {written_rows.size} in {log.size_in_bytes}",
             path=log.path,
         )
     if rebuilt_seen != rebuilt.positions.size:
         raise CorruptRecordError("a rebuilt batch was not read back", path=log.path)
-    if (expected["base_offset"][1:] <= expected["last_offset"][:-1]).any():
-        raise CorruptRecordError("offsets of the batches do not rise", path=log.path)
 
 
 def verify_index(index: OutputFile) -> None:
@@ -85,15 +87,28 @@ def _check_records(
     """
     if not rows.size:
         return
-    spans: RecordSpans | None = None
-    for part, areas in iterate_record_areas(chunk.buf, chunk.position, rows, arena, path=path):
-        spans = decode_spans(areas, rows[part], path, reuse=spans)
-        found = np.empty(rows[part].size, np.int64)
-        ends = np.cumsum(rows["records_count"][part], dtype=np.int64)
-        fold_records(spans.offsets, spans.timestamps, ends, found)
+    for part, areas in iterate_record_areas(
+        chunk.buf, chunk.position, rows, arena, path=path, arena_bytes=CLEANER_CHUNK_BYTES
+    ):
+        largest, found = np.empty((2, areas.rows.size), np.int64)
+        b, code, _, record = check_records(
+            areas.buf, areas.rows, areas.starts, areas.ends, largest, found
+        )
+        if code != OK:
+            raise _differs(f"record {record}: {STATUS_TEXT[code]}", areas.rows[b], path)
         if not np.array_equal(found, folds[part]):
             b = int(np.argmax(found != folds[part]))
-            raise _differs("records differ from those that were to stay", rows[part][b], path)
+            raise _differs("records differ from those that were to stay", areas.rows[b], path)
+
+
+def _check_order(rows: NDArray[np.void], previous_offset: int, path: str) -> int:
+    """CorruptRecordError unless batches follow each other; the last offset of the last one."""
+    if not rows.size:
+        return previous_offset
+    before = np.concatenate([[previous_offset], rows["last_offset"][:-1]])
+    if (rows["base_offset"] <= before).any():
+        raise CorruptRecordError("offsets of the batches do not rise", path=path)
+    return int(rows["last_offset"][-1])
 
 
 def _check_rows(found: NDArray[np.void], wanted: NDArray[np.void], path: str) -> None:

@@ -7,8 +7,10 @@ from functools import partial
 
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.clean_pack import clean_pack, pack_plans
+from kafkalog.cleaner.local_shuffle import run_across_tasks
 from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cleaner.stats import FAILED, CleanResult
+from kafkalog.cleaner.strategies import execute_by_strategy
 from kafkalog.planning.compaction_plan import CompactionPlan
 
 # Results come a pack at a time: small enough that one sees how far the run has come.
@@ -22,6 +24,17 @@ def clean_in_processes(
     """Carry the plans out, the largest begun first, or in the order given where the run may end
     early; see `in_processes`.
     """
+    return execute_by_strategy(
+        plans,
+        run,
+        lambda across: run_across_tasks(across, workers),
+        lambda within: _in_packs(within, run, workers),
+    )
+
+
+def _in_packs(
+    plans: Sequence[CompactionPlan], run: CleanRun, workers: int
+) -> Iterator[CleanResult]:
     if min(workers, len(plans)) <= 1:
         yield from clean_pack(plans, run)
         return

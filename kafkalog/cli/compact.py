@@ -38,6 +38,8 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         "max_bytes": args.max_bytes,
         "max_minutes": args.max_minutes,
         "swap_per_group": args.swap_per_group,
+        "memory": args.memory,
+        "strategy": args.strategy,
     }
     request = compaction_request(args.log_dir, options)
     verb = RunVerb(

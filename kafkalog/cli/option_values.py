@@ -7,9 +7,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from kafkalog.cleaner.memory import check_memory
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
+from kafkalog.planning.compaction_plan import STRATEGIES
 from kafkalog.planning.kafka_version import parse_kafka_version
 
 # Safety rules that --force can lift; one that has nothing to lift is accepted.
@@ -50,6 +52,23 @@ def parse_offset(text: str) -> int:
 def parse_bytes(text: str) -> int:
     """A number of bytes, at least 1."""
     return _parse_number(text, 1, MAX_INT64)
+
+
+def parse_memory(text: str) -> int:
+    """A number of bytes, or of MiB or GiB: 536870912, 512m, 2g."""
+    unit = {"m": 1 << 20, "g": 1 << 30}.get(text[-1:].lower(), 1)
+    memory = _parse_number(text[:-1] if unit > 1 else text, 1, MAX_INT64 // unit) * unit
+    try:
+        return check_memory(memory)
+    except InvalidConfigError as error:
+        raise ValueError(error.reason) from None
+
+
+def parse_strategy(text: str) -> str:
+    """How the key map is made."""
+    if text not in STRATEGIES:
+        raise ValueError(f"{text!r} is none of {', '.join(STRATEGIES)}")
+    return text
 
 
 def parse_minutes(text: str) -> float:

@@ -18,10 +18,12 @@ from kafkalog.cli.option_values import (
     parse_bytes_format,
     parse_count,
     parse_force_rule,
+    parse_memory,
     parse_minutes,
     parse_now,
     parse_offset,
     parse_partition_name,
+    parse_strategy,
     parse_version,
 )
 
@@ -156,7 +158,12 @@ OPTIONS = (
         "--no-undo", None, "keep no replaced files: their space is free at once", _CHANGING,
         _CHANGING,
     ),
-    Option("--strategy", "within-task|across-tasks", "how the key map is built", _COMPACT),
+    Option(
+        "--strategy", "within-task|across-tasks",
+        "how the key map is made: by a partition's own task, or by many (default: on Spark across "
+        "tasks from 8 GiB on)",
+        _COMPACT, _COMPACT, parse_strategy,
+    ),
     Option(
         "--dedupe-buffer-size", "N",
         "bytes of a key map bounded as Kafka's, and its rounds (default: no bound)",
@@ -185,7 +192,12 @@ OPTIONS = (
         _COMPACT, _COMPACT, parse_minutes,
     ),
     Option("--max-bytes-per-second", "N", "read and write no faster", _COMPACT),
-    Option("--memory", "SIZE", "per worker", _COMPACT),
+    Option(
+        "--memory", "SIZE",
+        "memory of each worker: bytes, 512m or 2g (default 512m, at least 256m); what does not fit "
+        "goes to disk",
+        _COMPACT, _COMPACT, parse_memory,
+    ),
     Option("--verify", "deep", "compare every record", _COMPACT),
     Option("--estimate", None, "expected gain without a plan", _COMPACT),
     Option(

@@ -81,8 +81,34 @@ def decompress(
     position: int | None = None,
     offset: int | None = None,
 ) -> bytes | memoryview:
-    """The uncompressed payload of a batch; for codec 0 a view of `payload` itself. `magic` is the
-    batch's: in magic 0 the header checksum of an lz4 frame is not looked at (KAFKA-3160).
+    """The uncompressed payload of a batch; for codec 0 a view of `payload` itself. See
+    `decompress_parts`.
+    """
+    parts = decompress_parts(
+        codec,
+        payload,
+        max_bytes=max_bytes,
+        magic=magic,
+        path=path,
+        position=position,
+        offset=offset,
+    )
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def decompress_parts(
+    codec: int,
+    payload: BytesLike,
+    *,
+    max_bytes: int,
+    magic: int = MAGIC_VALUE_V2,
+    path: str | None = None,
+    position: int | None = None,
+    offset: int | None = None,
+) -> list[bytes | memoryview]:
+    """The uncompressed payload of a batch, part by part as the codec gives it: a large batch need
+    not lie in memory twice. `magic` is the batch's: in magic 0 the header checksum of an lz4 frame
+    is not looked at (KAFKA-3160).
 
     Raises RecordTooLargeError past `max_bytes`, CorruptRecordError for what the codec does not
     understand and UnsupportedCompressionTypeError for codecs 5-7; `path`, `position`, `offset` say
@@ -93,7 +119,7 @@ def decompress(
         if codec == CompressionType.NONE:
             if len(data) > max_bytes:
                 raise _too_large("none", max_bytes)
-            return data
+            return [data]
         if codec == CompressionType.GZIP:
             return _decompress_gzip(data, max_bytes)
         if codec == CompressionType.SNAPPY:
@@ -129,8 +155,8 @@ def compress(codec: int, payload: BytesLike, *, magic: int = MAGIC_VALUE_V2) -> 
 # -- gzip ----------------------------------------------------------------------------------------
 
 
-def _decompress_gzip(data: memoryview, max_bytes: int) -> bytes:
-    parts: list[bytes] = []
+def _decompress_gzip(data: memoryview, max_bytes: int) -> list[bytes | memoryview]:
+    parts: list[bytes | memoryview] = []
     total, at = 0, 0
     # The first member gets all bytes at once. zlib copies what a member leaves over, so later ones
     # are fed in growing pieces: otherwise many tiny members would cost a copy of the rest each.
@@ -152,7 +178,7 @@ def _decompress_gzip(data: memoryview, max_bytes: int) -> bytes:
             at += len(piece) - len(member.unused_data)
             piece_bytes *= 2
         if data[at : at + len(_GZIP_MEMBER_START)] != _GZIP_MEMBER_START:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return parts
         piece_bytes = _GZIP_NEXT_MEMBER_BYTES
 
 
@@ -165,8 +191,8 @@ def _compress_gzip(data: memoryview) -> bytes:
 # -- snappy --------------------------------------------------------------------------------------
 
 
-def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
-    parts = []
+def _decompress_snappy(data: memoryview, max_bytes: int) -> list[bytes | memoryview]:
+    parts: list[bytes | memoryview] = []
     total = 0
     for block in scan_xerial(data):
         try:
@@ -179,10 +205,10 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
         if total > max_bytes:
             raise _too_large("snappy", max_bytes)
         try:
-            parts.append(cramjam.snappy.decompress_raw(block))
+            parts.append(memoryview(cramjam.snappy.decompress_raw(block)))
         except cramjam.DecompressionError as error:
             raise CorruptRecordError(f"snappy block: {error}") from None
-    return b"".join(parts)
+    return parts
 
 
 def _compress_snappy(data: memoryview) -> bytes:
@@ -196,7 +222,9 @@ def _compress_snappy(data: memoryview) -> bytes:
 # -- lz4 -----------------------------------------------------------------------------------------
 
 
-def _decompress_lz4(data: memoryview, max_bytes: int, check_header: bool) -> bytes:
+def _decompress_lz4(
+    data: memoryview, max_bytes: int, check_header: bool
+) -> list[bytes | memoryview]:
     # Block by block: a frame decoder would verify what Kafka skips, accept what Kafka refuses, and
     # is slower.
     frame = parse_lz4_header(data, check_header=check_header)
@@ -215,7 +243,7 @@ def _decompress_lz4(data: memoryview, max_bytes: int, check_header: bool) -> byt
         if total > max_bytes:
             raise _too_large("lz4", max_bytes)
         parts.append(part)
-    return b"".join(parts)
+    return parts
 
 
 def _decompress_checked_lz4(block: memoryview, block_descriptor: int) -> bytes:
@@ -264,8 +292,8 @@ def _compress_lz4(data: memoryview) -> bytes:
 # -- zstd ----------------------------------------------------------------------------------------
 
 
-def _decompress_zstd(data: memoryview, max_bytes: int) -> bytes:
-    parts: list[bytes] = []
+def _decompress_zstd(data: memoryview, max_bytes: int) -> list[bytes | memoryview]:
+    parts: list[bytes | memoryview] = []
     left = max_bytes
     for frame in scan_zstd_frames(data):
         if frame.content_size is not None:
@@ -288,7 +316,7 @@ def _decompress_zstd(data: memoryview, max_bytes: int) -> bytes:
         if left < 0:
             raise _too_large("zstd", max_bytes)
         parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return parts
 
 
 def _too_large(codec: str, max_bytes: int) -> RecordTooLargeError:

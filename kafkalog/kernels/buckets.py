@@ -1,8 +1,10 @@
 """Which records of a bucket a later one supersedes: the offset map, one bucket at a time.
 
-Only dirty records (index >= first_dirty_index, without LOOKUP_BIT) enter the map, as in Kafka; a
-record of either kind is superseded if a later dirty record has its key. The table is open
-addressing over entry numbers, small enough to stay in a processor's cache.
+Only dirty records (without LOOKUP_BIT) enter the map, as in Kafka; a record of either kind is
+superseded if a later dirty record has its key. The map is `held`, the latest entry of each key, and
+a table of open addressing over it. Entries may come in any order and in several calls, so a bucket
+need not be in memory as a whole: only its distinct keys, and where these are too many, those of a
+part of the hashes at a time.
 
 Source: Kafka Cleaner.buildOffsetMap, shouldRetainRecord.
 """
@@ -13,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, LOOKUP_BIT, SUPERSEDED
+from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, LOOKUP_BIT
 from kafkalog.kernels.jit import (
     I32_IN,
     I64,
-    I64_IN,
+    I64_OUT,
     U8_OUT,
     U32_OUT,
     U64_IN,
+    U64_OUT,
     I32Array,
     I64Array,
     U8Array,
@@ -30,112 +33,138 @@ from kafkalog.kernels.jit import (
     kernel,
 )
 
-_SUPERSEDED = np.uint8(SUPERSEDED)
-_BLOCK_ENTRIES = BLOCK_ENTRIES
+# What to do with a bucket's entries: first all dirty ones enter the map, then the others are looked
+# up.
+ENTER = 0
+LOOK_UP = 1
+
+OK = 0
+MAP_FULL = 1
+
+# An empty place of the table; a table is filled with it by the caller.
+EMPTY = 0xFFFFFFFF
+
+# `state`, carried from call to call.
+HELD = 0
+LOOKUPS = 1
+STATE_SIZE = 2
 
 # Indexes are unsigned here: numba then need not ask whether one counts from the array's end, which
 # made these loops four times slower.
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
+_SEVEN = np.uint64(7)
+_THREE = np.uint64(3)
 _WORDS = np.uint64(ENTRY_WORDS)
 _BLOCK = np.uint64(BLOCK_ENTRIES)
-_EMPTY = np.uint32(0xFFFFFFFF)
+_BLOCK_ENTRIES = BLOCK_ENTRIES
+_EMPTY = np.uint32(EMPTY)
 _LOOKUP_BIT = np.uint64(LOOKUP_BIT)
-
-OK = 0
-TABLE_TOO_SMALL = 1
-
-
-@inlined
-def _block_end(block: Any, next_block: Any, tail: Any) -> Any:
-    """One past the last entry of a block: full unless it is the chain's last."""
-    return np.uint64(tail) if next_block < 0 else (np.uint64(block) + _ONE) * _BLOCK
+_ENTER = ENTER
+_OK, _MAP_FULL = OK, MAP_FULL
+_HELD, _LOOKUPS = HELD, LOOKUPS
+# The bits of the second hash word that choose a part: the first word's choose bucket and place.
+_PART_SHIFT = np.uint64(40)
 
 
 @inlined
-def _slot(pool: U64Array, table: U32Array, mask: Any, at: Any) -> Any:
-    """The slot of a key: the one that holds it, else the empty one where it belongs."""
-    first = pool[at]
-    second = pool[at + _ONE]
-    # The low bits: the high ones chose the bucket and are equal within it.
-    slot = first & mask
-    while table[slot] != _EMPTY:
-        held = np.uint64(table[slot]) * _WORDS
-        if pool[held] == first and pool[held + _ONE] == second:
-            break
-        slot = (slot + _ONE) & mask
-    return slot
-
-
-@kernel((U64_IN, I32_IN, I32_IN, I64_IN, I64, U32_OUT, U8_OUT))
-def mark_superseded(
-    pool: U64Array,
-    block_next: I32Array,
-    heads: I32Array,
-    tails: I64Array,
-    first_dirty_index: int,
-    table: U32Array,
-    flags: U8Array,
-) -> tuple[int, int]:
-    """Set SUPERSEDED on every record that a later dirty record of the same key replaces.
-
-    in   pool, block_next, heads, tails: as hash_keys.map_records left them, less than 2^32 - 1
-         entries
-    out  flags uint8[r], indexed by the entries' record index
-    tmp  table uint32[2^k]: at least twice the entries of the largest bucket
-    returns (status, distinct keys of the dirty records)
+def _place(held: U64Array, table: U32Array, mask: Any, first: Any, second: Any) -> Any:
+    """The place of a key in the table: the one that names it, else the empty one where it
+    belongs.
     """
-    distinct = 0
-    first_dirty = np.uint64(first_dirty_index)
-    for bucket in range(heads.size):
-        entries = 0
-        block = heads[bucket]
-        while block >= 0:
-            entries += _BLOCK_ENTRIES
-            block = block_next[block]
-        size = 1
-        while size < 2 * entries:
-            size *= 2
-        if size > table.size:
-            return TABLE_TOO_SMALL, distinct
-        mask = np.uint64(size - 1)
-        for slot in range(size):
-            table[slot] = _EMPTY
-        has_lookups = False
-        block = heads[bucket]
-        while block >= 0:
-            entry = np.uint64(block) * _BLOCK
-            end = _block_end(block, block_next[block], tails[bucket])
-            while entry < end:
-                at = entry * _WORDS
-                index = pool[at + _TWO]
-                if index < first_dirty or index >= _LOOKUP_BIT:
-                    has_lookups = True
+    # The low bits: the high ones chose the bucket and are equal within it.
+    place = first & mask
+    while table[place] != _EMPTY:
+        at = np.uint64(table[place]) * _WORDS
+        if held[at] == first and held[at + _ONE] == second:
+            break
+        place = (place + _ONE) & mask
+    return place
+
+
+@inlined
+def _mark(marks: U8Array, first_index: Any, index: Any) -> None:
+    """Set the bit of a record, if it is one of those asked for."""
+    bit = index - first_index
+    byte = bit >> _THREE
+    if byte < np.uint64(marks.size):
+        marks[byte] |= np.uint8(_ONE << (bit & _SEVEN))
+
+
+@kernel((U64_IN, I32_IN, I64, I64, I64, I64, U32_OUT, U64_OUT, I64, U8_OUT, I64_OUT))
+def merge_entries(
+    entries: U64Array,
+    blocks: I32Array,
+    count: int,
+    step: int,
+    part: int,
+    parts: int,
+    table: U32Array,
+    held: U64Array,
+    first_index: int,
+    marks: U8Array,
+    state: I64Array,
+) -> int:
+    """Set the bit of every record among these entries, or held, that a later dirty one replaces.
+
+    in   entries uint64[]: the first `count` in `blocks` int32[m] of BLOCK_ENTRIES each
+         step: ENTER, or LOOK_UP when all of the bucket have entered
+         part, parts: only the hashes of this part; parts is a power of two
+    i/o  table uint32[2^k], EMPTY at first; held uint64[3 * h], h < 2^32 - 1: the latest entry of
+         each key; state int64[STATE_SIZE]: how many are held, entries to look up that were met
+         while entering
+    out  marks uint8[]: bit i is the record of index first_index + i; others are left out
+    returns OK, or MAP_FULL when half of the table or all of `held` is taken: what is marked by then
+            is right, and the rest is not
+    """
+    mask = np.uint64(table.size - 1)
+    base = np.uint64(first_index)
+    wanted = np.uint64(part)
+    part_mask = np.uint64(parts - 1)
+    room = min(held.size // 3, table.size // 2)
+    held_count = state[_HELD]
+    lookups = state[_LOOKUPS]
+    left = count
+    for m in range(blocks.size):
+        entry = np.uint64(blocks[m]) * _BLOCK
+        end = entry + np.uint64(min(left, _BLOCK_ENTRIES))
+        left -= _BLOCK_ENTRIES
+        while entry < end:
+            at = entry * _WORDS
+            entry += _ONE
+            first = entries[at]
+            second = entries[at + _ONE]
+            index = entries[at + _TWO]
+            if ((second >> _PART_SHIFT) & part_mask) != wanted:
+                continue
+            if index >= _LOOKUP_BIT:
+                if step == _ENTER:
+                    lookups += 1
+                    continue
+                index &= ~_LOOKUP_BIT
+                place = _place(held, table, mask, first, second)
+                if table[place] != _EMPTY and held[np.uint64(table[place]) * _WORDS + _TWO] > index:
+                    _mark(marks, base, index)
+            elif step == _ENTER:
+                place = _place(held, table, mask, first, second)
+                if table[place] == _EMPTY:
+                    if held_count >= room:
+                        state[_HELD] = held_count
+                        return _MAP_FULL
+                    to = np.uint64(held_count) * _WORDS
+                    held[to] = first
+                    held[to + _ONE] = second
+                    held[to + _TWO] = index
+                    table[place] = np.uint32(held_count)
+                    held_count += 1
                 else:
-                    place = _slot(pool, table, mask, at)
-                    if table[place] != _EMPTY:
-                        flags[pool[np.uint64(table[place]) * _WORDS + _TWO]] |= _SUPERSEDED
-                    else:
-                        distinct += 1
-                    table[place] = np.uint32(entry)
-                entry += _ONE
-            block = block_next[block]
-        # The others are looked up when all are in.
-        block = heads[bucket] if has_lookups else np.int32(-1)
-        while block >= 0:
-            entry = np.uint64(block) * _BLOCK
-            end = _block_end(block, block_next[block], tails[bucket])
-            while entry < end:
-                at = entry * _WORDS
-                index = pool[at + _TWO]
-                if index < first_dirty or index >= _LOOKUP_BIT:
-                    index &= ~_LOOKUP_BIT
-                    place = _slot(pool, table, mask, at)
-                    if (
-                        table[place] != _EMPTY
-                        and pool[np.uint64(table[place]) * _WORDS + _TWO] > index
-                    ):
-                        flags[index] |= _SUPERSEDED
-                entry += _ONE
-            block = block_next[block]
-    return OK, distinct
+                    to = np.uint64(table[place]) * _WORDS + _TWO
+                    # Pieces of a bucket may come in any order.
+                    if held[to] < index:
+                        _mark(marks, base, held[to])
+                        held[to] = index
+                    elif held[to] > index:
+                        _mark(marks, base, index)
+    state[_HELD] = held_count
+    state[_LOOKUPS] = lookups
+    return _OK

@@ -1,5 +1,5 @@
 """Walk the magic 2 records of many batches and check them, keeping nothing but each batch's largest
-timestamp.
+timestamp and fold.
 
 The same walk as `record_spans`, for readers that want to know whether records are sound and not
 where they are: no array with a row a record is written. On top of the structure the order is
@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kafkalog.format.constants import MAGIC_VALUE_V2, TIMESTAMP_TYPE_MASK
 from kafkalog.kernels import status
+from kafkalog.kernels.fold import mix_record
 from kafkalog.kernels.jit import (
     I64,
     I64_IN,
@@ -75,20 +78,22 @@ def _check_body(buf: U8Array, pos: int, end: int) -> tuple[int, int, int]:
     return timestamp_delta, offset_delta, _OK
 
 
-@kernel((U8_IN, ROW_IN, I64_IN, I64_IN, I64_OUT))
+@kernel((U8_IN, ROW_IN, I64_IN, I64_IN, I64_OUT, I64_OUT))
 def check_records(
     buf: U8Array,
     rows: RowArray,
     area_starts: I64Array,
     area_ends: I64Array,
     max_timestamps_out: I64Array,
+    folds_out: I64Array,
 ) -> tuple[int, int, int, int]:
     """Check all records of the batches `rows`, up to the first batch that is not sound.
 
     in   buf uint8[n] read-only: where the uncompressed records are
          rows BATCH_ROW[b]; area_starts, area_ends int64[b]: the record area of each batch in buf
     out  max_timestamps_out int64[b]: the largest record timestamp of each batch checked; of one
-         with log-append time, or without records, what its header says
+         with log-append time, or without records, what its header says; folds_out int64[b]: see
+         kernels.fold, bits of a uint64
     returns (batches checked, status, position of the record that failed, its number in its batch)
     """
     for b in range(rows.size):
@@ -106,6 +111,8 @@ def check_records(
             rows[b]["magic"] == _MAGIC_V2
         )
         largest: Any = rows[b]["max_timestamp"]
+        base_offset = rows[b]["base_offset"]
+        fold: Any = np.uint64(0)
         previous_delta: Any = I64(-1)
         for r in range(count):
             record_pos = pos
@@ -123,11 +130,14 @@ def check_records(
                 return b, _OFFSET_ORDER, record_pos, r
             previous_delta = offset_delta
             pos += length
+            timestamp: Any = largest
             if not is_log_append_time:
                 timestamp = base_timestamp + timestamp_delta
                 largest = timestamp if r == 0 else max(largest, timestamp)
+            fold = mix_record(fold, base_offset + offset_delta, timestamp)
         # An empty batch is empty whatever its bytes say: Kafka does not look at them.
         if count > 0 and pos != end:
             return b, _TRAILING_BYTES, pos, count
         max_timestamps_out[b] = largest
+        folds_out[b] = np.int64(fold)
     return rows.size, _OK, I64(0), 0

@@ -29,6 +29,7 @@ from kafkalog.kernels import status
 from kafkalog.kernels.big_endian import write_i32, write_i64
 from kafkalog.kernels.copying import copy_bytes
 from kafkalog.kernels.decide_batches import COPY, DROP, EMPTY, NO_HORIZON, REENCODE
+from kafkalog.kernels.fold import mix_record
 from kafkalog.kernels.hash_keys import SUPERSEDED
 from kafkalog.kernels.jit import (
     I64,
@@ -100,15 +101,6 @@ def _copy(out: U8Array, to: int, buf: U8Array, start: int, end: int) -> int:
     return to + end - start
 
 
-@inlined
-def _fold(fold: np.uint64, offset: int, timestamp: int) -> np.uint64:
-    """Mix one record into a checksum of which records a batch holds, in which order."""
-    mixed = (fold ^ np.uint64(offset)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed = (mixed ^ np.uint64(timestamp)) * np.uint64(0xBF58476D1CE4E5B9)
-    return mixed ^ (mixed >> np.uint64(32))
-
-
 @helper
 def _encode(
     buf: U8Array,
@@ -153,7 +145,7 @@ def _encode(
         if not base_known:
             base = timestamp
             base_known = True
-        fold = _fold(fold, row["base_offset"] + offset_delta, timestamp)
+        fold = mix_record(fold, row["base_offset"] + offset_delta, timestamp)
         new_delta = timestamp - base
         if new_delta == delta:
             if run_end != pos:
@@ -222,7 +214,7 @@ def fold_records(
     for b in range(ends.size):
         fold = np.uint64(0)
         while r < ends[b]:
-            fold = _fold(fold, offsets[r], timestamps[r])
+            fold = mix_record(fold, offsets[r], timestamps[r])
             r += 1
         folds_out[b] = np.int64(fold)
 

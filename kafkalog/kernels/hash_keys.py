@@ -6,14 +6,16 @@ match deletes a record, so nobody may be able to craft two keys that match. Kafk
 which is 128 bits without a secret.
 
 Entries of three words (hash, hash, record index) go to the bucket of the hash's top bits. A bucket
-is a chain of blocks in one pool, so a single pass over the records is enough, entries of a bucket
-stay in record order, and no count is needed first:
+is several blocks in one pool, so a single pass over the records is enough and no count is needed
+first:
 
-    pool        uint64[blocks * BLOCK_ENTRIES * 3]
-    block_next  int32[blocks]         next block of the chain, -1 at its end
-    heads       int32[buckets]        first block, -1 empty
-    tails       int64[buckets]        pool entry to write next; a block's first entry means the
-    block is full
+    pool          uint64[blocks * BLOCK_ENTRIES * 3]
+    block_bucket  int32[blocks]       whose a block is; a bucket's blocks are filled in their order
+    tails         int64[buckets]      pool entry to write next; a block's first entry means that
+                                      there is none, or that the last block is full
+
+When the pool is full the kernel stops, within a batch if it must, and is called again with an empty
+one.
 
 Source: SipHash, https://131002.net/siphash (reference vectors in the tests); Kafka SkimpyOffsetMap
 for what it replaces.
@@ -64,7 +66,7 @@ PAST_MAP = 16
 MARKER = 0
 DATA = 1
 ONLY_LOOKED_UP = 2
-# Set in an entry's record index where the entry is only looked up.
+# Set in an entry's record index where the entry is only looked up: a clean record's, too.
 LOOKUP_BIT = 1 << 63
 
 BLOCK_ENTRIES = 512
@@ -86,6 +88,7 @@ _NEGATIVE_LENGTH = status.NEGATIVE_LENGTH
 _RECORD_TRUNCATED = status.RECORD_TRUNCATED
 _TRAILING_BYTES = status.TRAILING_BYTES
 _OFFSET_ORDER = status.OFFSET_ORDER
+_OUTPUT_FULL = status.OUTPUT_FULL
 
 
 @inlined
@@ -161,8 +164,7 @@ def siphash_128(
 @inlined
 def _put(
     pool: U64Array,
-    block_next: I32Array,
-    heads: I32Array,
+    block_bucket: I32Array,
     tails: I64Array,
     free_block: int,
     bucket: int,
@@ -170,14 +172,12 @@ def _put(
     second: np.uint64,
     index: np.uint64,
 ) -> int:
-    """Append an entry to a bucket; returns the next free block."""
+    """Append an entry to a bucket; returns the next free block. The caller has seen that there is
+    one.
+    """
     entry = tails[bucket]
     if entry % _BLOCK_ENTRIES == 0:
-        block_next[free_block] = -1
-        if heads[bucket] < 0:
-            heads[bucket] = free_block
-        else:
-            block_next[entry // _BLOCK_ENTRIES - 1] = free_block
+        block_bucket[free_block] = bucket
         entry = free_block * np.int64(_BLOCK_ENTRIES)
         free_block += 1
     at = entry * _ENTRY_WORDS
@@ -250,8 +250,8 @@ def _walk_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, bo
         I64,
         I64,
         I64,
+        I64,
         U64_OUT,
-        I32_OUT,
         I32_OUT,
         I64_OUT,
         I64,
@@ -271,9 +271,9 @@ def map_records(
     first_dirty_offset: int,
     latest_offset: int,
     previous_offset: int,
+    records_before: int,
     pool: U64Array,
-    block_next: I32Array,
-    heads: I32Array,
+    block_bucket: I32Array,
     tails: I64Array,
     free_block: int,
     flags_out: U8Array,
@@ -287,53 +287,54 @@ def map_records(
          shift = 64 - bits of the bucket number; latest_offset: where the map ends, records past it
          are not put into it
          first_index: partition-wide index of the first record; previous_offset: the offset before
-         it pool, block_next: room for records / BLOCK_ENTRIES + buckets blocks from free_block on
+         it; records_before: of the first batch, done already, starts[0] is behind them
     out  flags_out uint8[r], r >= sum of records_count; the bucket arrays grow in place
-    returns (records done, status, position of the first byte not understood, its batch, next free
-    block,
-             records below first_dirty_offset)
+    returns (records done, status, position of the first byte not understood or not done, its batch,
+             next free block, offset of the last record done); the status is OUTPUT_FULL when a
+             record may need a block and the pool has none
     """
     r = 0
-    clean_records = 0
     for b in range(rows.size):
         pos = starts[b]
         end = ends[b]
         base_offset = rows[b]["base_offset"]
         last_offset = rows[b]["last_offset"]
-        if base_offset <= previous_offset or last_offset < base_offset:
-            return r, _OFFSET_ORDER, pos, b, free_block, clean_records
-        for _ in range(rows[b]["records_count"]):
+        before = records_before if b == 0 else 0
+        if before == 0 and (base_offset <= previous_offset or last_offset < base_offset):
+            return r, _OFFSET_ORDER, pos, b, free_block, previous_offset
+        for _ in range(before, rows[b]["records_count"]):
+            if free_block == block_bucket.size:
+                return r, _OUTPUT_FULL, pos, b, free_block, previous_offset
             length, body = read_varint(buf, pos, end)
             if body < 0:
-                return r, failure_status(body), pos, b, free_block, clean_records
+                return r, failure_status(body), pos, b, free_block, previous_offset
             if length < 0 or length > end - body:
-                return r, _RECORD_TRUNCATED, pos, b, free_block, clean_records
+                return r, _RECORD_TRUNCATED, pos, b, free_block, previous_offset
             record_end = body + length
             _, delta_at = read_varlong(buf, body + 1, record_end)
             if delta_at < 0:
-                return r, failure_status(delta_at), pos, b, free_block, clean_records
+                return r, failure_status(delta_at), pos, b, free_block, previous_offset
             offset_delta, key_at = read_varint(buf, delta_at, record_end)
             if key_at < 0:
-                return r, failure_status(key_at), pos, b, free_block, clean_records
+                return r, failure_status(key_at), pos, b, free_block, previous_offset
             offset = base_offset + offset_delta
             if offset <= previous_offset or offset > last_offset:
-                return r, _OFFSET_ORDER, pos, b, free_block, clean_records
-            previous_offset = offset
+                return r, _OFFSET_ORDER, pos, b, free_block, previous_offset
             key_length, key = read_varint(buf, key_at, record_end)
             if key < 0:
-                return r, failure_status(key), pos, b, free_block, clean_records
+                return r, failure_status(key), pos, b, free_block, previous_offset
             if key_length > record_end - key:
-                return r, _RECORD_TRUNCATED, pos, b, free_block, clean_records
+                return r, _RECORD_TRUNCATED, pos, b, free_block, previous_offset
             value_at = key + max(key_length, 0)
             value_length, value = read_varint(buf, value_at, record_end)
             if value < 0:
-                return r, failure_status(value), pos, b, free_block, clean_records
+                return r, failure_status(value), pos, b, free_block, previous_offset
             if value_length > record_end - value:
-                return r, _RECORD_TRUNCATED, pos, b, free_block, clean_records
+                return r, _RECORD_TRUNCATED, pos, b, free_block, previous_offset
             headers_at = value + max(value_length, 0)
             headers_count, at = read_varint(buf, headers_at, record_end)
             if at < 0:
-                return r, failure_status(at), pos, b, free_block, clean_records
+                return r, failure_status(at), pos, b, free_block, previous_offset
             flags = np.uint8(0)
             if (
                 buf[body] != 0
@@ -350,13 +351,12 @@ def map_records(
             if headers_count != 0:
                 at, plain = _walk_headers(buf, at, record_end, headers_count)
                 if at < 0:
-                    return r, -at, pos, b, free_block, clean_records
+                    return r, -at, pos, b, free_block, previous_offset
                 if not plain:
                     flags |= _FOREIGN
             if at != record_end:
-                return r, _LENGTH_MISMATCH, pos, b, free_block, clean_records
-            if offset < first_dirty_offset:
-                clean_records += 1
+                return r, _LENGTH_MISMATCH, pos, b, free_block, previous_offset
+            previous_offset = offset
             if roles[b] == _MARKER:
                 flags_out[r] = flags
                 r += 1
@@ -372,12 +372,11 @@ def map_records(
                 first, second = siphash_128(buf, key, key_length, k0, k1)
                 bucket: Any = np.int64(first >> np.uint64(shift))
                 index = np.uint64(first_index + r)
-                if roles[b] == _ONLY_LOOKED_UP:
+                if offset < first_dirty_offset or roles[b] == _ONLY_LOOKED_UP:
                     index |= _LOOKUP_BIT
                 free_block = _put(
                     pool,
-                    block_next,
-                    heads,
+                    block_bucket,
                     tails,
                     free_block,
                     bucket,
@@ -389,6 +388,6 @@ def map_records(
             r += 1
             pos = record_end
         if pos != end:
-            return r, _TRAILING_BYTES, pos, b, free_block, clean_records
+            return r, _TRAILING_BYTES, pos, b, free_block, previous_offset
         previous_offset = last_offset
-    return r, _OK, 0, rows.size, free_block, clean_records
+    return r, _OK, 0, rows.size, free_block, previous_offset

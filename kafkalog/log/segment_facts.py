@@ -10,6 +10,7 @@ the plan refuses the partition and goes on with others.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from kafkalog.format.constants import (
 from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.producer_state import restore_producer_state
-from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.segment_file import HeaderScan, iterate_headers
 
 Rows = NDArray[np.void]
 
@@ -38,7 +39,11 @@ __all__ = ["PartitionFacts", "SegmentFacts", "scan_partition_facts", "scan_segme
 
 def scan_segment_facts(segment: SegmentInfo) -> SegmentFacts:
     """The facts of one segment. OSError if it cannot be read; damage is in the facts."""
-    return segment_facts(segment.base_offset, scan_headers(segment.path))
+    facts: SegmentFacts | None = None
+    for scan in iterate_headers(segment.path):
+        facts = _next_facts(facts, segment.base_offset, scan)
+    assert facts is not None, "there is one scan at least"  # noqa: S101
+    return facts
 
 
 def scan_partition_facts(
@@ -55,14 +60,16 @@ def scan_partition_facts(
     still_there: dict[int, tuple[str, np.void]] = {}
     segments = []
     for segment in partition.segments:
-        scan = scan_headers(segment.path)
-        facts = segment_facts(segment.base_offset, scan)
+        facts: SegmentFacts | None = None
+        for scan in iterate_headers(segment.path):
+            facts = _next_facts(facts, segment.base_offset, scan)
+            _find_batches(segment.path, scan.rows, wanted, still_there)
+            if facts.next_offset > state.next_offset or segment.is_active:
+                state.apply(scan.rows)
+                if scan.error is not None:
+                    state.problems.append(f"cannot be rebuilt: {scan.error}")
+        assert facts is not None, "there is one scan at least"  # noqa: S101
         segments.append(facts)
-        _find_batches(segment.path, scan.rows, wanted, still_there)
-        if facts.next_offset > state.next_offset or segment.is_active:
-            state.apply(scan.rows)
-            if scan.error is not None:
-                state.problems.append(f"cannot be rebuilt: {scan.error}")
     has_transactions = bool(state.completed_transactions) or len(wanted) > 1
     return PartitionFacts(
         tuple(segments),
@@ -142,6 +149,36 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
         unsupported_magic=isinstance(scan.error, UnsupportedMagicError),
         corrupt=corrupt,
         corrupt_position=corrupt_position,
+    )
+
+
+def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan) -> SegmentFacts:
+    """The facts of what was scanned before and of this scan, which goes on behind it."""
+    if before is None:
+        return segment_facts(base_offset, scan)
+    facts = segment_facts(before.next_offset, scan)
+    smallest = [t for t in (before.min_timestamp_ms, facts.min_timestamp_ms) if t != NO_TIMESTAMP]
+    corrupt = before.corrupt if before.corrupt is not None else facts.corrupt
+    return replace(
+        before,
+        batches_count=before.batches_count + facts.batches_count,
+        records_count=before.records_count + facts.records_count,
+        last_offset=before.last_offset if facts.last_offset is None else facts.last_offset,
+        min_timestamp_ms=min(smallest, default=NO_TIMESTAMP),
+        max_timestamp_ms=max(before.max_timestamp_ms, facts.max_timestamp_ms),
+        has_transactional=before.has_transactional or facts.has_transactional,
+        has_control=before.has_control or facts.has_control,
+        has_producer_ids=before.has_producer_ids or facts.has_producer_ids,
+        magics=tuple(sorted({*before.magics, *facts.magics})),
+        codecs=tuple(sorted({*before.codecs, *facts.codecs})),
+        largest_batch_bytes=max(before.largest_batch_bytes, facts.largest_batch_bytes),
+        valid_bytes=facts.valid_bytes,
+        trailing_bytes=facts.trailing_bytes,
+        unsupported_magic=facts.unsupported_magic,
+        corrupt=corrupt,
+        corrupt_position=(
+            before.corrupt_position if before.corrupt is not None else facts.corrupt_position
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from kafkalog.format.constants import (
     LOG_OVERHEAD,
     MAGIC_VALUE_V2,
     MAX_BATCH_BYTES,
+    MAX_INT64,
     RECORD_BATCH_OVERHEAD,
 )
 from kafkalog.format.record_batch import BATCH_ROW, HEADER
@@ -57,6 +58,8 @@ _HOP_BATCHES = 1024
 # On a disk, single pages one after the other cost more than all of them at once, up to this size.
 _READ_AHEAD_BYTES = 256 * 1024
 _FIRST_ROWS = 1024
+# Of one scan, where a segment is scanned in several: 11 MB.
+MOST_ROWS = 128 * 1024
 
 # batch_length, magic and records_count of a header
 _read_framing = struct.Struct(">8x i 4x b 40x i").unpack_from
@@ -128,20 +131,42 @@ class HeaderScan:
             raise self.error
 
 
+def iterate_headers(
+    path: str, start: int = 0, end: int | None = None, *, most_rows: int = MOST_ROWS
+) -> Iterator[HeaderScan]:
+    """The same as `scan_headers` in several scans, each of about `most_rows` batches: a segment may
+    hold more small batches than fit into memory. All but the last have nothing trailing.
+    """
+    while True:
+        scan = scan_headers(path, start, end, most_rows=most_rows)
+        if scan.status != OK or not scan.trailing_bytes:
+            yield scan
+            return
+        start = scan.valid_bytes
+        yield replace(scan, trailing_bytes=0)
+
+
 def scan_headers(
-    path: str, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES
+    path: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    most_rows: int | None = None,
 ) -> HeaderScan:
     """The headers of the batches in [start, end) of a file; `start` is where a batch starts.
 
-    Bodies are not looked at, and where batches are large not read. Raises OSError if the file
+    Bodies are not looked at, and where batches are large not read. The walk ends early when it has
+    `most_rows` batches or some more; the rest is trailing then. Raises OSError if the file
     cannot be read and LogChangedError if it shrinks meanwhile; everything else is in the result.
     """
     buffers = ChunkBuffers()
     window_bytes = max(window_bytes, RECORD_BATCH_OVERHEAD)
+    most = MAX_INT64 if most_rows is None else most_rows
     with LocalFile(path) as file:
         file_end = file.size if end is None else min(end, file.size)
         position, count, status = start, 0, OK
-        while position < file_end and status == OK:
+        while position < file_end and status == OK and count < most:
             length = min(window_bytes, file_end - position)
             buf = buffers.read(file, position, length)
             before = count
@@ -150,7 +175,7 @@ def scan_headers(
                 status = CORRUPT_LENGTH
             position += pos
             batch_bytes = pos / max(count - before, 1)
-            while status == OK and batch_bytes > _HOP_BYTES:
+            while status == OK and batch_bytes > _HOP_BYTES and count < most:
                 if batch_bytes <= _READ_AHEAD_BYTES:
                     file.will_need(position, int(batch_bytes) * _HOP_BATCHES)
                 rows, next_position = _hop(file, position, file_end)

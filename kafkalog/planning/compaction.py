@@ -11,13 +11,15 @@ Source: Kafka LogCleanerManager.cleanableOffsets and maxCompactionDelay, LogToCl
 from __future__ import annotations
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.format.constants import MAX_INT32
+from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_INT32
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.cleanable_range import CleanableRange, find_cleanable_range
 from kafkalog.planning.compaction_plan import (
+    ACROSS_TASKS,
     CLEAN,
     REFUSED,
     SKIP,
+    WITHIN_TASK,
     CompactionPlan,
     SegmentGroup,
 )
@@ -34,6 +36,9 @@ from kafkalog.planning.segment_groups import group_segments, segments_between
 _SLOT_BYTES = 24
 _LOAD_FACTOR = 0.9
 
+# From this size on more tasks than one are worth a shuffle.
+ACROSS_TASKS_BYTES = 8 * 1024 * 1024 * 1024
+
 __all__ = ["CLEAN", "REFUSED", "SKIP", "CompactionPlan", "SegmentGroup", "plan_compaction"]
 
 
@@ -46,12 +51,14 @@ def plan_compaction(
     high_watermark: int | None = None,
     kafka_version: str = "4.3",
     dedupe_buffer_size: int | None = None,
+    strategy: str | None = None,
 ) -> CompactionPlan:
     """The plan of one round for one partition.
 
     `facts` covers every live segment below the active one. `high_watermark` is for logs whose
     checkpoint does not tell; where both are known the lower one holds. `kafka_version` is 4.1 to
-    4.4. `dedupe_buffer_size` in bytes asks for Kafka's bounded map. Bad settings raise
+    4.4. `dedupe_buffer_size` in bytes asks for Kafka's bounded map. `strategy`: see
+    CompactionPlan; chosen by size without it. Bad settings raise
     InvalidConfigError; everything about the partition itself is a status and a reason in the plan,
     never an error.
     """
@@ -101,7 +108,33 @@ def plan_compaction(
         peak_bytes=sum(group.file_bytes for group in groups),
         leftovers=partition.leftovers,
         map_entries=None if dedupe_buffer_size is None else usable_entries(dedupe_buffer_size),
+        source_records=_source_records(facts, groups),
+        has_transactions=any(f.has_transactional or f.has_control for f in facts.segments),
+        strategy=_strategy(groups, strategy, is_bounded=dedupe_buffer_size is not None),
     )
+
+
+def _source_records(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> tuple[int, ...]:
+    """Of each source as many records as its headers say, or where there are legacy wrappers, which
+    do not say, as its offsets have room for.
+    """
+    counts = {
+        segment.base_offset: segment.next_offset - segment.base_offset
+        if any(magic < MAGIC_VALUE_V2 for magic in segment.magics)
+        else segment.records_count
+        for segment in facts.segments
+    }
+    return tuple(counts[source.base_offset] for group in groups for source in group.sources)
+
+
+def _strategy(groups: tuple[SegmentGroup, ...], asked: str | None, *, is_bounded: bool) -> str:
+    """A bounded map is made in offset order, by one task; one group alone leaves nothing to
+    share.
+    """
+    if is_bounded or (asked is None and len(groups) < 2):
+        return WITHIN_TASK
+    source_bytes = sum(group.size_in_bytes for group in groups)
+    return asked or (ACROSS_TASKS if source_bytes >= ACROSS_TASKS_BYTES else WITHIN_TASK)
 
 
 def usable_entries(dedupe_buffer_size: int) -> int:

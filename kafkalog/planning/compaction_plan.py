@@ -20,6 +20,11 @@ SKIP = "skip"  # nothing to do now
 REFUSED = "refused"  # a safety rule forbids it
 LEFT = "left"  # would be cleaned, but a limit of the run leaves it for the next
 
+# How the key map is made: by the task that does everything else, too, or by many that shuffle.
+WITHIN_TASK = "within-task"
+ACROSS_TASKS = "across-tasks"
+STRATEGIES = (WITHIN_TASK, ACROSS_TASKS)
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentGroup(JsonFacts):
@@ -55,6 +60,7 @@ class CompactionPlan(JsonFacts):
     space the new files may take beside the old ones. `groups` is empty unless status is `clean` or
     `left`.
     `map_entries` is how many keys a broker's bounded map would hold, None for no bound.
+    `source_records`: of each of `sources`, at most. `strategy`: how the key map is made.
     """
 
     topic_partition: TopicPartition
@@ -83,6 +89,9 @@ class CompactionPlan(JsonFacts):
     peak_bytes: int
     leftovers: tuple[str, ...]
     map_entries: int | None = None
+    source_records: tuple[int, ...] = ()
+    has_transactions: bool = False
+    strategy: str = WITHIN_TASK
 
     @property
     def sources(self) -> tuple[SegmentInfo, ...]:
@@ -133,5 +142,5 @@ class CompactionPlan(JsonFacts):
             f"{self.topic_partition}: {len(self.sources)} segments into {len(self.groups)}, "
             f"dirty {self.cleanable_ratio:.1%} of {format_bytes(total_bytes)}, "
             f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
-            f"then {self.uncleanable_reason}; {self.reason}"
+            f"then {self.uncleanable_reason}; {self.strategy}; {self.reason}"
         )

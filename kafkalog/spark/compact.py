@@ -19,8 +19,10 @@ from kafkalog.cleaner.clean_pack import clean_pack, pack_plans
 from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.cleaner.run_request import CompactionOptions, compaction_request
 from kafkalog.cleaner.stats import CleanResult
+from kafkalog.cleaner.strategies import execute_by_strategy
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES
+from kafkalog.spark.across_tasks import run_across_tasks
 from kafkalog.spark.tasks import run_packs
 
 
@@ -36,7 +38,7 @@ def compact(
     The options are those of `kafkalog compact`: topics (names or globs, needed with `apply`),
     topic_partitions, config (KEY=VALUE each), config_file, server_properties, now_ms (default: the
     clock), kafka_version, high_watermark, force, dedupe_buffer_size, max_bytes, max_minutes,
-    run_dir, no_undo, swap_per_group.
+    run_dir, no_undo, swap_per_group, memory, strategy.
     Without `apply` nothing is changed, nor any task started.
 
     Raises InvalidConfigError for what Kafka would refuse, LogDirLockedError if a broker runs. What
@@ -50,9 +52,12 @@ def spark_executor(spark: SparkSession) -> Executor:
     """What turns plans into results with Spark tasks; see `kafkalog.cleaner.run`."""
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
-        packs = pack_plans(plans, run, task_bytes=TASK_BYTES, min_tasks=MIN_TASKS)
-        text = f"compact {len(plans)} partitions, run {run.run_id}"
-        work = partial(clean_pack, run=run)
-        return run_packs(spark, packs, work, CompactionPlan, CleanResult, text)
+        def within(chosen: Sequence[CompactionPlan]) -> Iterable[CleanResult]:
+            packs = pack_plans(chosen, run, task_bytes=TASK_BYTES, min_tasks=MIN_TASKS)
+            text = f"compact {len(chosen)} partitions, run {run.run_id}"
+            work = partial(clean_pack, run=run)
+            return run_packs(spark, packs, work, CompactionPlan, CleanResult, text)
+
+        return execute_by_strategy(plans, run, partial(run_across_tasks, spark), within)
 
     return execute

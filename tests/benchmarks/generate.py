@@ -69,6 +69,7 @@ class LogSpec:
     tombstones: float = 0.0
     codec: int = CompressionType.NONE
     seed: int = 1
+    distinct: bool = False  # every key once before any comes again
 
 
 @njit(inline="always")
@@ -169,6 +170,9 @@ def write_log(log_dir: Path, topic: str, spec: LogSpec, partition: int = 0) -> P
     for first in range(0, spec.records, per_batch):
         count = min(per_batch, spec.records - first)
         keys = rng.integers(0, spec.keys, count)
+        if spec.distinct:
+            # Scattered, and each once: the multiplier has no factor in common with a round number.
+            keys = np.arange(first, first + count) * 1_000_000_007 % spec.keys
         values_at = rng.integers(0, _POOL_BYTES, count)
         if spec.tombstones:
             values_at[rng.random(count) < spec.tombstones] = -1
@@ -241,6 +245,8 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=2_000_000)
     parser.add_argument("--key-bytes", type=int, default=16)
     parser.add_argument("--value-bytes", type=int, default=100)
+    parser.add_argument("--batch-bytes", type=int, default=16 * 1024)
+    parser.add_argument("--distinct", action="store_true")
     parser.add_argument("--segment-bytes", type=int, default=256 * 1024 * 1024)
     parser.add_argument("--tombstones", type=float, default=0.0)
     parser.add_argument(
@@ -254,6 +260,8 @@ def main() -> None:
         key_bytes=args.key_bytes,
         value_bytes=args.value_bytes,
         segment_bytes=args.segment_bytes,
+        batch_bytes=args.batch_bytes,
+        distinct=args.distinct,
         tombstones=args.tombstones,
         codec=CompressionType[args.codec.upper()],
         seed=args.seed,

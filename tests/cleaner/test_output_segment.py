@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.output_segment import OutputSegment, joined_rows, owner_of
+from kafkalog.cleaner.output_segment import OutputSegment, owner_of
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.record import Record
@@ -26,7 +26,7 @@ def open_output(directory: Path, *overrides: str) -> OutputSegment:
 
 def append(output: OutputSegment, batches: list[bytes]) -> None:
     data = b"".join(batches)
-    output.append(memoryview(data), rows_of(data, output.position))
+    output.append([memoryview(data)], rows_of(data, output.position))
 
 
 def batches_of(count: int) -> list[bytes]:
@@ -54,7 +54,8 @@ def test_files_are_written_with_the_indexes_of_one_pass(log_dir: Path) -> None:
         assert path.stat().st_mtime_ns == 1_234_567_000_000
         assert path.stat().st_mode & 0o7777 == 0o640
     assert [file.checksum for file in files] == [*map(crc32c, contents)]
-    assert joined_rows(output.written_rows).tolist() == rows_of(contents[0]).tolist()
+    written = output.written_rows.read(0, output.written_rows.size)
+    assert written.tolist() == rows_of(contents[0]).tolist()
 
 
 @pytest.mark.parametrize(

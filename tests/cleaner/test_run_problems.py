@@ -11,10 +11,10 @@ import pytest
 
 from kafkalog.cleaner import clean, retain
 from kafkalog.cleaner import run as run_module
-from kafkalog.cleaner.key_map import map_sources
 from kafkalog.cleaner.log_dir_lock import LOCK_FILE_NAME
 from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
 from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.cleaner.source_map import map_sources
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from tests.cleaner.test_laws import CONFIG

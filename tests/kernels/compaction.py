@@ -9,8 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.kernels.buckets import mark_superseded
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, map_records
+from kafkalog.kernels.buckets import (
+    EMPTY,
+    ENTER,
+    HELD,
+    LOOK_UP,
+    LOOKUPS,
+    OK,
+    STATE_SIZE,
+    merge_entries,
+)
+from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, SUPERSEDED, map_records
+from kafkalog.kernels.status import OUTPUT_FULL
 from tests.batches.logs import rows_of
 
 NO_FLAGS = 0xAA
@@ -24,11 +34,10 @@ class Mapped:
     status: int
     batch: int
     flags: NDArray[np.uint8]
-    clean_records: int
     pool: NDArray[np.uint64]
-    block_next: NDArray[np.int32]
-    heads: NDArray[np.int32]
+    block_bucket: NDArray[np.int32]
     tails: NDArray[np.int64]
+    free_block: int
 
 
 def map_log(
@@ -52,13 +61,16 @@ def map_log(
     buckets = 1 << bucket_bits
     blocks = count // BLOCK_ENTRIES + buckets + 1
     pool = np.zeros(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
-    block_next = np.full(blocks, -77, np.int32)
-    heads, tails = np.full(buckets, -1, np.int32), np.zeros(buckets, np.int64)
+    block_bucket, tails = np.full(blocks, -77, np.int32), np.zeros(buckets, np.int64)
     flags = np.full(count, NO_FLAGS, np.uint8)
-    done, free_block, clean, previous = 0, 0, 0, -1
+    done, free_block, previous = 0, 0, -1
+
+    def mapped(status: int, batch: int) -> Mapped:
+        return Mapped(done, status, batch, flags, pool, block_bucket, tails, free_block)
+
     for part in np.array_split(np.arange(rows.size), pieces):
         with np.errstate(over="ignore"):
-            found, status, _, b, free_block, below = map_records(
+            found, status, _, b, free_block, previous = map_records(
                 buf,
                 rows[part],
                 starts[part],
@@ -71,36 +83,56 @@ def map_log(
                 first_dirty_offset,
                 latest_offset,
                 previous,
+                0,
                 pool,
-                block_next,
-                heads,
+                block_bucket,
                 tails,
                 free_block,
                 flags[done:],
             )
         done += found
-        clean += below
         if status:
-            return Mapped(done, status, b, flags, clean, pool, block_next, heads, tails)
-        if part.size:
-            previous = int(rows["last_offset"][part[-1]])
-    return Mapped(done, 0, rows.size, flags, clean, pool, block_next, heads, tails)
+            assert status != OUTPUT_FULL
+            return mapped(status, b)
+    return mapped(0, rows.size)
 
 
-def superseded(mapped: Mapped, *, table_slots: int | None = None) -> tuple[int, int]:
-    """Mark in `mapped.flags`; (status, distinct keys)."""
-    entries = mapped.block_next.size * BLOCK_ENTRIES
+def superseded(mapped: Mapped, *, table_slots: int | None = None, parts: int = 1) -> int:
+    """Mark in `mapped.flags`; how many distinct keys, or -1 if the table is too small."""
+    entries = mapped.block_bucket.size * BLOCK_ENTRIES
     slots = 1 << (2 * entries).bit_length() if table_slots is None else table_slots
-    status, distinct = mark_superseded(
-        mapped.pool,
-        mapped.block_next,
-        mapped.heads,
-        mapped.tails,
-        mapped.clean_records,
-        np.empty(slots, np.uint32),
-        mapped.flags,
-    )
-    return int(status), int(distinct)
+    held = np.empty(slots // 2 * ENTRY_WORDS, np.uint64)
+    marks = np.zeros(mapped.flags.size // 8 + 1, np.uint8)
+    distinct = 0
+    for bucket in range(mapped.tails.size):
+        blocks = np.flatnonzero(mapped.block_bucket[: mapped.free_block] == bucket)
+        if not blocks.size:
+            continue
+        count = (blocks.size - 1) * BLOCK_ENTRIES
+        count += int(mapped.tails[bucket]) - int(blocks[-1]) * BLOCK_ENTRIES
+        for part in range(parts):
+            table, state = np.full(slots, EMPTY, np.uint32), np.zeros(STATE_SIZE, np.int64)
+            for step in (ENTER, LOOK_UP) if mapped.free_block else ():
+                status = merge_entries(
+                    mapped.pool,
+                    blocks.astype(np.int32),
+                    count,
+                    step,
+                    part,
+                    parts,
+                    table,
+                    held,
+                    0,
+                    marks,
+                    state,
+                )
+                if status != OK:
+                    return -1
+            assert state[LOOKUPS] <= count
+            distinct += int(state[HELD])
+    bits = np.unpackbits(marks, bitorder="little", count=mapped.flags.size)
+    mapped.flags |= bits * np.uint8(SUPERSEDED)
+    return distinct
 
 
 def expected_superseded(

@@ -31,6 +31,7 @@ def check(
             np.array(edges[:-1], np.int64),
             np.array(edges[1:], np.int64),
             largest,
+            np.empty(rows.size, np.int64),
         )
     return answer, largest[: answer[0]].tolist()
 

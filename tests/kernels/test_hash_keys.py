@@ -9,7 +9,6 @@ from kafkalog.format.record import Record, pack_record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.varint import pack_varint
 from kafkalog.kernels import status
-from kafkalog.kernels.buckets import TABLE_TOO_SMALL
 from kafkalog.kernels.hash_keys import (
     FOREIGN,
     KEYLESS,
@@ -76,7 +75,14 @@ records = st.lists(
 )
 
 
-@given(records, st.integers(0, 130), st.integers(1, 9), st.integers(1, 4), st.integers(1, 3))
+@given(
+    records,
+    st.integers(0, 130),
+    st.integers(1, 9),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, 8]),
+)
 @settings(max_examples=80)
 def test_superseded_records_are_those_a_dict_finds(
     specs: list[tuple[bytes | None, bytes | None, int]],
@@ -84,6 +90,7 @@ def test_superseded_records_are_those_a_dict_finds(
     per_batch: int,
     pieces: int,
     bucket_bits: int,
+    parts: int,
 ) -> None:
     offset, made = 0, list[Record]()
     for key, value, step in specs:
@@ -93,16 +100,15 @@ def test_superseded_records_are_those_a_dict_finds(
     log = b"".join(pack_batch(batch) for batch in batches)
     mapped = map_log(log, first_dirty_offset=first_dirty, bucket_bits=bucket_bits, pieces=pieces)
     assert (mapped.records, mapped.status) == (len(made), status.OK)
-    assert mapped.clean_records == sum(record.offset < first_dirty for record in made)
     for record, flag in zip(made, mapped.flags, strict=True):
         assert bool(flag & KEYLESS) == (record.key is None)
         assert bool(flag & TOMBSTONE) == (record.value is None)
         assert not flag & (FOREIGN | SUPERSEDED)
-    found, distinct = superseded(mapped)
+    distinct = superseded(mapped, parts=parts)
     gone, keys_count = expected_superseded(
         [record.key for record in made], [record.offset for record in made], first_dirty
     )
-    assert (found, distinct) == (0, keys_count)
+    assert distinct == keys_count
     assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone
 
 
@@ -132,20 +138,19 @@ def test_batches_without_a_role_and_records_past_the_map_meet_nothing(
         pieces=2,
     )
     assert mapped.status == status.OK
-    assert mapped.clean_records == sum(record.offset < first_dirty for record in made)
     met = [meet[i // per_batch] for i in range(len(made))]
     for record, meets, flag in zip(made, met, mapped.flags, strict=True):
         assert bool(flag & KEYLESS) == (meets and record.key is None)
         assert bool(flag & TOMBSTONE) == (meets and record.value is None)
         assert bool(flag & PAST_MAP) == (meets and record.offset > latest)
-    found, distinct = superseded(mapped)
+    distinct = superseded(mapped)
     gone, keys_count = expected_superseded(
         [record.key if meets else None for record, meets in zip(made, met, strict=True)],
         [record.offset for record in made],
         first_dirty,
         latest,
     )
-    assert (found, distinct) == (0, keys_count)
+    assert distinct == keys_count
     assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone
 
 
@@ -155,17 +160,16 @@ def test_buckets_of_many_blocks_give_the_same_answer(first_dirty: int) -> None:
     made = [Record(i, 0, key, b"v") for i, key in enumerate(keys)]
     log = b"".join(pack_batch(made[i : i + 300]) for i in range(0, len(made), 300))
     mapped = map_log(log, first_dirty_offset=first_dirty, bucket_bits=1, pieces=5)
-    blocks = sum(mapped.block_next != -77)
-    assert blocks >= 6  # a bucket of 1300 entries has three blocks
-    assert superseded(mapped)[0] == 0
+    assert mapped.free_block >= 6  # a bucket of 1300 entries has three blocks
+    assert superseded(mapped) == len(set(keys[first_dirty:]))
     gone, _ = expected_superseded(keys, range(len(keys)), first_dirty)
     assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone
 
 
-def test_a_table_that_is_too_small_is_a_status() -> None:
+def test_a_map_that_is_too_small_is_a_status() -> None:
     log = pack_batch([Record(i, 0, b"%d" % i, b"v") for i in range(600)])
     mapped = map_log(log, bucket_bits=1)
-    assert superseded(mapped, table_slots=512)[0] == TABLE_TOO_SMALL
+    assert superseded(mapped, table_slots=512) == -1
 
 
 PLAIN = Record(5, 7, b"k", b"v", ((b"h", b"x"),))

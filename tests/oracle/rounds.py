@@ -73,7 +73,7 @@ class CompactFailedError(Exception):
     """The verb did not end with exit code 0."""
 
 
-def compact_with_kafkalog(call: CompactCall) -> Mapping[str, Any]:
+def compact_with_kafkalog(call: CompactCall, *more: str) -> Mapping[str, Any]:
     """`kafkalog compact --apply` in this process; the one element of its JSON's `partitions`."""
     from kafkalog.cli.main import main  # late: the harness is tested without the package
 
@@ -84,7 +84,7 @@ def compact_with_kafkalog(call: CompactCall) -> Mapping[str, Any]:
     for name, value in config.items():
         arguments += ["--config", f"{name}={value}"]
     # of a broker's log dir, whose metadata log has settings of its own
-    arguments += ["--force", "config-differs"]
+    arguments += ["--force", "config-differs", *more]
     if call.high_watermark is not None:
         arguments += ["--high-watermark", str(call.high_watermark)]
     if call.dedupe_buffer_size is not None:

@@ -71,6 +71,30 @@ def test_tasks_write_the_same_bytes_as_processes(
     assert not list(three_partitions.rglob("kafkalog-*"))
 
 
+def test_a_map_across_tasks_gives_the_same_bytes(
+    spark: SparkSession, three_partitions: Path, tmp_path: Path, now_ms: int
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(three_partitions, copy)
+    config = LogConfig.from_overrides([*CONFIG, "internal.segment.bytes=100"])  # a group each
+    request = CompactionRequest((str(copy),), now_ms, config, topics=("orders",))
+    apply_run(request, clean_one_by_one)
+    run = compact(
+        spark,
+        [str(three_partitions)],
+        topics=["orders"],
+        config=[*CONFIG, "internal.segment.bytes=100"],
+        now_ms=now_ms,
+        strategy="across-tasks",
+        apply=True,
+    )
+    assert [plan.strategy for plan in run.plans] == ["across-tasks"] * 3
+    assert [len(plan.groups) for plan in run.plans] == [2] * 3
+    assert [result.status for result in run.results] == [DONE] * 3
+    assert contents(three_partitions) == contents(copy)
+    assert not list(three_partitions.rglob("kafkalog-*"))
+
+
 def test_a_dry_run_starts_no_task_and_changes_nothing(
     spark: SparkSession, three_partitions: Path, now_ms: int
 ) -> None:

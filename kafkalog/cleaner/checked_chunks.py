@@ -1,0 +1,55 @@
+"""Segments as the cleaner reads them: in chunks that stay in a processor's cache, whole, and with
+checksums that are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.errors import CorruptRecordError, RecordTooLargeError
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+
+# Small enough that a chunk is still in the cache when its CRCs are done and its records are looked
+# at.
+CLEANER_CHUNK_BYTES = 2 * 1024 * 1024
+
+
+def read_whole(path: str, buffers: ChunkBuffers, max_batch_bytes: int) -> Iterator[Chunk]:
+    """The chunks of a segment that ends with a whole batch. CorruptRecordError if it does not,
+    RecordTooLargeError for a batch above the limit.
+    """
+    reader = read_chunks(path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
+    for chunk in reader:
+        too_large = chunk.rows["size_in_bytes"] > max_batch_bytes
+        if too_large.any():
+            row = chunk.rows[int(np.argmax(too_large))]
+            raise RecordTooLargeError(
+                f"batch of {row['size_in_bytes']} bytes, --memory allows {max_batch_bytes}",
+                path=path,
+                position=int(row["position"]),
+                offset=int(row["base_offset"]),
+            )
+        yield chunk
+    if reader.trailing_bytes:
+        raise CorruptRecordError(
+            f"{reader.trailing_bytes} bytes after the last whole batch of a "
+            "segment that is not the active one",
+            path=path,
+            position=reader.valid_bytes,
+        )
+
+
+def check_checksums(chunk: Chunk, path: str) -> None:
+    """CorruptRecordError for the first batch of a chunk whose CRC is wrong."""
+    valid = verify_checksums(chunk.buf, chunk.position, chunk.rows)
+    if not valid.all():
+        row = chunk.rows[int(np.argmin(valid))]
+        raise CorruptRecordError(
+            f"CRC of the batch is not the stored {int(row['crc']):#010x}",
+            path=path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )

@@ -1,0 +1,114 @@
+"""One group of a plan rewritten, verified, and ready to be swapped in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.memory import MemoryBudget
+from kafkalog.cleaner.output_segment import OutputSegment, owner_of
+from kafkalog.cleaner.producers import BatchRetention
+from kafkalog.cleaner.record_flags import RecordFlags
+from kafkalog.cleaner.rewrite import GroupRewriter
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.cleaner.stats import CleanerStats
+from kafkalog.cleaner.swap import FinishedGroup, fingerprint
+from kafkalog.cleaner.transactions import CleanedTransactionMetadata
+from kafkalog.cleaner.verify import verify_index, verify_segment
+from kafkalog.format.file_names import (
+    log_file_name,
+    offset_index_file_name,
+    time_index_file_name,
+    transaction_index_file_name,
+)
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWriting:
+    """What all groups of an attempt share."""
+
+    plan: CompactionPlan
+    scratch: Scratch
+    attempt_id: str
+    files: LocalFiles
+    buffers: ChunkBuffers
+    budget: MemoryBudget
+
+
+def new_rewriter(
+    writing: GroupWriting,
+    flags: RecordFlags,
+    aborted: AbortedTransactions,
+    transactions: CleanedTransactionMetadata | None = None,
+) -> GroupRewriter:
+    """For consecutive groups of the plan; `transactions` in front of the first one."""
+    plan = writing.plan
+    return GroupRewriter(
+        flags,
+        BatchRetention(plan.active_producers, plan.retained_end_offset),
+        aborted,
+        now_ms=plan.now_ms,
+        new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
+        legacy_horizon_ms=legacy_horizon_ms(plan),
+        record_limit=plan.record_limit,
+        buffers=writing.buffers,
+        budget=writing.budget,
+        transactions=transactions,
+    )
+
+
+def rewrite_group(
+    writing: GroupWriting, group: SegmentGroup, rewriter: GroupRewriter, stats: CleanerStats
+) -> FinishedGroup:
+    """The new segment under scratch names; its counts are added to `stats`."""
+    names = (
+        log_file_name(group.base_offset),
+        offset_index_file_name(group.base_offset),
+        time_index_file_name(group.base_offset),
+        transaction_index_file_name(group.base_offset),
+    )
+    scratch_paths = {name: writing.scratch.output(writing.attempt_id, name) for name in names}
+    output = OutputSegment(
+        group.base_offset,
+        writing.plan.config,
+        writing.files,
+        scratch_paths,
+        writing.budget.kept_bytes,
+    )
+    try:
+        group_stats, rebuilt = rewriter.rewrite(group.sources, output)
+        outputs = output.close(
+            owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
+        )
+    finally:
+        output.abandon()
+    log, *indexes = outputs
+    verify_segment(log, output.written_rows, rebuilt, writing.buffers)
+    for index in indexes:
+        verify_index(index)
+    stats.add(group_stats)
+    return FinishedGroup(
+        base_offset=group.base_offset,
+        sources=tuple(segment.base_offset for segment in group.sources),
+        fingerprint=fingerprint(output.written_rows.blocks()),
+        outputs=tuple(outputs),
+        checksums=rewriter.take_source_checksums(),
+    )
+
+
+def legacy_horizon_ms(plan: CompactionPlan) -> int:
+    """Segments last modified then or before lose their tombstones of magic 0 and 1: the time of the
+    last segment that begins in the clean part, less `delete.retention.ms`; 0 without one.
+    """
+    clean = [s for s in plan.sources if s.base_offset < plan.first_dirty_offset]
+    return clean[-1].modification_time_ms - plan.config.delete_retention_ms if clean else 0
+
+
+def _wrapped(value: int) -> int:
+    """A sum as Java's long has it: delete.retention.ms may be its largest value, and a negative
+    horizon is none.
+    """
+    return (value + 2**63) % 2**64 - 2**63

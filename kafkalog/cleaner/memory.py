@@ -1,0 +1,78 @@
+"""How much memory a worker may use for what (`--memory`).
+
+The setting bounds the peak resident size of the process. What cannot be helped comes first: the
+interpreter with its libraries, and one batch in several forms at once (as it is stored,
+decompressed, encoded anew, compressed). The rest is the key map's, which goes to disk past it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.constants import MAX_BATCH_BYTES
+
+DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
+LEAST_MEMORY_BYTES = 256 * 1024 * 1024
+
+_MIB = 1024 * 1024
+# What a Spark worker holds that has loaded the libraries; one of the command line 120 MiB.
+_USUAL_BASE_BYTES = 192 * _MIB
+# Chunk, decompressed records and what the codec returned them in.
+_FORMS_OF_A_BATCH = 3
+# Rows of headers, flags of a run, tables: what comes by the MiB.
+_SMALL_THINGS_BYTES = 40 * _MIB
+_LEAST_POOL_BYTES = 16 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBudget:
+    """pool_bytes: hashed keys of the map; max_batch_bytes: the largest batch, stored or not;
+    kept_bytes: of each array that grows with the log, before it goes to disk; most_keys: held at
+    once when buckets are merged; window_records: whose marks are held at once.
+    """
+
+    pool_bytes: int
+    max_batch_bytes: int
+    kept_bytes: int
+    most_keys: int
+    window_records: int
+
+
+def check_memory(memory_bytes: int) -> int:
+    """The setting itself; InvalidConfigError for less than a worker can do with."""
+    if memory_bytes < LEAST_MEMORY_BYTES:
+        raise InvalidConfigError(
+            f"--memory {memory_bytes}: a worker needs {LEAST_MEMORY_BYTES} bytes at least"
+        )
+    return memory_bytes
+
+
+def largest_batch(memory_bytes: int) -> int:
+    """The most bytes of a batch, stored or decompressed: 64 MiB of 512 MiB."""
+    return min(MAX_BATCH_BYTES, (memory_bytes - _USUAL_BASE_BYTES) // 5)
+
+
+def memory_budget(memory_bytes: int) -> MemoryBudget:
+    """What this process may use, for a worker that is to stay within `memory_bytes`."""
+    max_batch_bytes = largest_batch(memory_bytes)
+    left = memory_bytes - _resident_bytes() - _FORMS_OF_A_BATCH * max_batch_bytes
+    pool_bytes = max(left - _SMALL_THINGS_BYTES, _LEAST_POOL_BYTES)
+    return MemoryBudget(
+        pool_bytes=pool_bytes,
+        max_batch_bytes=max_batch_bytes,
+        kept_bytes=max(memory_bytes // 64, _MIB),
+        most_keys=max(pool_bytes // 64, 1 << 16),
+        window_records=memory_bytes // 16 * 8,
+    )
+
+
+def _resident_bytes() -> int:
+    """What this process holds now, without what it may give back."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return _USUAL_BASE_BYTES
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return int(fields.get("VmRSS", "0").split()[0]) * 1024 or _USUAL_BASE_BYTES

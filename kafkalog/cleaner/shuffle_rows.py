@@ -1,0 +1,77 @@
+"""What travels between the tasks of a partition whose key map is made across tasks: packed blobs of
+about 1 MiB, never a row per record.
+
+A row of any kind goes to the task `target` of the next stage. `plan` is the number of the partition
+in the run. What the others mean depends on the kind:
+
+    kind      number        first            payload
+    ENTRIES   -             -                buckets and their entries (`pack_entries`)
+    FLAGS     group         first record     one byte a record, zstd
+    MARKS     group         first record     one bit a record, zstd
+    COUNTS    -             -                JSON: keyless records, distinct keys
+    FAILED    -             -                JSON: status, reason, fault
+    FINISHED  group         -                JSON: the new segment and its counts
+
+Records are numbered over the partition; of a segment whose count only its content tells (legacy
+wrappers) as many numbers are set aside as it has offsets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.kernels.hash_keys import ENTRY_WORDS
+
+ENTRIES, FLAGS, MARKS, COUNTS, FAILED, FINISHED = range(6)
+
+BLOB_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffleRow:
+    """See above."""
+
+    target: int
+    plan: int
+    kind: int
+    number: int
+    first: int
+    payload: bytes
+
+    def to(self, target: int) -> ShuffleRow:
+        """The same for another task."""
+        return replace(self, target=target)
+
+    @property
+    def facts(self) -> Any:
+        """The payload of COUNTS, FAILED and FINISHED."""
+        return json.loads(self.payload)
+
+
+def facts_row(target: int, plan: int, kind: int, number: int, facts: Any) -> ShuffleRow:
+    """A row whose payload is JSON."""
+    return ShuffleRow(target, plan, kind, number, 0, json.dumps(facts).encode())
+
+
+def pack_entries(buckets: Sequence[int], parts: Sequence[bytes]) -> bytes:
+    """parts: the entries of each of these buckets, bytes of uint64[3 * n]."""
+    counts = [len(part) // (8 * ENTRY_WORDS) for part in parts]
+    head = np.array([len(parts), *buckets, *counts], "<i8").tobytes()
+    return b"".join([head, *parts])
+
+
+def parse_entries(payload: bytes) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """(bucket, its entries) of a blob."""
+    words = np.frombuffer(payload, np.uint64)
+    count = int(words[0])
+    buckets, counts = words[1 : 1 + count], words[1 + count : 1 + 2 * count]
+    at = 1 + 2 * count
+    for bucket, entries in zip(buckets.tolist(), counts.tolist(), strict=True):
+        yield bucket, words[at : at + entries * ENTRY_WORDS]
+        at += entries * ENTRY_WORDS

@@ -1,0 +1,97 @@
+"""Does compaction cost the same per byte however large a partition is, within bounded memory?
+
+    python -m tests.benchmarks.bench_scale [--gib 1 4 16] [--memory 512m] [--keys-per-record 0.25]
+    python -m tests.benchmarks.bench_scale --distinct 100000000
+
+One partition of so many GiB (116 bytes a record uncompressed, as in bench_compact), or of so many
+records whose keys are all different, compacted by one worker of the command line in one round.
+Prints a JSON line a size: CPU seconds a GiB, wall time, the peak resident size in MiB (VmHWM). What
+does not fit the free space of --dir is left out, and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_RECORD_BYTES = 127
+_GIB = 1 << 30
+
+
+def generate(log_dir: Path, *arguments: str) -> int:
+    """Write the log; its bytes."""
+    command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir), *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(json.loads(done.stdout)["bytes"])
+
+
+def compact(log_dir: Path, memory: str) -> dict[str, float]:
+    """CPU and wall seconds, peak MiB, records read and kept."""
+    command = [sys.executable, "-m", "tests.support.peak_memory", "compact", "--log-dir"]
+    command += [str(log_dir), "--topic", "*", "--apply", "--json", "--no-undo", "--workers", "1"]
+    command += ["--config", "cleanup.policy=compact", "--memory", memory]
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    *document, peak = process.stdout.read().splitlines()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"{command}: status {status}")
+    (partition,) = json.loads("\n".join(document))["partitions"]
+    return {
+        "wall_seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_mib": round(float(peak)),
+        "records": partition["recordsRead"],
+        "retained": partition["recordsRetained"],
+    }
+
+
+def measure(work: Path, name: str, memory: str, arguments: list[str]) -> None:
+    """One log, one line."""
+    log_dir = work / name
+    size = generate(log_dir, *arguments)
+    result = {"bench": "scale", "log": name, "memory": memory, "bytes": size}
+    result |= compact(log_dir, memory)
+    result["cpu_seconds_per_gib"] = round(result["cpu_seconds"] * _GIB / size, 2)
+    result["load"] = round(os.getloadavg()[0], 1)
+    print(json.dumps(result), flush=True)
+    shutil.rmtree(log_dir)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compaction of large partitions.")
+    parser.add_argument("--gib", type=float, nargs="*", default=[1, 4, 16])
+    parser.add_argument("--distinct", type=int, default=0, help="records, each with its own key")
+    parser.add_argument("--keys-per-record", type=float, default=0.25)
+    parser.add_argument("--memory", default="512m")
+    parser.add_argument("--dir", type=Path, default=None, help="where to work")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.dir) as folder:
+        work = Path(folder)
+        if args.distinct:
+            more = ["--value-bytes", "0", "--distinct", "--segment-bytes", str(_GIB)]
+            count = str(args.distinct)
+            numbers = ["--records", count, "--keys", count, *more]
+            measure(work, f"{count}-keys", args.memory, numbers)
+            return
+        for gib in args.gib:
+            # The log, what is made of it, and keys spilled.
+            if shutil.disk_usage(work).free < 2.5 * gib * _GIB:
+                sys.stderr.write(f"{gib} GiB do not fit into {work}: left out\n")
+                continue
+            records = int(gib * _GIB / _RECORD_BYTES)
+            keys = max(int(records * args.keys_per_record), 1)
+            numbers = ["--records", str(records), "--keys", str(keys)]
+            measure(work, f"{gib:g}-gib", args.memory, numbers)
+
+
+if __name__ == "__main__":
+    main()

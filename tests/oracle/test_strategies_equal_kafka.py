@@ -1,0 +1,66 @@
+"""In memory or in runs on disk: however the key map is made, the bytes are those of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.oracle.kafka import Kafka, Kafkas
+from tests.oracle.rounds import (
+    Compact,
+    CompactCall,
+    compact_with_kafkalog,
+    play_and_keep_failed,
+)
+from tests.oracle.scripts import seed_scenario
+from tests.support.small_budgets import small_budgets
+
+pytestmark = pytest.mark.oracle
+
+# Of a row of its own; in the soak, 200 logs.
+FIRST = 40_000
+SAMPLE = range(FIRST, FIRST + 12)
+ALL = range(FIRST, FIRST + 200)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    with Kafkas() as running:
+        yield running.of("4.3")
+
+
+def across_tasks(call: CompactCall) -> Mapping[str, Any]:
+    if call.dedupe_buffer_size is not None:  # is made within a task
+        return compact_with_kafkalog(call)
+    return compact_with_kafkalog(call, "--strategy", "across-tasks", "--workers", "1")
+
+
+def play(kafka: Kafka, seeds: range, compact: Compact = compact_with_kafkalog) -> None:
+    outcomes = [play_and_keep_failed(seed_scenario(seed), kafka, compact) for seed in seeds]
+    wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
+    assert not wrong, "\n".join(wrong)
+    assert sum(outcome.cleaned for outcome in outcomes) > len(seeds)
+
+
+def test_spilled_runs_equal_kafkas(kafka: Kafka) -> None:
+    with small_budgets():
+        play(kafka, SAMPLE)
+
+
+def test_maps_across_tasks_equal_kafkas(kafka: Kafka) -> None:
+    with small_budgets():
+        play(kafka, SAMPLE, across_tasks)
+
+
+@pytest.mark.soak
+def test_200_logs_across_tasks_equal_kafkas(kafka: Kafka) -> None:
+    with small_budgets():
+        play(kafka, ALL, across_tasks)
+
+
+@pytest.mark.soak
+def test_200_logs_spilled_equal_kafkas(kafka: Kafka) -> None:
+    with small_budgets():
+        play(kafka, ALL)

@@ -1,0 +1,30 @@
+"""Key maps with next to no memory, so that logs of a few records are spilled and split in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest import mock
+
+from kafkalog.cleaner import across_tasks, clean
+from kafkalog.cleaner.memory import MemoryBudget, memory_budget
+
+
+def small_budget(memory_bytes: int) -> MemoryBudget:
+    """A pool of two blocks a bucket, three keys held at once, windows of 16 records."""
+    return replace(
+        memory_budget(memory_bytes), pool_bytes=0, kept_bytes=64, most_keys=3, window_records=16
+    )
+
+
+@contextmanager
+def small_budgets() -> Iterator[None]:
+    """Within it every partition cleaned in this process has that budget."""
+    few_bytes = mock.patch.object(across_tasks, "_MAP_TASK_BYTES", 1500)
+    with (
+        mock.patch.object(clean, "memory_budget", small_budget),
+        mock.patch.object(across_tasks, "memory_budget", small_budget),
+        few_bytes,
+    ):
+        yield
