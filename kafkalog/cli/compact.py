@@ -16,8 +16,10 @@ from kafkalog.cleaner.run_steps import Tell
 from kafkalog.cleaner.stats import DONE, CleanResult
 from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
 from kafkalog.planning.compaction_plan import LEFT, CompactionPlan
+from kafkalog.planning.texts import format_bytes
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -25,9 +27,15 @@ def run(args: argparse.Namespace) -> ExitCode:
     workers = args.workers or os.cpu_count() or 1
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
-        return clean_in_processes(plans, run, workers)
+        sizes = {(plan.log_dir, str(plan.topic_partition)): plan.source_bytes for plan in plans}
+        results = clean_in_processes(plans, run, workers)
+        return with_progress(results, sizes, _key, "compact")
 
-    return run_with(args, execute)
+    return run_with(args, execute, say_above)
+
+
+def _key(result: CleanResult) -> tuple[str, str]:
+    return result.log_dir, f"{result.topic}-{result.partition}"
 
 
 def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> ExitCode:
@@ -65,5 +73,6 @@ def _summary(run: CompactionRun, seconds: float) -> str:
     after = sum(result.stats.bytes_after for result in done)
     return (
         f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s{beyond}: "
-        f"{before} bytes to {after} (run {run.run_id})"
+        f"{before} bytes to {after}, {format_bytes(int(before / max(seconds, 1e-3)))} a second "
+        f"(run {run.run_id})"
     )

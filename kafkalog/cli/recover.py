@@ -25,6 +25,7 @@ from kafkalog.cleaner.rebuild_run import (
 from kafkalog.cleaner.run_request import run_request
 from kafkalog.cleaner.run_steps import Tell
 from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
 
 
@@ -33,9 +34,11 @@ def run(args: argparse.Namespace) -> ExitCode:
     workers = args.workers or os.cpu_count() or 1
 
     def execute(tasks: Sequence[RebuildTask]) -> Iterable[RebuildResult]:
-        return rebuild_in_processes(tasks, workers)
+        sizes = {task.partition.path: task.partition.size_in_bytes for task in tasks}
+        results = rebuild_in_processes(tasks, workers)
+        return with_progress(results, sizes, lambda result: result.path, "recover")
 
-    return run_with(args, execute)
+    return run_with(args, execute, say_above)
 
 
 def run_with(args: argparse.Namespace, execute: RebuildExecutor, tell: Tell = say) -> ExitCode:
