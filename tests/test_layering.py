@@ -67,7 +67,7 @@ FLOORS: dict[str, Floor] = {
     "audit": floor(f"{LOWER} cleaner", "numpy pyarrow"),
     "report": floor("errors audit", "jinja2 matplotlib"),
     "spark": floor(f"{LOWER} cleaner checking audit report", "numpy pyarrow pyspark py4j delta"),
-    "cli": floor(f"{LOWER} cleaner checking audit report", "numpy pyarrow"),
+    "cli": floor(f"{LOWER} cleaner checking audit report", "numpy pyarrow tqdm"),
     # The package's front door: the ten public names, each imported when it is first asked for.
     "__init__": floor(f"{LOWER} cleaner audit", "pyarrow"),
     # The frame of jobs/: a verb in a Spark session.
@@ -86,6 +86,7 @@ ONLY_IN = {
     "gzip": "format.compression",
     "zlib": "format.compression",
     "google_crc32c": "format.checksum",
+    "tqdm": "cli.progress",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",
 }
 # crc32: of batches; of the kernels' own sources, for the stamp of their cache
