@@ -59,7 +59,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
 def say(text: str) -> None:
     """One line of talk on stderr; whether anybody listens must not stop the work it is about."""
     try:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(_writable(text) + "\n")
         sys.stderr.flush()
     except BrokenPipeError:
         _silence(sys.stderr)
@@ -79,9 +79,14 @@ def finish_output() -> None:
 
 def _put(text: str) -> None:
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_writable(text))
     except BrokenPipeError:
         _silence(sys.stdout)
+
+
+def _writable(text: str) -> str:
+    """Bytes of names that are no UTF-8 as escapes, which JSON reads as such too."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _silence(stream: TextIO) -> None:
