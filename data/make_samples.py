@@ -8,7 +8,8 @@ loopback address one after the other:
              *after* its single pass. The clock of that pass is read back from the delete horizons
              it wrote, so anybody can ask for the same pass again and compare bytes;
 * `share`    the state of two share groups;
-* `cluster`  three nodes, what happened to them, and what their admin API said meanwhile.
+* `cluster`  three nodes, what happened to them, and what their admin API said meanwhile;
+* `zookeeper` two clusters of Kafka 3.9 in one ZooKeeper, which all die at the end.
 
 Names on the command line (`python data/make_samples.py share`) make only those samples anew.
 
@@ -35,6 +36,8 @@ from data.maker.description import describe, disk_bytes, write_manifest, write_t
 from data.maker.records import updates, varied
 from data.maker.three_nodes import play, three_nodes, write_events
 from data.maker.topics import CODECS, NEVER_MS, STEPS, TOPICS
+from data.maker.zookeeper_story import TOPICS as ZOOKEEPER_TOPICS
+from data.maker.zookeeper_story import make as make_zookeeper_sample
 from kafkalog.format.record_batch import HEADER
 from tests.support.broker import running_broker
 
@@ -45,7 +48,7 @@ NOTHING_YET: dict[str, Any] = {"date": "", "cleaning": {}, "files": {}}
 MAX_DISK_BYTES = 8 * 1024 * 1024
 DELETE_RETENTION_MS = 86_400_000
 
-SAMPLE_NAMES = ("broker", "cleaning", "share", "cluster")
+SAMPLE_NAMES = ("broker", "cleaning", "share", "cluster", "zookeeper")
 SHARE_TOPICS = {
     "shared": "2 partitions, shared by two groups",
     "__share_group_state": "their states, superseded again and again; its policy is delete",
@@ -212,6 +215,8 @@ def main(wanted: list[str]) -> int:
             make_share_sample(Path(scratch))
         if "cluster" in wanted:
             make_cluster_sample(Path(scratch))
+        if "zookeeper" in wanted:
+            make_zookeeper_sample(Path(scratch) / "zookeeper", SAMPLES / "zookeeper")
     manifest = describe(SAMPLES, cleaning)
     for path, facts in known["files"].items():
         # Git does not keep modification times: those of samples that stay are in the manifest.
@@ -225,6 +230,7 @@ def main(wanted: list[str]) -> int:
         ("cleaning/after", CLEANING_TOPICS),
         ("share", SHARE_TOPICS),
         ("cluster", CLUSTER_TOPICS),
+        ("zookeeper/broker-1", ZOOKEEPER_TOPICS),
     ]
     write_table(README, SAMPLES, manifest, groups)
     total = disk_bytes(SAMPLES)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkalog.reading.tables import read_batches as read_batches
     from kafkalog.reading.tables import read_records as read_records
     from kafkalog.reading.tables import read_view as read_view
+    from kafkalog.reading.zookeeper_tables import read_zookeeper as read_zookeeper
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ _PUBLIC = {
     "read_batches": "kafkalog.reading.tables",
     "read_records": "kafkalog.reading.tables",
     "read_view": "kafkalog.reading.tables",
+    "read_zookeeper": "kafkalog.reading.zookeeper_tables",
 }
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "read_batches",
     "read_records",
     "read_view",
+    "read_zookeeper",
 ]
 
 

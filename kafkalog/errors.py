@@ -67,7 +67,9 @@ class CorruptIndexError(KafkaLogError):
 
 
 class CorruptSnapshotError(KafkaLogError):
-    """A producer snapshot cannot be read (Kafka: CorruptSnapshotException)."""
+    """A snapshot, of producers or ZooKeeper's, cannot be read (Kafka:
+    CorruptSnapshotException).
+    """
 
 
 class CorruptCheckpointError(KafkaLogError):

@@ -38,7 +38,7 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
     return Floor(frozenset(own.split()), frozenset(outside.split()), **barred)
 
 
-LOWER = "errors format kernels batches messages columns log cluster planning reading runs"
+LOWER = "errors format kernels batches messages columns log cluster planning zookeeper reading runs"
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
@@ -57,8 +57,11 @@ FLOORS: dict[str, Floor] = {
         barred_stdlib=INPUT_OUTPUT | {"time"},
         barred_calls=FILES | CLOCK,
     ),
+    # A dead ZooKeeper's tree, and what it says of the clusters; of `log` their facts only.
+    "zookeeper": floor("errors format log.cluster_settings log.small_files", barred_calls=CLOCK),
     "reading": floor(
-        "errors format kernels batches messages columns log cluster planning", "numpy pyarrow"
+        "errors format kernels batches messages columns log cluster planning zookeeper",
+        "numpy pyarrow",
     ),
     "cleaner": floor(LOWER, "numpy pyarrow", barred_calls=CLOCK),
     # Where runs are kept: nothing of what they did.

@@ -35,6 +35,8 @@ LOCK_FILE = Path(__file__).with_name("zookeeper_jars.lock")
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "zookeeper"
 JARS = CACHE / "jars"
 
+# Code of one processor each, under names of their own; nothing here asks for it.
+_NATIVE = ("netty-transport-native-epoll", "netty-tcnative-boringssl-static")
 _LOG_BINDING: Module = ("ch.qos.logback", "logback-classic", "1.3.15")
 _MODULES: dict[str, list[Module]] = {
     # its own log binding: reload4j
@@ -42,7 +44,13 @@ _MODULES: dict[str, list[Module]] = {
         ("org.apache.kafka", "kafka_2.13", KAFKA),
         ("org.slf4j", "slf4j-reload4j", "1.7.36"),
     ],
-    f"zookeeper-{ZOOKEEPER}": [("org.apache.zookeeper", "zookeeper", ZOOKEEPER), _LOG_BINDING],
+    # beside it what its own pom leaves to whoever runs a server
+    f"zookeeper-{ZOOKEEPER}": [
+        ("org.apache.zookeeper", "zookeeper", ZOOKEEPER),
+        ("io.dropwizard.metrics", "metrics-core", "4.1.12.1"),
+        ("org.xerial.snappy", "snappy-java", "1.1.10.5"),
+        _LOG_BINDING,
+    ],
     COMPILER: roots(COMPILER),
 }
 
@@ -61,14 +69,16 @@ def ensure_zookeeper_era() -> ZooKeeperEra:
     """The jars, fetched first where they are not there yet; OracleUnavailableError without them."""
     java = find_java()
     locked = read_lock(LOCK_FILE)
-    with _exclusive(), _scratch() as scratch:
-        fetch_jars(java, locked, JARS, scratch)
+    with _exclusive():
+        for name in _MODULES:  # Ivy keeps only one revision of a module at a time
+            with _scratch() as scratch:
+                fetch_jars(java, _of(locked, name), JARS, scratch)
     (compiler,) = _of(locked, COMPILER)
     return ZooKeeperEra(
         java,
-        os.pathsep.join(map(str, _of(locked, f"kafka-{KAFKA}"))),
-        os.pathsep.join(map(str, _of(locked, f"zookeeper-{ZOOKEEPER}"))),
-        compiler,
+        _class_path(_of(locked, f"kafka-{KAFKA}")),
+        _class_path(_of(locked, f"zookeeper-{ZOOKEEPER}")),
+        JARS / compiler.file_name,
     )
 
 
@@ -79,12 +89,17 @@ def relock() -> int:
             jar
             for name, modules in _MODULES.items()
             for jar in resolve(find_java(), name, scratch, modules)
+            if jar.module not in _NATIVE
         ]
     return write_lock(found, LOCK_FILE)
 
 
-def _of(locked: list[LockedJar], needed_by: str) -> list[Path]:
-    return [JARS / jar.file_name for jar in locked if needed_by in jar.needed_by]
+def _of(locked: list[LockedJar], needed_by: str) -> list[LockedJar]:
+    return [jar for jar in locked if needed_by in jar.needed_by]
+
+
+def _class_path(jars: list[LockedJar]) -> str:
+    return os.pathsep.join(str(JARS / jar.file_name) for jar in jars)
 
 
 @contextlib.contextmanager

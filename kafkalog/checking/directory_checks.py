@@ -165,7 +165,7 @@ def _check_identity(
     if topic is None:
         found.add("not-assigned", "the cluster has no topic of this name")
         return
-    if topic.topic_id != topic_id:
+    if topic.topic_id and topic.topic_id != topic_id:
         found.add(
             "topic-id-foreign", f"{topic_id}, the cluster's is {topic.topic_id}", path=str(path)
         )

@@ -32,6 +32,7 @@ from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, TopicPartition
 from kafkalog.planning.config_sources import Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import check_run_dir, default_run_dir
+from kafkalog.zookeeper.settings import ZooKeeperClusters
 
 Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]
 Tell = Callable[[str], None]
@@ -40,7 +41,8 @@ Tell = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
     """What to check: the options of `verify`. run_dir: None for the user's own; since: the id of a
-    run whose reports of unchanged segments count.
+    run whose reports of unchanged segments count; zookeeper: for log dirs of that era the clusters'
+    settings by their id.
     """
 
     log_dirs: tuple[str, ...]
@@ -48,6 +50,7 @@ class VerifyRequest:
     topic_partitions: tuple[TopicPartition, ...] = ()
     run_dir: str | None = None
     since: str | None = None
+    zookeeper: ZooKeeperClusters = field(default_factory=dict)
 
     @property
     def run_path(self) -> Path:
@@ -136,7 +139,9 @@ def _open(request: VerifyRequest) -> _Opened:
     log_dirs = {partition.log_dir for partition in inventory}
     check_run_dir(request.run_path, log_dirs)
     told = Told(LogConfig.from_overrides([], is_partial=True))
-    settings = RunSettings(told, log_dirs, force_differs=False, kafka_version=None)
+    settings = RunSettings(
+        told, log_dirs, force_differs=False, kafka_version=None, zookeeper=request.zookeeper
+    )
     opened = _Opened(inventory, partitions, settings)
     for partition in partitions:
         tasks = []

@@ -23,6 +23,7 @@ from kafkalog.planning.compaction_plan import ACROSS_TASKS
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import default_run_dir
+from kafkalog.zookeeper.settings import ZooKeeperClusters, read_zookeeper_settings
 
 FORCE_NULL_KEYS = "null-keys"
 # A rule that has nothing to lift is accepted: scripts may always name it.
@@ -35,9 +36,10 @@ class RunRequest:
 
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
     the round's time; config: the settings given as options, config_file and server_properties those
-    of the files (see `planning.config_sources` for whose word counts); kafka_version: None for the
-    one the disk tells; high_watermark: for logs whose checkpoint does not tell; run_dir: where the
-    journal is kept, None for the user's own place; keeps_undo: whether replaced files are kept.
+    of the files (see `planning.config_sources` for whose word counts); zookeeper: of ZooKeeper-era
+    log dirs the clusters' settings by their id; kafka_version: None for the one the disk tells;
+    high_watermark: for logs whose checkpoint does not tell; run_dir: where the journal is kept,
+    None for the user's own place; keeps_undo: whether replaced files are kept.
     """
 
     log_dirs: tuple[str, ...]
@@ -50,6 +52,7 @@ class RunRequest:
     force: frozenset[str] = frozenset()
     config_file: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     server_properties: Mapping[str, str] | None = None
+    zookeeper: ZooKeeperClusters = field(default_factory=dict)
     run_dir: str | None = None
     keeps_undo: bool = True
 
@@ -94,6 +97,7 @@ class RunRequest:
             [partition.log_dir for partition in found or self.open_all()],
             force_differs=FORCE_CONFIG_DIFFERS in self.force,
             kafka_version=self.kafka_version,
+            zookeeper=self.zookeeper,
         )
 
 
@@ -130,8 +134,8 @@ class CompactionRequest(RunRequest):
 class RunOptions(TypedDict, total=False):
     """The options of every verb that changes logs, as the command line and Spark hand them over.
 
-    config: KEY=VALUE each; config_file, server_properties: paths; now_ms: None for the clock; the
-    others as in RunRequest.
+    config: KEY=VALUE each; config_file, server_properties, zookeeper_dir: paths; zk_root: a chroot;
+    now_ms: None for the clock; the others as in RunRequest.
     """
 
     topics: Sequence[str]
@@ -140,6 +144,8 @@ class RunOptions(TypedDict, total=False):
     now_ms: int | None
     config_file: str | None
     server_properties: str | None
+    zookeeper_dir: Sequence[str]
+    zk_root: str | None
     kafka_version: str | None
     high_watermark: int | None
     force: Sequence[str]
@@ -191,4 +197,7 @@ def _common(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:
         "keeps_undo": not options.get("no_undo", False),
         "config_file": read_config_file(options.get("config_file")),
         "server_properties": read_server_properties(options.get("server_properties")),
+        "zookeeper": read_zookeeper_settings(
+            options.get("zookeeper_dir", ()), options.get("zk_root")
+        ),
     }

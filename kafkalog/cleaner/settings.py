@@ -1,7 +1,8 @@
 """The settings of a run's partitions: files and metadata logs read once, resolved per partition.
 
 The metadata log of a log dir is `__cluster_metadata-0` in it, or in another log dir of the same
-node that the run was given: a broker keeps one, in `metadata.log.dir`.
+node that the run was given: a broker keeps one, in `metadata.log.dir`. A log dir of the ZooKeeper
+era has none: its settings are in the ZooKeeper that was given, in the cluster of the dir's own id.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_config_file
 from kafkalog.planning.config_sources import ResolvedConfig, Told, resolve_config
 from kafkalog.planning.kafka_version import kafka_version_of
+from kafkalog.zookeeper.settings import ZooKeeperClusters
 
 
 def read_config_file(path: str | None) -> dict[str, dict[str, str]]:
@@ -64,12 +66,18 @@ class RunSettings:
     """Settings and Kafka version of every partition in some log dirs."""
 
     def __init__(
-        self, told: Told, log_dirs: Iterable[str], *, force_differs: bool, kafka_version: str | None
+        self,
+        told: Told,
+        log_dirs: Iterable[str],
+        *,
+        force_differs: bool,
+        kafka_version: str | None,
+        zookeeper: ZooKeeperClusters | None = None,
     ) -> None:
         self._told = told
         self._force_differs = force_differs
         self._kafka_version = kafka_version
-        self._log_dirs = _read_log_dirs(sorted(set(log_dirs)))
+        self._log_dirs = _read_log_dirs(sorted(set(log_dirs)), zookeeper or {})
 
     def resolve(
         self, partition: PartitionInventory, *, needs_policy: bool = True
@@ -122,14 +130,38 @@ class RunSettings:
         return f"the log dir is of node {log_dir.node_id}, --server-properties of node {stated}"
 
 
-def _read_log_dirs(paths: list[str]) -> dict[str, _LogDir]:
+def _read_log_dirs(paths: list[str], zookeeper: ZooKeeperClusters) -> dict[str, _LogDir]:
     metas = {path: read_log_dir_files(Path(path)).meta for path in paths}
     found = {
         path: read_cluster_settings(Path(path) / METADATA_DIR)
         for path in paths
         if (Path(path) / METADATA_DIR).is_dir()
     }
-    return {path: _LogDir(meta, _cluster_of(path, metas, found)) for path, meta in metas.items()}
+    return {
+        path: _LogDir(meta, _cluster_of(path, metas, found) or _in_zookeeper(meta, zookeeper))
+        for path, meta in metas.items()
+    }
+
+
+def _in_zookeeper(
+    meta: MetaProperties | None, zookeeper: ZooKeeperClusters
+) -> ClusterSettings | None:
+    """The log dir's cluster there: the one of its id; without an id, the only one."""
+    if not zookeeper:
+        return None
+    cluster_id = None if meta is None else meta.cluster_id
+    if cluster_id in zookeeper:
+        return zookeeper[cluster_id]
+    some = next(iter(zookeeper.values()))
+    if cluster_id is None and len(zookeeper) == 1:
+        return some
+    there = ", ".join(sorted(str(each) for each in zookeeper))
+    problem = (
+        f"ZooKeeper has the clusters {there}: --zk-root says whose the log dir is"
+        if cluster_id is None
+        else f"the log dir is of cluster {cluster_id}, ZooKeeper has {there}"
+    )
+    return ClusterSettings(some.path, some.read_from, some.end_offset, problems=(problem,))
 
 
 def _cluster_of(

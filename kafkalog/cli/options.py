@@ -94,6 +94,7 @@ _HISTORY = ("runs", "undo", "purge")
 _EVERY = (*_ALL, "dump")
 _READY = ("compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
+_KNOWING = (*_CHANGING, "verify")
 _PRINTING = (*_READY, "dump")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
@@ -229,6 +230,13 @@ OPTIONS = (
     Option("--sql", "QUERY", "the query", ("sql",)),
     Option("--key", "K", "a record's key", ("why",)),
     Option("--offset", "N", "a record's offset", ("why",)),
-    Option("--zookeeper-dir", "DIR", "a ZooKeeper data directory", _ALL),
-    Option("--zk-root", "PATH", "the cluster's root node", _ALL),
+    Option(
+        "--zookeeper-dir", "DIR",
+        "a dead ZooKeeper's dataDir (and its dataLogDir), for settings of that era; repeatable",
+        _ALL, _KNOWING, repeatable=True,
+    ),
+    Option(
+        "--zk-root", "PATH", "the cluster's chroot there (default: found by the cluster id)",
+        _ALL, _KNOWING,
+    ),
 )  # fmt: skip

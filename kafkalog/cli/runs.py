@@ -75,6 +75,8 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         "now_ms": args.now,
         "config_file": args.config_file,
         "server_properties": args.server_properties,
+        "zookeeper_dir": args.zookeeper_dir,
+        "zk_root": args.zk_root,
         "kafka_version": args.kafka_version,
         "high_watermark": args.high_watermark,
         "force": args.force,

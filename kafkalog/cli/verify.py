@@ -20,6 +20,7 @@ from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.zookeeper.settings import read_zookeeper_settings
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -60,4 +61,5 @@ def request_of(args: argparse.Namespace) -> VerifyRequest:
         topic_partitions=tuple(args.topic_partition),
         run_dir=args.run_dir,
         since=args.since,
+        zookeeper=read_zookeeper_settings(args.zookeeper_dir, args.zk_root),
     )

@@ -196,6 +196,16 @@ TOKENS: tuple[Column, ...] = (
     *_PLACE,
 )
 
+# Of the consumers that kept their offsets in ZooKeeper, to Kafka 1.x.
+OLD_CONSUMER_OFFSETS: tuple[Column, ...] = (
+    _fact("group", pa.string(), "consumer group"),
+    _fact("topic", pa.string(), "topic"),
+    _fact("partition", pa.int32(), "partition number"),
+    _maybe("committedOffset", pa.int64(), "next offset to read; null where it was deleted"),
+    *_WHEN,
+    *_PLACE,
+)
+
 CLUSTER_TABLES: dict[str, tuple[Column, ...]] = {
     "brokers": BROKERS,
     "controllers": CONTROLLERS,

@@ -20,6 +20,10 @@ MAX_RECORD_HEADERS = MAX_BATCH_BYTES // MIN_HEADER_SIZE
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
 # Kafka writes 40 to 200 bytes, and some 20 more a voter.
 MAX_JSON_BYTES = 1024 * 1024
+# A server holds all of it in memory; what Kafka keeps there is some MiB.
+MAX_ZOOKEEPER_SNAPSHOT_BYTES = 512 * 1024 * 1024
+# A server reads 2 MiB unless jute.maxbuffer says otherwise.
+MAX_ZOOKEEPER_TXN_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +78,17 @@ LIMITS = (
         MAX_JSON_BYTES,
         "refused before it is parsed",
         "a quorum-state of ten thousand voters",
+    ),
+    Limit(
+        "bytes of a ZooKeeper snapshot, stored and decompressed",
+        MAX_ZOOKEEPER_SNAPSHOT_BYTES,
+        "read up to the limit and one byte; decompression stops there",
+        "a server holds the tree in memory; a large Kafka cluster's is some MiB",
+    ),
+    Limit(
+        "bytes of a ZooKeeper transaction",
+        MAX_ZOOKEEPER_TXN_BYTES,
+        "a longer one is corrupt and not read",
+        "a server reads 2 MiB unless it is told otherwise",
     ),
 )

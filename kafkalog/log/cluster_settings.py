@@ -1,6 +1,8 @@
-"""What the metadata log of a cluster says about settings: the facts, as a frozen value.
+"""What the metadata log of a cluster, or its ZooKeeper, says about settings: the facts, as a frozen
+value.
 
-`metadata_log` reads them, `planning.config_sources` weighs them against what else is told.
+`metadata_log` and `zookeeper.settings` read them, `planning.config_sources` weighs them against
+what else is told.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ METADATA_VERSION = "metadata.version"
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """One topic that exists: id, the settings of its own; by partition the replicas, and the
-    directory ids of their log dirs in the same order (none in older clusters).
+    """One topic that exists: id (empty before there were any), the settings of its own; by
+    partition the replicas, and the directory ids of their log dirs in the same order (none in older
+    clusters).
     """
 
     topic_id: str
@@ -25,11 +28,11 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The cluster as its metadata log has it at `end_offset`.
+    """The cluster as its metadata log has it at `end_offset`, or its ZooKeeper at that zxid.
 
-    path: the partition directory. read_from: for people, what was read. topics by name.
-    broker_configs: dynamic settings by node id as text, of all brokers under "". unread: records
-    that stayed bytes, by type and version. problems: why nothing of this can be relied on.
+    path: the partition directory, or ZooKeeper's. read_from: for people, what was read. topics by
+    name. broker_configs: dynamic settings by node id as text, of all brokers under "". unread:
+    records that stayed bytes, by type and version. problems: why nothing of this can be relied on.
     """
 
     path: str

@@ -10,6 +10,8 @@ would do what the cluster never would have, so that is refused unless forced. A 
 `cleanup.policy` nobody has set counts as one that says `delete`: a wrong guess there loses records.
 Other settings that only Kafka's default speaks for may be given freely.
 
+The cluster's metadata is its metadata log, or what ZooKeeper kept of an older one.
+
 Without the cluster's metadata (a copied partition) the policy must be given: no guess.
 
 A setting that a later release brought does not exist for the one whose rules are followed: stored
@@ -84,9 +86,9 @@ def resolve_config(
     """The settings of a topic, and whether they may be acted on.
 
     topic_id and node_id are those of the directories, None where they do not tell; cluster is None
-    where there is no metadata log. `force_differs` lets the operator's word stand against the
-    cluster's, but never makes a policy up. Without `needs_policy` a policy that nobody tells is
-    Kafka's default.
+    where there is neither a metadata log nor a ZooKeeper. `force_differs` lets the operator's word
+    stand against the cluster's, but never makes a policy up. Without `needs_policy` a policy that
+    nobody tells is Kafka's default.
 
     InvalidConfigError if the operator's own settings are wrong; the cluster's are a refusal.
     """
@@ -147,7 +149,8 @@ def _why_unreliable(
             f"the cluster metadata ({cluster.read_from}) has no topic {topic}: it was deleted, or "
             "the directory is another cluster's"
         )
-    if topic_id is not None and topic_id != known.topic_id:
+    # Before Kafka 2.8 topics had no ids.
+    if topic_id is not None and known.topic_id and topic_id != known.topic_id:
         return (
             f"the directory belongs to topic id {topic_id}, the cluster's {topic} has "
             f"{known.topic_id}: it was created anew, or the directory is another cluster's"

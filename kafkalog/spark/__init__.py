@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.views import partitions as partitions
     from kafkalog.spark.views import records as records
     from kafkalog.spark.views import segments as segments
+    from kafkalog.spark.zookeeper import zookeeper_views as zookeeper_views
 
 _PUBLIC = {
     "acls": "kafkalog.spark.cluster",
@@ -71,6 +72,7 @@ _PUBLIC = {
     "tokens": "kafkalog.spark.cluster",
     "topics": "kafkalog.spark.cluster",
     "verify": "kafkalog.spark.verification",
+    "zookeeper_views": "kafkalog.spark.zookeeper",
 }
 
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "tokens",
     "topics",
     "verify",
+    "zookeeper_views",
 ]
 
 

@@ -63,6 +63,7 @@ from kafkalog.log.metadata_log import read_cluster_settings
 from kafkalog.log.segment_file import ChunkBuffers, read_chunks, scan_headers
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.messages.cluster_metadata import decode_metadata_record
+from tests.damage import zookeeper_formats
 from tests.damage.forging import RECORDS, around, sound_batch
 from tests.format.test_quorum_state import VERSION_0, VERSION_1
 
@@ -283,6 +284,8 @@ def _table() -> Iterable[Format]:
     yield Format(
         "metadata record", _metadata_values(), lambda d: _ignore(decode_metadata_record(d))
     )
+    for name, samples, read, with_checksum in zookeeper_formats.table():
+        yield Format(name, samples, read, with_checksum)
     yield Format(
         "file and directory names",
         (

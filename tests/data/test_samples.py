@@ -12,6 +12,7 @@ from data.copy_samples import SAMPLES, copy_sample, read_manifest
 from data.make_samples import CLEANING_TOPICS, CLUSTER_TOPICS, README, SHARE_TOPICS
 from data.maker.description import row
 from data.maker.topics import TOPICS
+from data.maker.zookeeper_story import TOPICS as ZOOKEEPER_TOPICS
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, parse_batch, parse_header
 
@@ -57,6 +58,7 @@ def test_table_in_the_readme_describes_these_files() -> None:
     pairs = [("broker", TOPICS)]
     pairs += [(f"cleaning/{side}", CLEANING_TOPICS) for side in ("before", "after")]
     pairs += [("share", SHARE_TOPICS), ("cluster", CLUSTER_TOPICS)]
+    pairs.append(("zookeeper/broker-1", ZOOKEEPER_TOPICS))
     rows = [
         row(SAMPLES, listed, f"{sample}/{topic}", what)
         for sample, topics in pairs
