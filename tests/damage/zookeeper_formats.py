@@ -19,7 +19,7 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.checksum import adler32
 from kafkalog.format.zookeeper_log import TxnType
 from kafkalog.format.zookeeper_snapshot import parse_snapshot
-from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
+from kafkalog.reading.zookeeper_tables import read_zookeeper
 from kafkalog.zookeeper import znodes
 from kafkalog.zookeeper.data_dir import open_zookeeper_dir
 from kafkalog.zookeeper.history import ZooKeeperHistory
@@ -28,14 +28,13 @@ from kafkalog.zookeeper.txn_log_file import TxnLogFile
 
 _SAMPLE = SAMPLES / "zookeeper"
 _LOG = _SAMPLE / "ensemble" / "version-2" / "log.1"
-# One of each kind is enough, since every mutation is replayed; with the nodes above them.
+# A few are enough, since every mutation is replayed; values are a format of their own.
 _KINDS = (
-    "/brokers", "/brokers/ids", "/brokers/ids/1", "/controller", "/config", "/config/topics",
-    "/config/topics/plain", "/brokers/topics", "/brokers/topics/plain",
-    "/brokers/topics/plain/partitions", "/brokers/topics/plain/partitions/0",
-    "/brokers/topics/plain/partitions/0/state", "/kafka-acl", "/kafka-acl/Topic",
-    "/kafka-acl/Topic/plain",
+    "/brokers", "/brokers/ids", "/brokers/ids/1", "/controller", "/brokers/topics",
+    "/brokers/topics/plain", "/brokers/topics/plain/partitions",
+    "/brokers/topics/plain/partitions/0", "/brokers/topics/plain/partitions/0/state",
 )  # fmt: skip
+_TABLES = ("brokers", "controllers", "partition_changes", "topics")
 _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 Row = tuple[str, tuple[bytes, ...], Callable[[bytes], None], Callable[[bytes], bytes]]
@@ -57,7 +56,7 @@ def read_log(data: bytes) -> None:
     directory = _fresh()
     (directory / "log.1").write_bytes(data)
     with suppress(KafkaLogError):
-        read_zookeeper(list(ZOOKEEPER_TABLES), directory, mode="PERMISSIVE")
+        read_zookeeper(_TABLES, directory, mode="PERMISSIVE")
     read_zookeeper_settings([str(directory)])
 
 
