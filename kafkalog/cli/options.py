@@ -161,7 +161,7 @@ OPTIONS = (
     ),
     Option(
         "--strategy", "within-task|across-tasks",
-        "how the key map is made: by a partition's own task, or by many (default: on Spark across "
+        "how the key map is made: by a partition's own task, or by many (default: by size, across "
         "tasks from 8 GiB on)",
         _COMPACT, _COMPACT, parse_strategy,
     ),
