@@ -59,11 +59,21 @@ def test_tasks_write_the_same_bytes_as_processes(
     copy = tmp_path / "copy"
     shutil.copytree(three_partitions, copy)
     request = CompactionRequest(
-        (str(copy),), now_ms, LogConfig.from_overrides(CONFIG), topics=("orders",)
+        (str(copy),),
+        now_ms,
+        LogConfig.from_overrides(CONFIG),
+        topics=("orders",),
+        keeps_undo=False,
     )
     apply_run(request, clean_one_by_one)
     run = compact(
-        spark, [str(three_partitions)], topics=["orders"], config=CONFIG, now_ms=now_ms, apply=True
+        spark,
+        [str(three_partitions)],
+        topics=["orders"],
+        config=CONFIG,
+        now_ms=now_ms,
+        apply=True,
+        no_undo=True,
     )
     assert [result.status for result in run.results] == [DONE] * 3
     assert {result.partition for result in run.results} == {0, 1, 2}
@@ -77,7 +87,7 @@ def test_a_map_across_tasks_gives_the_same_bytes(
     copy = tmp_path / "copy"
     shutil.copytree(three_partitions, copy)
     config = LogConfig.from_overrides([*CONFIG, "internal.segment.bytes=100"])  # a group each
-    request = CompactionRequest((str(copy),), now_ms, config, topics=("orders",))
+    request = CompactionRequest((str(copy),), now_ms, config, topics=("orders",), keeps_undo=False)
     apply_run(request, clean_one_by_one)
     run = compact(
         spark,
@@ -86,6 +96,7 @@ def test_a_map_across_tasks_gives_the_same_bytes(
         config=[*CONFIG, "internal.segment.bytes=100"],
         now_ms=now_ms,
         strategy="across-tasks",
+        no_undo=True,
         apply=True,
     )
     assert [plan.strategy for plan in run.plans] == ["across-tasks"] * 3
