@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 VENV    := .venv
 PYTHON  := $(VENV)/bin/python
 PYTEST  := $(PYTHON) -m pytest
-NAME    ?= decode
+NAME    ?= all
 MINUTES ?= 5
 SEED    ?= 1
 WHAT    ?= all
@@ -54,7 +54,7 @@ fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make f
 soak: setup ## the long tests: kills at every step, live brokers
 	@$(PYTEST) -m soak
 
-bench: setup ## one benchmark, a JSON line: make bench NAME=decode
+bench: setup ## every figure of DESIGN, or one benchmark, a JSON line each: make bench NAME=decode
 	@$(PYTHON) -m tests.benchmarks.bench_$(NAME)
 
 lock: setup ## resolve pyproject.toml again into requirements.lock

@@ -66,6 +66,7 @@ def generate(log_dir: Path, partition: int, args: argparse.Namespace) -> None:
     command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir), "--seed"]
     command += [str(partition + 1), "--partition", str(partition), "--codec", args.codec]
     command += ["--records", str(args.records // args.cores)]
+    command += ["--value-bytes", str(args.value_bytes)]
     command += ["--keys", str(args.keys // args.cores), "--topic", "bench"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
@@ -123,6 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compaction against Kafka's cleaner.")
     parser.add_argument("--records", type=int, default=8_000_000)
     parser.add_argument("--keys", type=int, default=2_000_000)
+    parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--codec", choices=sorted(CODECS), default="none")
     parser.add_argument("--cores", type=int, choices=(1, 2), default=1)
     parser.add_argument("--rounds", type=int, default=3)
@@ -153,6 +155,7 @@ def main() -> None:
         "records": args.records,
         "keys": args.keys,
         "codec": args.codec,
+        "value_bytes": args.value_bytes,
         "cores": args.cores,
         "rounds": args.rounds,
         "kafkalog": median(ours),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
+from tests.benchmarks.bench_compact import same_bytes
+from tests.benchmarks.generate import LogSpec, write_log
+from tests.conftest import NOW_MS
 from tests.oracle.kafka import Kafka, Kafkas
 from tests.oracle.rounds import (
     Compact,
     CompactCall,
     compact_with_kafkalog,
     play_and_keep_failed,
+    work_directory,
 )
 from tests.oracle.scripts import seed_scenario
 from tests.support.small_budgets import small_budgets
@@ -52,6 +57,19 @@ def test_spilled_runs_equal_kafkas(kafka: Kafka) -> None:
 def test_maps_across_tasks_equal_kafkas(kafka: Kafka) -> None:
     with small_budgets():
         play(kafka, SAMPLE, across_tasks)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("more", [(), ("--memory", "256m"), ("--strategy", "across-tasks")])
+def test_4_gib_equal_kafkas(kafka: Kafka, more: tuple[str, ...]) -> None:
+    config = {"cleanup.policy": "compact", "segment.bytes": str(256 << 20)}
+    with work_directory() as work:
+        write_log(work / "ours", "t", LogSpec(records=34_000_000, keys=8_000_000))
+        shutil.copytree(work / "ours", work / "kafkas")
+        kafka.clean(work / "kafkas", "t-0", now_ms=NOW_MS, config=config, map_bytes=1 << 30)
+        call = CompactCall(work / "ours", "t", 0, NOW_MS, config, None, 86_400_000, keyless=False)
+        compact_with_kafkalog(call, *more)
+        assert same_bytes(work / "ours", work / "kafkas")
 
 
 @pytest.mark.soak

@@ -1,0 +1,48 @@
+"""Every benchmark whose figures DESIGN.md has, one after the other, each with its peer.
+
+    python -m tests.benchmarks.bench_all [WORD]
+
+A JSON line each, as the benchmarks themselves print it; with words only those whose name or
+arguments hold them all. On a quiet machine it takes about an hour.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+FIGURES = (
+    ("compact",),
+    ("compact", "--codec", "lz4"),
+    ("compact", "--codec", "zstd"),
+    ("compact", "--value-bytes", "1000", "--records", "2000000", "--keys", "500000"),
+    ("compact", "--cores", "2"),
+    ("compact", "--cores", "2", "--codec", "lz4"),
+    ("compact", "--cores", "2", "--codec", "zstd"),
+    ("scale",),
+    ("scale", "--distinct", "100000000"),
+    ("many_partitions",),
+    ("group_offsets",),
+    ("recover", "--records", "16000000", "--rounds", "3"),
+    ("dump", "--records", "1000000", "--rounds", "3"),
+    ("scan",),
+    ("scan", "--records", "8000000", "--peer"),
+    ("decode",),
+    ("verify",),
+)
+
+
+def main() -> int:
+    """Run them; the exit code of the first that failed."""
+    words = sys.argv[1:]
+    failed = 0
+    for name, *arguments in FIGURES:
+        if all(word in (name, *arguments) for word in words):
+            command = [sys.executable, "-m", f"tests.benchmarks.bench_{name}", *arguments]
+            code = subprocess.run(command, check=False).returncode
+            failed = failed or code
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
