@@ -39,14 +39,19 @@ def verify_document(run: VerifyRun, seconds: float) -> Row:
             for each in run.partitions
         ],
         "findings": [finding_row(finding) for finding in run.findings],
-        "kinds": {
-            kind: {
-                "means": KIND[kind].means,
-                "broker": KIND[kind].broker,
-                "remedy": KIND[kind].remedy,
-            }
-            for kind in sorted({finding.kind for finding in run.findings})
-        },
+        "kinds": kinds_of(run.findings),
+    }
+
+
+def kinds_of(findings: Iterable[Finding]) -> Row:
+    """What each kind among the findings means, by id."""
+    return {
+        kind: {
+            "means": KIND[kind].means,
+            "broker": KIND[kind].broker,
+            "remedy": KIND[kind].remedy,
+        }
+        for kind in sorted({finding.kind for finding in findings})
     }
 
 

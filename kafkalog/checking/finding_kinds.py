@@ -1,42 +1,20 @@
 """THE table of what can be found: id, severity, meaning, what a broker makes of it, what to do.
 
-README's table is written from it. Ids are promises: scripts go by them, so one is never used for
-something else. What a broker does was seen with Kafka 4.3 (tests/oracle); a severity may be lower
-where the next start heals it.
+Of the cluster as a whole there is more in `cluster_kinds`. README's tables are written from both.
+Ids are promises: scripts go by them, so one is never used for something else. What a broker does
+was seen with Kafka 4.3 (tests/oracle); a severity may be lower where the next start heals it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
+from kafkalog.checking.finding_kind import FindingKind, Severity
 
-
-class Severity(StrEnum):
-    """ERROR: records are lost, hidden, or seen that should not be, now or at the next start.
-    WARNING: a broker gets by, and something works worse or is about to go wrong. INFO: nothing to
-    do; never the reason for an exit code.
-    """
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-
+__all__ = ["KIND", "KINDS", "FindingKind", "Severity"]
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _REBUILD = "`kafkalog recover --apply`, or delete all index files of the segment before a start"
 _REPLICA = "take the partition from another replica, or salvage the rest"
-
-
-@dataclass(frozen=True, slots=True)
-class FindingKind:
-    """A row of the table."""
-
-    id: str
-    severity: Severity
-    means: str
-    broker: str
-    remedy: str
-
 
 KINDS = (
     # -- batches and records ---------------------------------------------------------------------
@@ -367,6 +345,13 @@ KINDS = (
     ),
     # -- files and directories -------------------------------------------------------------------
     FindingKind(
+        "metadata-snapshot-broken",
+        _ERROR,
+        "a snapshot of the cluster's metadata is not whole, or holds what cannot be decoded",
+        "loads an older one if the log reaches it, else does not start",
+        "delete it if an older one and the log are whole, else take another member's",
+    ),
+    FindingKind(
         "partition-metadata-missing",
         _ERROR,
         "no partition.metadata, hence no topic id",
@@ -480,4 +465,4 @@ KINDS = (
     ),
 )
 
-KIND = {kind.id: kind for kind in KINDS}
+KIND = {kind.id: kind for kind in (*KINDS, *CLUSTER_KINDS)}

@@ -16,6 +16,7 @@ from pathlib import Path
 from kafkalog.checking.directory_checks import check_directory, check_identities, check_log_dir
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.log_checks import check_log
+from kafkalog.checking.metadata_checks import check_snapshots
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_checks import check_producers
 from kafkalog.checking.run_records import read_known_reports, write_run
@@ -197,6 +198,8 @@ def _partition_findings(
         config=_config(partition, settings),
     )
     found = [*check_log(view), *check_producers(view), *check_directory(view, meta, cluster)]
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        found += check_snapshots(partition.path)
     return _placed(partition, found)
 
 

@@ -68,7 +68,7 @@ VERBS = (
     Verb("segments", "list the segments below the log dirs", "kafkalog.cli.segments"),
     Verb("retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain"),
     Verb("audit", "findings per partition"),
-    Verb("cluster", "members, leaders, placement, drift"),
+    Verb("cluster", "members, leaders, placement, drift", "kafkalog.cli.cluster"),
     Verb("verify", "check CRC, order and indexes; nothing is changed", "kafkalog.cli.verify"),
     Verb(
         "recover",
@@ -92,9 +92,10 @@ VERBS = (
 _ALL = tuple(verb.name for verb in VERBS if verb.takes is None)
 _HISTORY = ("runs", "undo", "purge")
 _EVERY = (*_ALL, "dump")
-_READY = ("compact", "recover", "retain", "salvage", "segments", "verify")
+_READY = ("cluster", "compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
 _KNOWING = (*_CHANGING, "verify")
+_SETTING = (*_CHANGING, "cluster")
 _PRINTING = (*_READY, "dump")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
@@ -119,13 +120,15 @@ OPTIONS = (
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
         _ALL, _CHANGING, repeatable=True,
     ),
-    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _CHANGING),
+    Option("--config-file", "F", "settings per topic, as TOML", _ALL, _SETTING),
     Option(
         "--server-properties", "F", "the broker's file, for what the disk does not tell",
-        _ALL, _CHANGING,
+        _ALL, _SETTING,
     ),
     Option(
-        "--now", "MS|ISO", "the time of the round (default: the clock)", _ALL, _CHANGING, parse_now
+        "--now", "MS|ISO",
+        "the time of the round (default: the clock); cluster: as of then, by the metadata alone",
+        _ALL, _SETTING, parse_now,
     ),
     Option(
         "--kafka-version", "X.Y",

@@ -27,6 +27,17 @@ def parse_config_file(data: bytes, path: str | None = None) -> dict[str, dict[st
     InvalidConfigError names the topic and the key: not TOML, not a table, unknown to Kafka, not
     parseable or outside Kafka's limits.
     """
+    topics = parse_declared_settings(data, path)
+    for topic, settings in topics.items():
+        try:
+            LogConfig.from_properties(settings, is_partial=True)
+        except InvalidConfigError as error:
+            raise InvalidConfigError(f"topic {topic}: {error.reason}", path=path) from None
+    return topics
+
+
+def parse_declared_settings(data: bytes, path: str | None = None) -> dict[str, dict[str, str]]:
+    """The same for any setting of a topic, whether this package knows what it does or not."""
     try:
         document = tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -37,7 +48,6 @@ def parse_config_file(data: bytes, path: str | None = None) -> dict[str, dict[st
             raise InvalidConfigError(f"{topic} is not a table of a topic", path=path)
         try:
             topics[topic] = dict(_settings("", table))
-            LogConfig.from_properties(topics[topic], is_partial=True)
         except InvalidConfigError as error:
             raise InvalidConfigError(f"topic {topic}: {error.reason}", path=path) from None
     return topics

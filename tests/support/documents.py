@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
+from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
@@ -24,7 +26,16 @@ from kafkalog.spark.options import OPTIONS
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DESIGN = ROOT / "DESIGN.md"
-VERBS_WITH_OPTIONS = ("compact", "dump", "recover", "retain", "salvage", "undo", "verify")
+VERBS_WITH_OPTIONS = (
+    "cluster",
+    "compact",
+    "dump",
+    "recover",
+    "retain",
+    "salvage",
+    "undo",
+    "verify",
+)
 SPARK_NAMES = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
@@ -88,10 +99,10 @@ def verb_options(verb: str) -> list[str]:
     return rows
 
 
-def finding_kinds() -> list[str]:
-    """What `verify` can find, what a broker makes of it, and what to do."""
+def finding_kinds(kinds: tuple[FindingKind, ...]) -> list[str]:
+    """What can be found, what a broker makes of it, and what to do."""
     rows = ["| id | severity | means | a broker | to do |", "|---|---|---|---|---|"]
-    for kind in KINDS:
+    for kind in kinds:
         cells = (f"`{kind.id}`", str(kind.severity), kind.means, kind.broker, kind.remedy)
         rows.append(f"| {' | '.join(map(_cell, cells))} |")
     return rows
@@ -128,7 +139,8 @@ def first_sentence(path: Path) -> str:
 def readme_tables() -> dict[str, list[str]]:
     tables = {"options": option_table()}
     tables |= {f"{verb} options": verb_options(verb) for verb in VERBS_WITH_OPTIONS}
-    tables["findings"] = finding_kinds()
+    tables["findings"] = finding_kinds(KINDS)
+    tables["cluster findings"] = finding_kinds(CLUSTER_KINDS)
     tables["columns findings"] = column_table(FINDINGS)
     # views with the same columns share the table of the first one
     shown = {columns: view for view, columns in reversed((VIEWS | CLUSTER_TABLES).items())}

@@ -1,0 +1,132 @@
+"""Check clusters: each metadata log below the log dirs once, with the directories of its nodes.
+
+Everything is read by the caller's process: metadata is small, and of partition directories only
+names, sizes and small files are looked at. Nothing is changed and no lock is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from kafkalog.checking.cluster_directories import check_directories
+from kafkalog.checking.cluster_drift import check_drift
+from kafkalog.checking.cluster_isr import check_isr
+from kafkalog.checking.cluster_placement import check_placement
+from kafkalog.checking.cluster_view import ClusterView
+from kafkalog.checking.finding import Finding
+from kafkalog.cluster.find import metadata_directories
+from kafkalog.cluster.history import ClusterHistory, Until
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.meta_properties import MetaProperties
+from kafkalog.log.inventory import LogInventory
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRequest:
+    """What to check. at_ms: as of then, by the metadata alone; None for the end, with what is on
+    disk. declared: settings per topic, None without a file. static: of server.properties.
+    topics (names or globs) and topic_partitions choose what is listed.
+    """
+
+    log_dirs: tuple[str, ...]
+    at_ms: int | None = None
+    declared: Mapping[str, Mapping[str, str]] | None = None
+    static: Mapping[str, str] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    topic_partitions: tuple[TopicPartition, ...] = ()
+
+    def lists(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a finding about a partition, or about the cluster, is asked for."""
+        if not self.topics and not self.topic_partitions:
+            return True
+        if topic is None:
+            return False
+        if any(fnmatchcase(topic, pattern) for pattern in self.topics):
+            return True
+        return any(
+            name.topic == topic and partition in (None, name.partition)
+            for name in self.topic_partitions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCluster:
+    """One cluster and what was found."""
+
+    view: ClusterView
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRun:
+    """All of them."""
+
+    clusters: tuple[CheckedCluster, ...]
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for cluster in self.clusters for finding in cluster.findings]
+
+    @property
+    def has_failures(self) -> bool:
+        return any(finding.is_failure for finding in self.findings)
+
+
+def cluster_run(request: ClusterRequest) -> ClusterRun:
+    """Check every cluster whose metadata log is below the log dirs.
+
+    InvalidConfigError for paths that do not exist, and where there is no metadata log at all.
+    """
+    inventory = open_log_dir(*request.log_dirs)
+    directories = metadata_directories(inventory)
+    if not directories:
+        raise InvalidConfigError(
+            f"no metadata log (__cluster_metadata-0) below {', '.join(request.log_dirs)}"
+        )
+    metas = _metas(inventory)
+    return ClusterRun(tuple(_check(request, each, inventory, metas) for each in directories))
+
+
+def _metas(inventory: LogInventory) -> dict[str, MetaProperties]:
+    metas = {}
+    for log_dir in sorted({partition.log_dir for partition in inventory}):
+        meta = read_log_dir_files(Path(log_dir)).meta
+        if meta is not None:
+            metas[log_dir] = meta
+    return metas
+
+
+def _check(
+    request: ClusterRequest,
+    directory: Path,
+    inventory: LogInventory,
+    metas: Mapping[str, MetaProperties],
+) -> CheckedCluster:
+    history = ClusterHistory(directory, Until(time_ms=request.at_ms))
+    own: dict[str, MetaProperties] = {}
+    if request.at_ms is None:
+        own = {
+            log_dir: meta
+            for log_dir, meta in metas.items()
+            if meta.cluster_id is not None and meta.cluster_id == history.cluster_id
+        }
+    partitions = tuple(each for each in inventory if each.log_dir in own)
+    view = ClusterView(history, partitions, own, request.static)
+    found = [f for f in _findings(view, request) if request.lists(f.topic, f.partition)]
+    return CheckedCluster(view, tuple(sorted(found, key=lambda finding: finding.order)))
+
+
+def _findings(view: ClusterView, request: ClusterRequest) -> Iterator[Finding]:
+    for problem in view.history.problems:
+        yield view.finding("metadata-unreadable", problem)
+    yield from check_placement(view)
+    yield from check_isr(view)
+    yield from check_directories(view)
+    if request.declared is not None:
+        yield from check_drift(view, request.declared)

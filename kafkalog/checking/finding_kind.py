@@ -1,0 +1,28 @@
+"""What a kind of finding is: a row of the tables in `finding_kinds` and `cluster_kinds`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """ERROR: records are lost, hidden, or seen that should not be, now or at the next start.
+    WARNING: a broker gets by, and something works worse or is about to go wrong. INFO: nothing to
+    do; never the reason for an exit code.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """A row of the table."""
+
+    id: str
+    severity: Severity
+    means: str
+    broker: str
+    remedy: str

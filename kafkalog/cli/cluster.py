@@ -1,0 +1,69 @@
+"""`kafkalog cluster`: members, leaders, placement, drift. Also what `jobs/audit_cluster.py` parses
+and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kafkalog.checking.cluster_document import broker_rows, cluster_document, summary
+from kafkalog.checking.cluster_run import ClusterRequest, cluster_run
+from kafkalog.checking.document import explanations, finding_table
+from kafkalog.cleaner.settings import read_server_properties
+from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.small_files import read_small_file
+from kafkalog.planning.config_file import parse_declared_settings
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """The verb: this process reads all there is to read."""
+    return run_with(args)
+
+
+def run_with(args: argparse.Namespace, tell: Callable[[str], None] = say) -> ExitCode:
+    """Check, print brokers and findings, choose the exit code; talk goes to `tell`."""
+    started = time.monotonic()
+    request = request_of(args)
+    done = cluster_run(request)
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(cluster_document(done, request, seconds))
+    else:
+        for cluster in done.clusters:
+            brokers = broker_rows(cluster.view)
+            if brokers:
+                write_table(list(brokers[0]), brokers)
+        rows = [
+            {"topic": finding.topic, "partition": finding.partition, **row}
+            for finding, row in zip(done.findings, finding_table(done.findings), strict=True)
+        ]
+        if rows:
+            write_table([name for name in rows[0] if name not in ("file", "position")], rows)
+        for line in explanations(done.findings):
+            tell(line)
+        tell(summary(done, seconds))
+    return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+
+
+def request_of(args: argparse.Namespace) -> ClusterRequest:
+    """The request the arguments make."""
+    declared = None
+    if args.config_file is not None:
+        try:
+            data = read_small_file(Path(args.config_file))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InvalidConfigError(reason, path=args.config_file) from None
+        declared = parse_declared_settings(data, args.config_file)
+    return ClusterRequest(
+        log_dirs=tuple(args.log_dir),
+        at_ms=args.now,
+        declared=declared,
+        static=read_server_properties(args.server_properties) or {},
+        topics=tuple(args.topic),
+        topic_partitions=tuple(args.topic_partition),
+    )
