@@ -348,8 +348,8 @@ KINDS = (
         "metadata-snapshot-broken",
         _ERROR,
         "a snapshot of the cluster's metadata is not whole, or holds what cannot be decoded",
-        "loads an older one if the log reaches it, else does not start",
-        "delete it if an older one and the log are whole, else take another member's",
+        "loads the newest one, even where the log goes back to offset 0, and does not get ready",
+        "move it away if an older one or the log's beginning is there, else take another member's",
     ),
     FindingKind(
         "partition-metadata-missing",
