@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kafkalog.log.log_dir import open_log_dir as open_log_dir
     from kafkalog.planning.compaction import plan_compaction as plan_compaction
     from kafkalog.planning.retention import plan_retention as plan_retention
+    from kafkalog.reading.fetch import fetch as fetch
+    from kafkalog.reading.lookups import list_offsets as list_offsets
+    from kafkalog.reading.lookups import offset_for_leader_epoch as offset_for_leader_epoch
     from kafkalog.reading.tables import read_batches as read_batches
     from kafkalog.reading.tables import read_records as read_records
     from kafkalog.reading.tables import read_view as read_view
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "fetch": "kafkalog.reading.fetch",
+    "list_offsets": "kafkalog.reading.lookups",
+    "offset_for_leader_epoch": "kafkalog.reading.lookups",
     "open_log_dir": "kafkalog.log.log_dir",
     "plan_compaction": "kafkalog.planning.compaction",
     "plan_retention": "kafkalog.planning.retention",
@@ -38,6 +44,9 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "fetch",
+    "list_offsets",
+    "offset_for_leader_epoch",
     "open_log_dir",
     "plan_compaction",
     "plan_retention",

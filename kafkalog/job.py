@@ -6,7 +6,7 @@ spark-submit merges a Python driver's stderr into its stdout: with `--json` a jo
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -26,22 +26,37 @@ def run_job(verb: str, script: str, argv: Sequence[str], work: Work) -> int:
     of the error it raised. `script` is the path of the job, for its usage text.
     """
 
-    def in_session(args: argparse.Namespace, tell: Tell) -> int:
-        spark = configure_spark(SparkSession.builder.appName(f"kafkalog {verb}")).getOrCreate()
-        try:
-            return work(spark, args, tell)
-        finally:
-            spark.stop()
+    return run_driver_job(verb, script, argv, lambda args, tell: in_session(verb, args, tell, work))
 
-    return run_driver_job(verb, script, argv, in_session)
+
+def in_session(
+    verb: str,
+    args: argparse.Namespace,
+    tell: Tell,
+    work: Work,
+    settings: Mapping[str, str] | None = None,
+) -> int:
+    """`work` in a session of its own with some more settings, which is stopped behind it."""
+    builder = configure_spark(SparkSession.builder.appName(f"kafkalog {verb}"))
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        return work(spark, args, tell)
+    finally:
+        spark.stop()
 
 
 def run_driver_job(verb: str, script: str, argv: Sequence[str], work: DriverWork) -> int:
     """The same for work that the driver does alone: no session is started."""
     try:
         args = parse_verb_arguments(verb, argv, prog=Path(script).name)
-        code = work(args, say_nothing if args.json else say)
+        code = work(args, say_nothing if _is_all_data(args) else say)
         finish_output()
     except Exception as error:
         return report_error(error)
     return code
+
+
+def _is_all_data(args: argparse.Namespace) -> bool:
+    return getattr(args, "json", False) or getattr(args, "format", None) == "json"

@@ -21,6 +21,7 @@ _MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 BYTES_FORMATS = ("text", "hex", "base64")
+RESULT_FORMATS = ("table", "json", "parquet")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -82,6 +83,13 @@ def parse_bytes_format(text: str) -> str:
     """How bytes are shown."""
     if text not in BYTES_FORMATS:
         raise ValueError(f"{text!r} is none of {', '.join(BYTES_FORMATS)}")
+    return text
+
+
+def parse_result_format(text: str) -> str:
+    """How the rows of a query come."""
+    if text not in RESULT_FORMATS:
+        raise ValueError(f"{text!r} is none of {', '.join(RESULT_FORMATS)}")
     return text
 
 

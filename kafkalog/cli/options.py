@@ -23,6 +23,7 @@ from kafkalog.cli.option_values import (
     parse_now,
     parse_offset,
     parse_partition_name,
+    parse_result_format,
     parse_strategy,
     parse_version,
 )
@@ -75,7 +76,7 @@ VERBS = (
         "find indexes and snapshots that are not right; with --apply rebuild them",
         "kafkalog.cli.recover",
     ),
-    Verb("sql", "SQL over all views"),
+    Verb("sql", "SQL over all views; starts Spark", "kafkalog.query", takes="DIR"),
     Verb("dump", "batches, records and entries of files", "kafkalog.cli.dump", takes="FILE"),
     Verb("why", "which rule keeps a partition, record or segment"),
     Verb(
@@ -102,6 +103,7 @@ _COMPACT = ("compact",)
 _VERIFY = ("verify",)
 _AUDIT = ("audit",)
 _DUMP = ("dump",)
+_SQL = ("sql",)
 
 OPTIONS = (
     Option(
@@ -175,7 +177,7 @@ OPTIONS = (
     ),
     Option(
         "--output", "DIR", "write there, beside the log dirs; a new or empty directory",
-        ("compact", "salvage"), ("salvage",),
+        ("compact", "salvage", "sql"), ("salvage", "sql"),
     ),
     Option(
         "--swap-per-group", None,
@@ -228,9 +230,16 @@ OPTIONS = (
     Option("--hex", None, "every byte of a batch with what it means", _DUMP, _DUMP),
     Option(
         "--format", "text|hex|base64", "how bytes are shown (default text, base64 in JSON)",
-        ("dump", "sql"), _DUMP, parse_bytes_format,
+        _DUMP, _DUMP, parse_bytes_format,
     ),
-    Option("--sql", "QUERY", "the query", ("sql",)),
+    Option(
+        "--sql", "QUERY", "the query, or several, each ended by a semicolon (default: stdin)",
+        _SQL, _SQL,
+    ),
+    Option(
+        "--format", "table|json|parquet", "how rows come: a table, a JSON line each, or files",
+        _SQL, _SQL, parse_result_format, default="table",
+    ),
     Option("--key", "K", "a record's key", ("why",)),
     Option("--offset", "N", "a record's offset", ("why",)),
     Option(

@@ -14,17 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches.gathering import gather_spans, measure_spans
-from kafkalog.columns.schemas import HEADERS, TIMESTAMP
+from kafkalog.columns.schemas import HEADERS, MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, TIMESTAMP
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
-
-# Milliseconds of 0001-01-01 and of the last one of 9999: what a calendar, Spark's and Python's,
-# holds.
-MIN_TIMESTAMP_MS = -62_135_596_800_000
-MAX_TIMESTAMP_MS = 253_402_300_799_999
 
 
 def number_array(values: npt.NDArray[np.generic], valid: Mask | None = None) -> pa.Array:

@@ -51,6 +51,8 @@ class RecordArrays:
     rows: Rows
     spans: RecordSpans
     wanted: npt.NDArray[np.int64] | None = None
+    # What became of each batch's transaction; None where nobody asked.
+    transaction_states: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return self.spans.n if self.wanted is None else len(self.wanted)
@@ -167,6 +169,13 @@ def _codec(a: RecordArrays) -> pa.Array:
     return pa.array(names, pa.string()).take(pa.array(a.batch_indexes))
 
 
+def _transaction_state(a: RecordArrays) -> pa.Array:
+    states = a.transaction_states
+    if states is None or not any(states):
+        return constant_array(None, pa.string(), len(a))
+    return pa.array(states, pa.string()).take(pa.array(a.batch_indexes))
+
+
 def _delete_horizon(a: RecordArrays) -> pa.Array:
     has_horizon = a.of_batch(batch_table.has_delete_horizon(a.rows))
     if not has_horizon.any():
@@ -196,6 +205,7 @@ _BUILDERS: dict[str, Callable[[RecordArrays], pa.Array]] = {
     "isTransactional": _batch_flag(batch_table.is_transactional),
     "isControl": _batch_flag(batch_table.is_control),
     "controlType": _control_type,
+    "transactionState": _transaction_state,
     "codec": _codec,
     "magic": _batch_number("magic"),
     "deleteHorizon": _delete_horizon,

@@ -18,6 +18,10 @@ import pyarrow as pa
 from kafkalog.errors import InvalidConfigError
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+# Milliseconds of 0001-01-01 and of the last one of 9999: what a calendar, Spark's and Python's,
+# holds.
+MIN_TIMESTAMP_MS = -62_135_596_800_000
+MAX_TIMESTAMP_MS = 253_402_300_799_999
 
 # Named as Spark names them when it turns its own schema into Arrow: a batch must equal that
 # translation.
@@ -94,6 +98,11 @@ RECORDS: tuple[Column, ...] = (
             _fact("isControl", pa.bool_(), "a control record (only with includeControl)"),
             _maybe(
                 "controlType", pa.string(), "ABORT, COMMIT, LEADER_CHANGE … of a control record"
+            ),
+            _maybe(
+                "transactionState",
+                pa.string(),
+                "committed, aborted or open; null outside of a transaction and for its marker",
             ),
             _fact("codec", pa.string(), "none, gzip, snappy, lz4 or zstd"),
             _fact("magic", pa.int8(), "version of the batch format"),
@@ -230,6 +239,45 @@ PRODUCER_SNAPSHOT = _entries(
     _fact("currentTxnFirstOffset", pa.int64(), "where its open transaction begins, -1 none"),
 )
 
+TRANSACTIONS: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _fact("producerId", pa.int64(), "whose transaction it is"),
+    _fact("producerEpoch", pa.int16(), "its epoch, at the end that of the marker"),
+    _fact("state", pa.string(), "committed, aborted or open"),
+    _maybe("firstOffset", pa.int64(), "first offset of its data; null where none is left of it"),
+    _maybe("lastOffset", pa.int64(), "last offset of its data"),
+    _maybe("markerOffset", pa.int64(), "offset of the marker that ended it; null while open"),
+    _fact("recordsCount", pa.int64(), "records of data that are left"),
+    _fact("batchesCount", pa.int64(), "batches of data"),
+    _fact("sizeInBytes", pa.int64(), "bytes of those batches on disk"),
+    _maybe("firstTimestampMs", pa.int64(), "largest timestamp of its first batch"),
+    _maybe("lastTimestampMs", pa.int64(), "largest timestamp of its last batch"),
+    _maybe("markerTimestampMs", pa.int64(), "when the marker was written"),
+    _maybe("durationMs", pa.int64(), "from the first batch to the marker; null while open"),
+    _maybe("coordinatorEpoch", pa.int32(), "of the coordinator that ended it"),
+    _fact("path", pa.string(), "partition directory"),
+)
+
+PRODUCERS: tuple[Column, ...] = (
+    TOPIC,
+    PARTITION,
+    _maybe("producerId", pa.int64(), "producer id; null for all that have none, together"),
+    _maybe("producerEpoch", pa.int16(), "its epoch at the end"),
+    _maybe("lastSequence", pa.int32(), "last sequence number at that epoch, null without data"),
+    _maybe("firstOffset", pa.int64(), "first offset of its data in the log"),
+    _maybe("lastOffset", pa.int64(), "last offset of its data in the log"),
+    _fact("recordsCount", pa.int64(), "records of its data, without those in wrappers"),
+    _fact("batchesCount", pa.int64(), "batches of its data"),
+    _fact("sizeInBytes", pa.int64(), "bytes of those batches on disk"),
+    _maybe("firstTimestampMs", pa.int64(), "largest timestamp of its first batch"),
+    _maybe("lastTimestampMs", pa.int64(), "of its last batch or marker"),
+    _fact("committedCount", pa.int64(), "its transactions that were committed"),
+    _fact("abortedCount", pa.int64(), "its transactions that were aborted"),
+    _maybe("currentTxnFirstOffset", pa.int64(), "where its open transaction begins"),
+    _fact("path", pa.string(), "partition directory"),
+)
+
 LEADER_EPOCHS: tuple[Column, ...] = (
     TOPIC,
     PARTITION,
@@ -318,11 +366,9 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "messages": MESSAGES,
     "offset_commits": OFFSET_COMMITS,
     "latest_offset_commits": OFFSET_COMMITS,
+    "transactions": TRANSACTIONS,
+    "producers": PRODUCERS,
 }
-
-# Promised for later; asking for one says so instead of "unknown".
-VIEWS_NOT_YET = ("transactions", "producers")
-COLUMNS_NOT_YET = {"records": ("transactionState",)}
 
 
 def view_columns(view: str) -> tuple[Column, ...]:
@@ -331,8 +377,7 @@ def view_columns(view: str) -> tuple[Column, ...]:
     if columns is not None:
         return columns
     allowed = ", ".join(VIEWS)
-    state = "not available yet" if view in VIEWS_NOT_YET else "unknown"
-    raise InvalidConfigError(f"view '{view}' is {state}; available: {allowed}")
+    raise InvalidConfigError(f"view '{view}' is unknown; available: {allowed}")
 
 
 def default_columns(view: str) -> tuple[str, ...]:
@@ -347,22 +392,19 @@ def select_columns(
     case.
 
     `with_error` allows the columns of mode PERMISSIVE too: `error`, `errorBytes`, `errorLength`.
-    InvalidConfigError names what is unknown, not available yet or asked for twice, and lists what
-    is there.
+    InvalidConfigError names what is unknown or asked for twice, and lists what is there.
     """
     known = {c.name.lower(): c for c in view_columns(view)}
     if with_error:
         for extra in (ERROR, ERROR_BYTES, ERROR_LENGTH):
             known.setdefault(extra.name.lower(), extra)
-    later = {name.lower() for name in COLUMNS_NOT_YET.get(view, ())}
     chosen: dict[str, Column] = {}
     for name in names:
         column = known.get(name.lower())
         if column is None:
-            state = "is not available yet" if name.lower() in later else "is unknown"
             allowed = ", ".join(c.name for c in known.values())
             raise InvalidConfigError(
-                f"column '{name}' {state} in view '{view}'; available: {allowed}"
+                f"column '{name}' is unknown in view '{view}'; available: {allowed}"
             )
         if column.name in chosen:
             raise InvalidConfigError(f"column '{name}' is asked for twice")

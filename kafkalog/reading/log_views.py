@@ -19,19 +19,16 @@ from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_clean_shut
 from kafkalog.format.file_names import offset_index_file_name, time_index_file_name
 from kafkalog.log.index_condition import offset_index_state, time_index_state
 from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
-from kafkalog.log.producer_state import active_producers
 from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_file import HeaderScan, scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
+from kafkalog.reading.lookups import last_stable_offset
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 
 Row = dict[str, object]
 
 _ROWS_PER_BATCH = 256
-
-# A clock at the epoch: no producer has expired, so every open transaction is found.
-_NO_EXPIRATION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,7 @@ def read_partitions(
         for partition in partitions[first : first + _ROWS_PER_BATCH]:
             row = _partition_row(partition)
             if needs_producers:
-                row["lastStableOffset"] = _last_stable_offset(partition)
+                row["lastStableOffset"] = _stable_offset(partition)
             rows.append(row)
         yield rows_batch(rows, request.schema, request.names)
 
@@ -181,21 +178,12 @@ def _clean_shutdown(partition: PartitionInventory) -> tuple[bool, int | None]:
         return True, None
 
 
-def _last_stable_offset(partition: PartitionInventory) -> int | None:
-    """Kafka's LSO: below the high watermark and below every open transaction. None where the log
-    cannot tell."""
-    end = partition.checkpoints.high_watermark
-    end = partition.log_end_offset if end is None else min(end, partition.log_end_offset)
+def _stable_offset(partition: PartitionInventory) -> int | None:
+    """None where the log cannot tell."""
     try:
-        producers = active_producers(partition, now_ms=_NO_EXPIRATION, expiration_ms=1)
+        return last_stable_offset(partition)
     except KafkaLogError:
         return None
-    open_transactions = [
-        p.current_txn_first_offset
-        for p in producers.values()
-        if p.current_txn_first_offset is not None
-    ]
-    return min([end, *open_transactions])
 
 
 def _known_ms(timestamp_ms: int) -> int | None:

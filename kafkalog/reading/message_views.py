@@ -59,6 +59,7 @@ def read_messages(
         select_columns("records", names, with_error=permissive),
         mode=request.mode,
         verify_checksums=request.verify_checksums,
+        row_filter=request.row_filter,
     )
     for split in splits:
         unknown = 0

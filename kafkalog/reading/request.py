@@ -8,6 +8,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from kafkalog.columns.schemas import Column, arrow_schema
+from kafkalog.reading.conditions import EVERYTHING, RowFilter
 
 
 class ReadMode(StrEnum):
@@ -28,6 +29,7 @@ class ReadRequest:
     mode: ReadMode = ReadMode.FAILFAST
     verify_checksums: bool = True
     include_control: bool = False
+    row_filter: RowFilter = EVERYTHING
 
     @classmethod
     def of(
@@ -37,10 +39,11 @@ class ReadRequest:
         mode: ReadMode = ReadMode.FAILFAST,
         verify_checksums: bool = True,
         include_control: bool = False,
+        row_filter: RowFilter = EVERYTHING,
     ) -> ReadRequest:
         """A request under the table's own schema."""
         schema = arrow_schema(columns, all_nullable=mode == ReadMode.PERMISSIVE)
-        return cls(columns, schema, mode, verify_checksums, include_control)
+        return cls(columns, schema, mode, verify_checksums, include_control, row_filter)
 
     @property
     def names(self) -> list[str]:
@@ -49,6 +52,22 @@ class ReadRequest:
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What was left out; filled while the iterator is used up."""
+    """What was left out; filled while the iterator is used up.
+
+    dropped_batches: bad ones. skipped_batches: those whose headers said that no wanted row is in
+    them; skipped_bytes are those of them that were not read. records, wanted_records: decoded,
+    and kept of them.
+    """
 
     dropped_batches: int = 0
+    skipped_batches: int = 0
+    skipped_bytes: int = 0
+    records: int = 0
+    wanted_records: int = 0
+
+    def describe(self) -> str:
+        """What was skipped, as a line of a log."""
+        return (
+            f"{self.skipped_batches} batches skipped by their headers, {self.skipped_bytes} bytes"
+            f" of them not read; {self.wanted_records} of {self.records} records kept"
+        )

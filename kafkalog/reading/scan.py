@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.entry_views import ENTRY_VIEWS, FileTask, file_tasks, read_entries
 from kafkalog.reading.log_views import (
     SegmentTask,
@@ -30,14 +31,32 @@ from kafkalog.reading.offset_views import (
     offset_partitions,
     read_offset_commits,
 )
+from kafkalog.reading.producer_views import PRODUCER_VIEWS, read_producer_views
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.segment_reader import read_batch_splits, read_record_splits
 from kafkalog.reading.selection import PartitionSelection, select_partitions
-from kafkalog.reading.splits import ScanSplit, pack_splits, plan_splits
+from kafkalog.reading.splits import (
+    ScanSplit,
+    SplitNeeds,
+    SplitSizes,
+    pack_splits,
+    plan_reading,
+    plan_splits,
+)
 
 _logger = logging.getLogger(__name__)
 
 _FILES_PER_TASK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNeeds:
+    """What a scan is asked for beside view and selection: rows, sizes of its tasks, what became of
+    transactions."""
+
+    row_filter: RowFilter = EVERYTHING
+    sizes: SplitSizes = field(default_factory=SplitSizes)
+    with_transactions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +81,25 @@ def open_paths(paths: Iterable[str | PathLike[str]]) -> tuple[LogInventory, froz
     return open_log_dir(*names), frozenset(named)
 
 
-def plan_scan(view: str, inventory: LogInventory, selection: PartitionSelection) -> list[ScanTask]:
+def plan_scan(
+    view: str,
+    inventory: LogInventory,
+    selection: PartitionSelection,
+    needs: ScanNeeds | None = None,
+) -> list[ScanTask]:
     """Tasks in the order of topic, partition and offset; an empty list when there is nothing to
-    read."""
+    read. What indexes and statistics left out is said in a line of the log."""
+    needs = needs or ScanNeeds()
     describes_files = view in ("segments", "partitions", *ENTRY_VIEWS)
-    partitions = select_partitions(inventory, selection, every_kind=describes_files)
+    partitions = [
+        partition
+        for partition in select_partitions(inventory, selection, every_kind=describes_files)
+        # A checkpoint has lines of partitions that are not there; splits are counted with what was
+        # left out.
+        if not describes_files
+        or view == "checkpoints"
+        or needs.row_filter.accepts(partition.topic_partition)
+    ]
     if view == "partitions":
         return [ScanTask(view, partitions=tuple(partitions))] if partitions else []
     if view == "segments":
@@ -81,13 +114,35 @@ def plan_scan(view: str, inventory: LogInventory, selection: PartitionSelection)
             ScanTask(view, files=tuple(files[first : first + _FILES_PER_TASK]))
             for first in range(0, len(files), _FILES_PER_TASK)
         ]
+    if view in PRODUCER_VIEWS:
+        return [ScanTask(view, partitions=pack) for pack in _packs(partitions, needs)]
     if view == "messages":
         partitions = message_partitions(partitions, selection)
     if view in OFFSET_VIEWS:
         wanted = offset_partitions(partitions, selection)
         return [ScanTask(view, splits=tuple(plan_splits([p], selection))) for p in wanted]
-    splits = plan_splits(partitions, selection, all_on_disk=view == "batches")
-    return [ScanTask(view, splits=pack) for pack in pack_splits(splits)]
+    split_needs = SplitNeeds(view == "batches", needs.row_filter, needs.with_transactions)
+    plan = plan_reading(partitions, selection, needs.sizes, split_needs)
+    _logger.info("%s: %s", view, plan.describe())
+    return [ScanTask(view, splits=pack) for pack in pack_splits(plan.splits, plan.sizes.pack_bytes)]
+
+
+def _packs(
+    partitions: Iterable[PartitionInventory], needs: ScanNeeds
+) -> Iterator[tuple[PartitionInventory, ...]]:
+    """Whole partitions, small ones together."""
+    pack: list[PartitionInventory] = []
+    packed_bytes = 0
+    for partition in partitions:
+        if not needs.row_filter.accepts(partition.topic_partition):
+            continue
+        if pack and packed_bytes + partition.size_in_bytes > needs.sizes.split_bytes:
+            yield tuple(pack)
+            pack, packed_bytes = [], 0
+        pack.append(partition)
+        packed_bytes += partition.size_in_bytes
+    if pack:
+        yield tuple(pack)
 
 
 def read_task(task: ScanTask, request: ReadRequest) -> Iterator[pa.RecordBatch]:
@@ -102,12 +157,16 @@ def read_task(task: ScanTask, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         yield from read_offset_commits(task.splits, request, counts, latest=latest)
     elif task.view == "batches":
         yield from read_batch_splits(task.splits, request, counts)
+    elif task.view in PRODUCER_VIEWS:
+        yield from read_producer_views(task.partitions, task.view, request, counts)
     elif task.view == "segments":
         yield from read_segments(task.segments, request, counts)
     elif task.view == "partitions":
         yield from read_partitions(task.partitions, request)
     else:
         yield from read_entries(task.files, request, counts)
+    if counts.skipped_batches or counts.wanted_records < counts.records:
+        _logger.info("%s: %s", task.view, counts.describe())
     if counts.dropped_batches:
         read = {split.path for split in task.splits} | {file.path for file in task.files}
         paths = ", ".join(sorted(read))

@@ -2,8 +2,9 @@
 all read through it.
 
 Strategy: a split is read in chunks of whole batches. Headers decide first (offset range, control
-batches), then the checksums, and only then bytes are decompressed and decoded, column by column as
-asked.
+batches, the row filter), then the checksums, and only then bytes are decompressed and decoded,
+column by column as asked. Where headers can rule out a lot they are all looked at before, and the
+bodies of what is not wanted are not read.
 
 What is wrong with a batch is raised (FAILFAST), given as a row with its place and `error`
 (PERMISSIVE), or left out and counted (DROPMALFORMED). Behind a batch whose header cannot be walked
@@ -13,7 +14,7 @@ over the next one with a right checksum is searched. A torn tail is the log's en
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,7 @@ from kafkalog.format.constants import MAX_INT32
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks, scan_headers
 from kafkalog.log.storage import LocalFile
+from kafkalog.reading.header_filter import asks_headers, wanted_batches, wanted_records
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.splits import ScanSplit
 
@@ -48,6 +50,8 @@ _ARENA_BYTES = 8 * 1024 * 1024
 _WINDOW_AFTER_DAMAGE = 64
 # Headers that make one Arrow batch.
 _HEADER_ROWS = 65_536
+# Unwanted bytes up to this between wanted ones are read with them: cheaper than a read more.
+_NEAR_BYTES = 32 * 1024
 
 # What one bad batch can raise; anything else (a file that changed, a fault of ours) ends the read
 # in every mode.
@@ -93,22 +97,55 @@ class _SplitReader:
         self.request = request
         self.counts = counts
         self.buffers = _Buffers()
+        self.asks_states = "transactionState" in request.names
         self.misplaced = np.empty(0, np.int64)  # positions of batches in the chunk at hand
 
     # -- records ----------------------------------------------------------------------------------
 
     def records(self, split: ScanSplit) -> Iterator[pa.RecordBatch]:
-        previous_offset = split.segment_base_offset - 1
-        for chunk in self._chunks(split):
-            if isinstance(chunk, pa.RecordBatch):
-                yield chunk
-                continue
-            misplaced = _misplaced(chunk.rows, previous_offset)
-            wanted = _wanted_batches(chunk.rows, split, self.request.include_control)
-            rows = chunk.rows[wanted | misplaced]
-            self.misplaced = chunk.rows["position"][misplaced]
-            previous_offset = int(chunk.rows["last_offset"][-1])
-            yield from self._decode(chunk, rows, split)
+        for part, previous_offset in self._parts(split):
+            for chunk in self._chunks(part):
+                if isinstance(chunk, pa.RecordBatch):
+                    yield chunk
+                    continue
+                misplaced = _misplaced(chunk.rows, previous_offset)
+                wanted = self._wanted_batches(chunk.rows, split, of_records=True)
+                rows = chunk.rows[wanted | misplaced]
+                self.misplaced = chunk.rows["position"][misplaced]
+                self.counts.skipped_batches += len(chunk.rows) - len(rows)
+                previous_offset = int(chunk.rows["last_offset"][-1])
+                yield from self._decode(chunk, rows, split)
+
+    def _parts(self, split: ScanSplit) -> Iterator[tuple[ScanSplit, int]]:
+        """(byte ranges of the split to read, the last offset before each): all of it, or, where
+        headers can rule batches out, what they leave."""
+        before_split = split.segment_base_offset - 1
+        first = split.headers_first or asks_headers(self.request.row_filter)
+        rows = _sound_headers(split) if first else None
+        if rows is None:
+            yield split, before_split
+            return
+        wanted = self._wanted_batches(rows, split, of_records=True)
+        wanted |= _misplaced(rows, before_split)
+        starts, ends = rows["position"], rows["position"] + rows["size_in_bytes"]
+        read_bytes = 0
+        for start, stop in _runs(wanted, starts, ends):
+            previous_offset = int(rows["last_offset"][start - 1]) if start else before_split
+            part = replace(split, start=int(starts[start]), end=int(ends[stop - 1]))
+            read_bytes += part.end - part.start
+            self.counts.skipped_batches -= stop - start  # counted when they are read
+            yield part, previous_offset
+        self.counts.skipped_batches += len(rows)
+        self.counts.skipped_bytes += int((ends - starts).sum()) - read_bytes
+
+    def _wanted_batches(self, rows: Rows, split: ScanSplit, *, of_records: bool) -> Mask:
+        return wanted_batches(
+            rows,
+            split,
+            self.request.row_filter,
+            include_control=self.request.include_control or not of_records,
+            of_records=of_records,
+        )
 
     def _decode(self, chunk: Chunk, rows: Rows, split: ScanSplit) -> Iterator[pa.RecordBatch]:
         """All records of `rows`, in order; what is wrong with a batch is treated as the mode
@@ -152,9 +189,11 @@ class _SplitReader:
         for _, areas in parts:
             spans = decode_spans(areas, areas.rows, split.path, reuse=self.buffers.spans)
             self.buffers.spans = spans
-            arrays = RecordArrays(
-                _place(split), areas.buf, areas.rows, spans, _wanted_records(spans, split)
-            )
+            wanted = wanted_records(areas.buf, spans, split, self.request.row_filter)
+            states = split.transactions.states(areas.rows) if self.asks_states else None
+            arrays = RecordArrays(_place(split), areas.buf, areas.rows, spans, wanted, states)
+            self.counts.records += spans.n
+            self.counts.wanted_records += len(arrays)
             yield len(areas.rows), build_records(arrays, self.request.schema, self.request.names)
 
     # -- batches ----------------------------------------------------------------------------------
@@ -163,7 +202,8 @@ class _SplitReader:
         place = _place(split)
         headers = None if self.request.verify_checksums else _sound_headers(split)
         if headers is not None:
-            wanted = headers[_wanted_batches(headers, split, include_control=True)]
+            wanted = headers[self._wanted_batches(headers, split, of_records=False)]
+            self.counts.skipped_batches += len(headers) - len(wanted)
             for first in range(0, len(wanted), _HEADER_ROWS):
                 arrays = BatchArrays(place, wanted[first : first + _HEADER_ROWS])
                 yield build_batches(arrays, self.request.schema, self.request.names)
@@ -172,7 +212,8 @@ class _SplitReader:
             if isinstance(chunk, pa.RecordBatch):
                 yield chunk
                 continue
-            rows = chunk.rows[_wanted_batches(chunk.rows, split, include_control=True)]
+            rows = chunk.rows[self._wanted_batches(chunk.rows, split, of_records=False)]
+            self.counts.skipped_batches += len(chunk.rows) - len(rows)
             is_valid = None
             if self.request.verify_checksums:
                 is_valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
@@ -297,26 +338,14 @@ def _check_places(rows: Rows, misplaced: npt.NDArray[np.int64], path: str) -> No
         )
 
 
-def _wanted_batches(rows: Rows, split: ScanSplit, include_control: bool) -> Mask:
-    """Batches that may hold a wanted offset; control batches only on request."""
-    wanted = np.ones(len(rows), np.bool_)
-    if split.start_offset is not None:
-        wanted &= rows["last_offset"] >= split.start_offset
-    if split.end_offset is not None:
-        # Where a legacy wrapper begins only its content tells.
-        wanted &= (rows["base_offset"] < split.end_offset) | batch_table.is_legacy_wrapper(rows)
-    if not include_control:
-        wanted &= ~batch_table.is_control(rows)
-    return wanted
-
-
-def _wanted_records(spans: RecordSpans, split: ScanSplit) -> npt.NDArray[np.int64] | None:
-    """Indexes of the records in the split's offset range; None for all of them."""
-    offsets = spans.offsets[: spans.n]
-    if not len(offsets):
-        return None
-    low = -1 if split.start_offset is None else split.start_offset
-    high = np.iinfo(np.int64).max if split.end_offset is None else split.end_offset
-    if int(offsets.min()) >= low and int(offsets.max()) < high:
-        return None
-    return np.flatnonzero((offsets >= low) & (offsets < high))
+def _runs(
+    wanted: Mask, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, int]]:
+    """(first, behind the last) of the wanted batches that lie together, or nearly so."""
+    chosen = np.flatnonzero(wanted)
+    if not chosen.size:
+        return
+    gaps = starts[chosen[1:]] - ends[chosen[:-1]]
+    breaks = np.flatnonzero(gaps > _NEAR_BYTES) + 1
+    for run in np.split(chosen, breaks):
+        yield int(run[0]), int(run[-1]) + 1

@@ -7,6 +7,7 @@ what is still on the disk below it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,9 +23,6 @@ EARLIEST = "earliest"
 LATEST = "latest"
 HIGH_WATERMARK = "highWatermark"
 
-# None: from the first byte or to the last one on the disk.
-OffsetRange = tuple[int | None, int | None]
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionSelection:
@@ -32,8 +30,17 @@ class PartitionSelection:
 
     topics: frozenset[str] | None = None
     partitions: frozenset[TopicPartition] | None = None
+    # A regular expression that a topic's whole name matches.
+    topic_pattern: str | None = None
     starting_offsets: str | Mapping[TopicPartition, int] = EARLIEST
     ending_offsets: str | Mapping[TopicPartition, int] = LATEST
+    # In place of offsets: from the first record at or above a time (ms), as a broker looks it up.
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    # Up to the last stable offset, without data of aborted transactions.
+    read_committed: bool = False
+    # An offset asked for by number that is not there any more, or not yet, is an error.
+    fail_on_data_loss: bool = True
     # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
     # stray).
     named_paths: frozenset[str] = field(default_factory=frozenset)
@@ -45,27 +52,9 @@ class PartitionSelection:
     def accepts(self, partition: TopicPartition) -> bool:
         if self.partitions is not None:
             return partition in self.partitions
+        if self.topic_pattern is not None:
+            return re.fullmatch(self.topic_pattern, partition.topic) is not None
         return self.topics is None or partition.topic in self.topics
-
-    def offset_range(self, partition: PartitionInventory) -> OffsetRange:
-        """First offset and end offset to read; InvalidConfigError where a mapping leaves the
-        partition out."""
-        return self._start(partition), self._end(partition)
-
-    def _start(self, partition: PartitionInventory) -> int | None:
-        if isinstance(self.starting_offsets, str):
-            return partition.log_start_offset
-        offset = _named(self.starting_offsets, partition, "startingOffsets")
-        return partition.log_start_offset if offset == EARLIEST_OFFSET else offset
-
-    def _end(self, partition: PartitionInventory) -> int | None:
-        if self.ending_offsets == HIGH_WATERMARK:
-            # No checkpoint entry: the log's end, as for a log that was never replicated.
-            return partition.checkpoints.high_watermark
-        if isinstance(self.ending_offsets, str):
-            return None
-        offset = _named(self.ending_offsets, partition, "endingOffsets")
-        return None if offset == LATEST_OFFSET else offset
 
 
 def select_partitions(
@@ -96,18 +85,6 @@ def select_partitions(
 
 def _is_named(partition: PartitionInventory, selection: PartitionSelection) -> bool:
     return str(Path(partition.path).resolve()) in selection.named_paths
-
-
-def _named(
-    offsets: Mapping[TopicPartition, int], partition: PartitionInventory, option: str
-) -> int:
-    offset = offsets.get(partition.topic_partition)
-    if offset is None:
-        raise InvalidConfigError(
-            f"{option} must name every partition that is read; "
-            f"{partition.topic_partition} is missing"
-        )
-    return offset
 
 
 def _refuse_missing(

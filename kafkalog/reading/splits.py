@@ -6,28 +6,37 @@ whole batch with a right checksum starts there whose base offset is in the segme
 entry's (more an entry does not promise, see `format.offset_index`). Where the index does not help,
 the batch headers are walked. Should a cut be wrong all the same, the read of the split before it
 notices that its last batch crosses it.
+
+Where only some offsets or timestamps are wanted the indexes say which bytes may hold them
+(`log.index_lookup`). Where they are no help, `headers_first` has the read of the split look at the
+batch headers before it reads anything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.errors import (
-    CorruptIndexError,
-    KafkaLogError,
-    LogChangedError,
-    RecordTooLargeError,
-)
+from kafkalog.errors import CorruptIndexError, LogChangedError, RecordTooLargeError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import offset_index_file_name
 from kafkalog.format.offset_index import parse_offset_index
+from kafkalog.log.index_lookup import (
+    end_position,
+    first_reaching,
+    largest_timestamp,
+    sound_header,
+    start_position,
+)
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.segment_file import scan_headers
 from kafkalog.log.small_files import read_small_file
+from kafkalog.reading.conditions import EVERYTHING, MIN_INT64, RowFilter
+from kafkalog.reading.offset_ranges import offset_range
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.transaction_ranges import NO_TRANSACTIONS, TransactionRanges, ranges_of
 
 SPLIT_BYTES = 64 * 1024 * 1024
 # Smaller pieces travel together, so that a thousand small partitions are not a thousand tasks.
@@ -38,6 +47,33 @@ PACK_PIECES = 256
 _SLACK = 1.25
 # Index entries tried near a wanted cut before the headers are walked instead.
 _TRIES = 3
+# Fewer bytes than this are read rather than looked at by their headers first.
+_SMALL_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSizes:
+    """How large a split may be, how many there should be at least, and how many bytes of small ones
+    go into one task."""
+
+    split_bytes: int = SPLIT_BYTES
+    min_splits: int | None = None
+
+    def for_total(self, total_bytes: int) -> SplitSizes:
+        """With `min_splits` resolved for so many bytes."""
+        if not self.min_splits:
+            return self
+        each = max(-(-total_bytes // self.min_splits), 1)
+        return replace(self, split_bytes=min(self.split_bytes, each))
+
+    @property
+    def slack(self) -> float:
+        """By how much a piece may pass split_bytes before it is cut."""
+        return 1.0 if self.min_splits else _SLACK
+
+    @property
+    def pack_bytes(self) -> int:
+        return min(PACK_BYTES, self.split_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +82,8 @@ class ScanSplit:
     them.
 
     `size` and `inode` are the file's when the split was planned; `is_active` says that it may have
-    grown since.
+    grown since. `headers_first`: most of the split is not wanted, and only its headers tell what
+    is.
     """
 
     topic: str
@@ -60,6 +97,8 @@ class ScanSplit:
     is_active: bool
     start_offset: int | None = None
     end_offset: int | None = None
+    headers_first: bool = False
+    transactions: TransactionRanges = NO_TRANSACTIONS
 
     def check_unchanged(self) -> None:
         """LogChangedError if the path now names another file, or one that was cut or rewritten."""
@@ -74,6 +113,42 @@ class ScanSplit:
             raise LogChangedError("the segment changed since the plan was made", path=self.path)
 
 
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """The splits of a read in order, and what was left out: of how many segments and bytes."""
+
+    splits: list[ScanSplit]
+    sizes: SplitSizes
+    segments_count: int = 0
+    segments_read: int = 0
+    size_in_bytes: int = 0
+
+    @property
+    def bytes_read(self) -> int:
+        """At most: headers may tell that less is needed."""
+        return sum(split.end - split.start for split in self.splits)
+
+    def describe(self) -> str:
+        """What is read and what is skipped, as a line of a log."""
+        return (
+            f"{self.segments_read} of {self.segments_count} segments, "
+            f"{self.bytes_read} of {self.size_in_bytes} bytes in {len(self.splits)} splits"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SplitNeeds:
+    """What a view asks of its splits beside the selection.
+
+    all_on_disk: below the log start offset too, where batches await deletion. row_filter: rows
+    that cannot pass need not be read. with_transactions: what became of each transaction.
+    """
+
+    all_on_disk: bool = False
+    row_filter: RowFilter = EVERYTHING
+    with_transactions: bool = False
+
+
 def plan_splits(
     partitions: Iterable[PartitionInventory],
     selection: PartitionSelection,
@@ -81,49 +156,158 @@ def plan_splits(
     split_bytes: int = SPLIT_BYTES,
     all_on_disk: bool = False,
 ) -> list[ScanSplit]:
-    """Splits of all live segments of the partitions that may hold wanted offsets, in order.
+    """Splits of all live segments of the partitions that may hold wanted offsets, in order."""
+    needs = SplitNeeds(all_on_disk=all_on_disk)
+    return plan_reading(partitions, selection, SplitSizes(split_bytes), needs).splits
 
-    `all_on_disk` reads below the log start offset too, where batches await deletion.
-    """
-    splits: list[ScanSplit] = []
+
+def plan_reading(
+    partitions: Iterable[PartitionInventory],
+    selection: PartitionSelection,
+    sizes: SplitSizes,
+    needs: SplitNeeds,
+) -> SplitPlan:
+    """The same for rows that pass a filter: segments, and bytes of them, in which indexes and
+    statistics say that none can be are left out."""
+    whole: list[ScanSplit] = []
+    segments: dict[str, SegmentInfo] = {}
+    segments_count = size_in_bytes = 0
     for partition in partitions:
-        start_offset, end_offset = selection.offset_range(partition)
-        if all_on_disk and isinstance(selection.starting_offsets, str):
-            start_offset = None
-        for segment in _segments_in_range(partition.segments, start_offset, end_offset):
-            cuts = (0, *_cut_positions(segment, split_bytes), segment.size_in_bytes)
-            splits.extend(
-                ScanSplit(
-                    topic=partition.topic_partition.topic,
-                    partition=partition.topic_partition.partition,
-                    path=segment.path,
-                    segment_base_offset=segment.base_offset,
-                    start=start,
-                    end=end,
-                    size=segment.size_in_bytes,
-                    inode=segment.identity.inode,
-                    is_active=segment.is_active,
-                    start_offset=start_offset,
-                    end_offset=end_offset,
-                )
-                for start, end in pairwise(cuts)
-            )
-    return splits
+        segments_count += len(partition.segments)
+        size_in_bytes += partition.size_in_bytes
+        if needs.row_filter.is_impossible or not needs.row_filter.accepts(
+            partition.topic_partition
+        ):
+            continue
+        for segment, split in _wanted_ranges(partition, selection, needs):
+            whole.append(split)
+            segments[segment.path] = segment
+    sizes = sizes.for_total(sum(split.end - split.start for split in whole))
+    splits = [
+        replace(split, start=start, end=end)
+        for split in whole
+        for start, end in pairwise(
+            (split.start, *_cut_positions(segments[split.path], split, sizes), split.end)
+        )
+    ]
+    return SplitPlan(splits, sizes, segments_count, len(whole), size_in_bytes)
 
 
-def pack_splits(splits: Sequence[ScanSplit]) -> list[tuple[ScanSplit, ...]]:
+def pack_splits(
+    splits: Sequence[ScanSplit], pack_bytes: int = PACK_BYTES
+) -> list[tuple[ScanSplit, ...]]:
     """Neighbouring small splits put together, for one task each."""
     packs: list[tuple[ScanSplit, ...]] = []
     pack: list[ScanSplit] = []
-    pack_bytes = 0
+    packed_bytes = 0
     for split in splits:
         split_bytes = split.end - split.start
-        if pack and (pack_bytes + split_bytes > PACK_BYTES or len(pack) == PACK_PIECES):
+        if pack and (packed_bytes + split_bytes > pack_bytes or len(pack) == PACK_PIECES):
             packs.append(tuple(pack))
-            pack, pack_bytes = [], 0
+            pack, packed_bytes = [], 0
         pack.append(split)
-        pack_bytes += split_bytes
+        packed_bytes += split_bytes
     return [*packs, tuple(pack)] if pack else packs
+
+
+# -- which bytes -----------------------------------------------------------------------------------
+
+
+def _wanted_ranges(
+    partition: PartitionInventory, selection: PartitionSelection, needs: SplitNeeds
+) -> Iterator[tuple[SegmentInfo, ScanSplit]]:
+    """One split for each segment that may hold wanted rows."""
+    start_offset, end_offset = offset_range(selection, partition)
+    if needs.all_on_disk and isinstance(selection.starting_offsets, str):
+        start_offset = None if selection.starting_timestamp is None else start_offset
+    start_offset, end_offset = _narrowed_offsets(needs.row_filter, start_offset, end_offset)
+    chosen = list(_segments_in_range(partition.segments, start_offset, end_offset))
+    transactions = NO_TRANSACTIONS
+    if chosen and (selection.read_committed or needs.with_transactions):
+        transactions = ranges_of(partition, chosen[0].base_offset, end_offset)
+        transactions = replace(transactions, leave_aborted_out=selection.read_committed)
+    next_bases = {s.path: n.base_offset for s, n in pairwise(partition.segments)}
+    for segment in chosen:
+        next_base = next_bases.get(segment.path)
+        offsets = needs.row_filter.offsets
+        if offsets and not offsets.meets_range(segment.base_offset, (next_base or MAX_INT64) - 1):
+            continue
+        split = ScanSplit(
+            topic=partition.topic_partition.topic,
+            partition=partition.topic_partition.partition,
+            path=segment.path,
+            segment_base_offset=segment.base_offset,
+            start=0,
+            end=segment.size_in_bytes,
+            size=segment.size_in_bytes,
+            inode=segment.identity.inode,
+            is_active=segment.is_active,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            transactions=transactions.within(segment.base_offset, next_base),
+        )
+        timely = _from_timestamp(segment, split, needs.row_filter)
+        narrowed = None if timely is None else _from_offsets(segment, timely, next_base)
+        if narrowed is not None:
+            yield segment, narrowed
+
+
+def _narrowed_offsets(
+    row_filter: RowFilter, start_offset: int | None, end_offset: int | None
+) -> tuple[int | None, int | None]:
+    """The offsets between which a filter's rows lie as well: of records, or of batches whose last
+    or first offset is bounded."""
+    bounds = [row_filter.numbers.get(name) for name in ("offset", "baseOffset", "lastOffset")]
+    low = max((b.low for b in bounds if b is not None), default=MIN_INT64)
+    high = min((b.high for b in bounds if b is not None), default=MAX_INT64)
+    if low > MIN_INT64:
+        start_offset = low if start_offset is None else max(low, start_offset)
+    if high < MAX_INT64:
+        end_offset = high + 1 if end_offset is None else min(high + 1, end_offset)
+    return start_offset, end_offset
+
+
+def _from_timestamp(
+    segment: SegmentInfo, split: ScanSplit, row_filter: RowFilter
+) -> ScanSplit | None:
+    """The split from the first offset on that may have a wanted timestamp; None if none has.
+
+    Only from below: records behind may have any earlier timestamp, and what their batches have the
+    headers tell.
+    """
+    wanted = row_filter.timestamps or row_filter.numbers.get("maxTimestampMs")
+    if wanted is None or wanted.low <= 0:
+        return split
+    largest = largest_timestamp(segment)
+    if largest is not None and largest < wanted.low:
+        return None
+    found = first_reaching(segment, wanted.low)
+    if found is None:
+        return split
+    start_offset = found[0] if split.start_offset is None else max(found[0], split.start_offset)
+    return replace(split, start_offset=start_offset)
+
+
+def _from_offsets(
+    segment: SegmentInfo, split: ScanSplit, next_base: int | None
+) -> ScanSplit | None:
+    """The bytes of the split in which its offsets are, by the offset index; None if there are
+    none."""
+    start: int | None = 0
+    end, is_bounded = split.end, False
+    if split.start_offset is not None and split.start_offset > segment.base_offset:
+        start, is_bounded = start_position(segment, split.start_offset), True
+    if split.end_offset is not None and (next_base is None or split.end_offset < next_base):
+        found = end_position(segment, split.end_offset)
+        end, is_bounded = split.end if found is None else found, True
+    narrowed = replace(split, start=start or 0, end=end)
+    if not is_bounded:
+        return narrowed
+    if narrowed.start >= narrowed.end:
+        return None
+    # As much as indexes can tell is told; where that is a lot, an index is missing or wrong.
+    is_large = narrowed.end - narrowed.start > _SMALL_BYTES
+    return replace(narrowed, headers_first=is_large and (start is None or end == split.end))
 
 
 def _segments_in_range(
@@ -142,15 +326,20 @@ def _segments_in_range(
         yield segment
 
 
-def _cut_positions(segment: SegmentInfo, split_bytes: int) -> list[int]:
-    """Batch starts about `split_bytes` apart; none for a segment that is small enough."""
-    size = segment.size_in_bytes
-    if size <= split_bytes * _SLACK:
+def _cut_positions(segment: SegmentInfo, split: ScanSplit, sizes: SplitSizes) -> list[int]:
+    """Batch starts about `split_bytes` apart; none for a range that is small enough."""
+    length = split.end - split.start
+    if length <= sizes.split_bytes * sizes.slack:
         return []
-    pieces = round(size / split_bytes)
-    wanted = [size * i // pieces for i in range(1, pieces)]
+    exact = length / sizes.split_bytes
+    pieces = -(-length // sizes.split_bytes) if sizes.min_splits else round(exact)
+    wanted = [split.start + length * i // pieces for i in range(1, pieces)]
     cuts = _cuts_from_index(segment, wanted)
-    return _cuts_from_headers(segment, wanted) if cuts is None else cuts
+    return [
+        cut
+        for cut in (_cuts_from_headers(split, wanted) if cuts is None else cuts)
+        if split.start < cut < split.end
+    ]
 
 
 def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] | None:
@@ -177,22 +366,16 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
 
 def _is_batch(segment: SegmentInfo, position: int, entry_offset: int) -> bool:
     """Whether a whole batch that the index entry can mean starts at `position`."""
-    try:
-        chunks = read_chunks(segment.path, start=position, end=segment.size_in_bytes, chunk_bytes=1)
-        chunk = next(iter(chunks), None)
-    except KafkaLogError:
-        return False
-    if chunk is None:
-        return False
-    if not segment.base_offset <= int(chunk.rows["base_offset"][0]) <= entry_offset:
-        return False
-    return bool(verify_checksums(chunk.buf, chunk.position, chunk.rows[:1])[0])
+    header = sound_header(segment, position)
+    return header is not None and bool(
+        segment.base_offset <= int(header["base_offset"]) <= entry_offset
+    )
 
 
-def _cuts_from_headers(segment: SegmentInfo, wanted: Sequence[int]) -> list[int]:
+def _cuts_from_headers(split: ScanSplit, wanted: Sequence[int]) -> list[int]:
     """Batch starts at or after the wanted positions; damage ends the search, its place is in the
     last piece."""
-    positions = scan_headers(segment.path, end=segment.size_in_bytes).rows["position"]
+    positions = scan_headers(split.path, split.start, split.end).rows["position"]
     entries = positions.searchsorted(list(wanted))
     found = {int(positions[entry]) for entry in entries if entry < len(positions)}
-    return sorted(found - {0})
+    return sorted(found - {split.start})

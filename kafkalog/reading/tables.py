@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from kafkalog.columns.schemas import default_columns, select_columns
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.offset_views import OFFSET_VIEWS
 from kafkalog.reading.request import ReadMode, ReadRequest
-from kafkalog.reading.scan import open_paths, plan_scan, read_task
+from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
 
 # Views that decode records check their batches' checksums unless told otherwise.
@@ -28,6 +29,10 @@ def read_records(
     topics: Iterable[str] | None = None,
     starting_offsets: str | Mapping[TopicPartition, int] = EARLIEST,
     ending_offsets: str | Mapping[TopicPartition, int] = LATEST,
+    starting_timestamp: int | None = None,
+    ending_timestamp: int | None = None,
+    keys: Iterable[bytes] | None = None,
+    read_committed: bool = False,
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = True,
     include_control: bool = False,
@@ -36,16 +41,22 @@ def read_records(
     as a stream.
 
     `columns` are those of view `records` (see `columns.schemas`); only they are decoded. Offsets
-    are from the start (included) to the end (excluded); control records come with
-    `include_control`. A log may be larger than memory: iterate, or take `.read_all()` for a table.
+    are from the start (included) to the end (excluded); timestamps (ms) stand for the first record
+    at or above them, as a broker looks it up. With `keys` only records of those keys come, with
+    `read_committed` none of aborted or open transactions, with `include_control` control records.
+    A log may be larger than memory: iterate, or take `.read_all()` for a table.
 
-    Raises InvalidConfigError for names that are not there, and while iterating CorruptRecordError
-    and its kin (mode FAILFAST) or LogChangedError when somebody rewrites the log meanwhile.
+    Raises InvalidConfigError for names that are not there, OffsetOutOfRangeError for a starting
+    offset that the log does not have, and while iterating CorruptRecordError and its kin (mode
+    FAILFAST) or LogChangedError when somebody rewrites the log meanwhile.
     """
     selection = PartitionSelection(
         topics=None if topics is None else frozenset(topics),
         starting_offsets=starting_offsets,
         ending_offsets=ending_offsets,
+        starting_timestamp=starting_timestamp,
+        ending_timestamp=ending_timestamp,
+        read_committed=read_committed,
     )
     return _stream(
         "records",
@@ -55,6 +66,7 @@ def read_records(
         mode=ReadMode(mode),
         verify_checksums=verify_checksums,
         include_control=include_control,
+        row_filter=EVERYTHING if keys is None else RowFilter(keys=frozenset(keys)),
     )
 
 
@@ -116,6 +128,7 @@ def _stream(
     mode: ReadMode,
     verify_checksums: bool,
     include_control: bool = False,
+    row_filter: RowFilter = EVERYTHING,
 ) -> pa.RecordBatchReader:
     permissive = mode == ReadMode.PERMISSIVE
     names = tuple(columns) if columns is not None else default_columns(view)
@@ -126,9 +139,11 @@ def _stream(
         mode=mode,
         verify_checksums=verify_checksums,
         include_control=include_control,
+        row_filter=row_filter,
     )
     paths = [path] if isinstance(path, str | PathLike) else list(path)
     inventory, named_paths = open_paths(paths)
-    tasks = plan_scan(view, inventory, selection.naming(named_paths))
+    needs = ScanNeeds(row_filter=row_filter, with_transactions="transactionState" in request.names)
+    tasks = plan_scan(view, inventory, selection.naming(named_paths), needs)
     batches = (batch for task in tasks for batch in read_task(task, request))
     return pa.RecordBatchReader.from_batches(request.schema, batches)

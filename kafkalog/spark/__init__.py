@@ -21,6 +21,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkalog.spark.analysis import gaps as gaps
+    from kafkalog.spark.analysis import hot_keys as hot_keys
+    from kafkalog.spark.analysis import key_stats as key_stats
+    from kafkalog.spark.analysis import latest_by_key as latest_by_key
     from kafkalog.spark.cluster import acls as acls
     from kafkalog.spark.cluster import brokers as brokers
     from kafkalog.spark.cluster import client_quotas as client_quotas
@@ -49,6 +53,10 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "acls": "kafkalog.spark.cluster",
+    "latest_by_key": "kafkalog.spark.analysis",
+    "key_stats": "kafkalog.spark.analysis",
+    "hot_keys": "kafkalog.spark.analysis",
+    "gaps": "kafkalog.spark.analysis",
     "batches": "kafkalog.spark.views",
     "brokers": "kafkalog.spark.cluster",
     "client_quotas": "kafkalog.spark.cluster",
@@ -87,6 +95,10 @@ __all__ = [
     "controllers",
     "create_views",
     "features",
+    "gaps",
+    "hot_keys",
+    "key_stats",
+    "latest_by_key",
     "list_segments",
     "messages",
     "partition_changes",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kafkalog.columns.schemas import Column
 from kafkalog.spark.options import SourceOptions
+from kafkalog.spark.pushdown import push_filters
 
 
 class ScanPartition(InputPartition):
@@ -32,11 +33,20 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One input partition a task, in the order of topic, partition and offset."""
-        from kafkalog.reading.scan import open_paths, plan_scan
+        from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan
+        from kafkalog.reading.splits import SPLIT_BYTES, SplitSizes
 
-        inventory, named_paths = open_paths(self.options.paths)
-        selection = self.options.selection.naming(named_paths)
-        return [ScanPartition(t) for t in plan_scan(self.options.view, inventory, selection)]
+        options = self.options
+        inventory, named_paths = open_paths(options.paths)
+        selection = options.selection.naming(named_paths)
+        needs = ScanNeeds(
+            row_filter=options.row_filter,
+            sizes=SplitSizes(
+                options.max_bytes_per_partition or SPLIT_BYTES, options.min_partitions
+            ),
+            with_transactions=any(column.name == "transactionState" for column in self.columns),
+        )
+        return [ScanPartition(t) for t in plan_scan(options.view, inventory, selection, needs)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches of one task."""
@@ -46,19 +56,34 @@ class KafkaLogReader(DataSourceReader):
         # Spark makes one empty partition where a reader has none.
         if partition.value is None:
             return iter(())
-        _leave_modules_to_no_collector()
+        leave_modules_to_no_collector()
         request = ReadRequest(
             self.columns,
             self.arrow_schema,
             self.options.mode,
             self.options.verify_checksums,
             self.options.include_control,
+            self.options.row_filter,
         )
         return read_task(partition.value, request)
 
 
+@dataclass
+class PushingReader(KafkaLogReader):
+    """The same reader where the session lets Spark push filters: what the reader cannot do, and all
+    of them in mode PERMISSIVE, Spark does again."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take the filters that partitions, headers and records can be held against; the others
+        are handed back."""
+        row_filter, left = push_filters(self.options.view, self.options.row_filter, filters)
+        self.options = replace(self.options, row_filter=row_filter)
+        # Rows that stand for bad batches have nulls which no pushed filter sees.
+        return filters if self.options.is_permissive else left
+
+
 @cache
-def _leave_modules_to_no_collector() -> None:
+def leave_modules_to_no_collector() -> None:
     """Once a worker process, when everything is imported.
 
     A Python worker of Spark collects garbage after each task. The hundreds of thousands of objects

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,65 @@ def parse_mode(option: Option, text: str) -> ReadMode:
         return ReadMode(text.strip().upper())
     except ValueError:
         raise option.refuse(text) from None
+
+
+def parse_pattern(option: Option, text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise option.refuse(text, str(error)) from None
+    return text
+
+
+def parse_count(option: Option, text: str) -> int:
+    """A whole number from 1 on."""
+    number = _whole(text)
+    if number is None or number < 1:
+        raise option.refuse(text)
+    return number
+
+
+def parse_timestamp(option: Option, text: str) -> int:
+    """Milliseconds since the epoch, as Spark's Kafka source takes them."""
+    number = _whole(text)
+    if number is None or number < 0:
+        raise option.refuse(text)
+    return number
+
+
+def parse_numbers(option: Option, text: str) -> frozenset[int]:
+    numbers = [_whole(part) for part in text.split(",")]
+    chosen = frozenset(number for number in numbers if number is not None and number >= 0)
+    if len(chosen) < len(set(numbers)):
+        raise option.refuse(text)
+    return chosen
+
+
+def parse_key(option: Option, text: str) -> bytes:
+    return text.encode()
+
+
+def parse_hex(option: Option, text: str) -> bytes:
+    try:
+        return bytes.fromhex(text.strip().removeprefix("0x"))
+    except ValueError:
+        raise option.refuse(text) from None
+
+
+def parse_isolation(option: Option, text: str) -> bool:
+    """Whether it is read_committed."""
+    levels = {"read_uncommitted": False, "read_committed": True}
+    if text.strip().lower() not in levels:
+        raise option.refuse(text)
+    return levels[text.strip().lower()]
+
+
+def _whole(text: str) -> int | None:
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if abs(number) <= MAX_INT64 else None
 
 
 def parse_assign(option: Option, text: str) -> frozenset[TopicPartition]:

@@ -13,23 +13,33 @@ from urllib.parse import unquote, urlsplit
 
 from kafkalog.columns.schemas import VIEWS, default_columns, select_columns, view_columns
 from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
 from kafkalog.spark.option_values import (
     Option,
     parse_assign,
+    parse_count,
     parse_ending,
     parse_flag,
+    parse_hex,
+    parse_isolation,
     parse_json_paths,
+    parse_key,
     parse_mode,
     parse_name_set,
     parse_names,
+    parse_numbers,
+    parse_pattern,
     parse_starting,
     parse_text,
+    parse_timestamp,
 )
 
 RECORDS_ONLY = frozenset({"records"})
 LOG_VIEWS = frozenset({"records", "batches", "messages", "offset_commits", "latest_offset_commits"})
+# Views of splits: where they end, their sizes, and what of them is wanted.
+SPLIT_VIEWS = frozenset({"records", "batches", "messages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,10 @@ class SourceOptions:
     verify_checksums: bool
     include_control: bool
     selection: PartitionSelection
+    row_filter: RowFilter
+    min_partitions: int | None
+    max_bytes_per_partition: int | None
+    max_offsets_per_trigger: int | None
 
     @property
     def is_permissive(self) -> bool:
@@ -62,8 +76,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             views = ", ".join(sorted(OPTIONS[name].views))
             raise InvalidConfigError(f"option {name} is for view {views}, not for view '{view}'")
     mode = values.get("mode", ReadMode.FAILFAST)
-    if "subscribe" in values and "assign" in values:
-        raise InvalidConfigError("options subscribe and assign exclude each other")
+    _refuse_contradictions(values)
     return SourceOptions(
         paths=_paths(values),
         view=view,
@@ -75,10 +88,46 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         selection=PartitionSelection(
             topics=values.get("subscribe"),
             partitions=values.get("assign"),
+            topic_pattern=values.get("subscribePattern"),
             starting_offsets=values.get("startingOffsets", EARLIEST),
             ending_offsets=values.get("endingOffsets", LATEST),
+            starting_timestamp=values.get("startingTimestamp"),
+            ending_timestamp=values.get("endingTimestamp"),
+            read_committed=values.get("isolationLevel", False),
+            fail_on_data_loss=values.get("failOnDataLoss", True),
         ),
+        row_filter=_row_filter(values),
+        min_partitions=values.get("minPartitions"),
+        max_bytes_per_partition=values.get("maxBytesPerPartition"),
+        max_offsets_per_trigger=values.get("maxOffsetsPerTrigger"),
     )
+
+
+# Of each of these at most one can be meant.
+_EXCLUDING = (
+    ("subscribe", "assign", "subscribePattern"),
+    ("startingOffsets", "startingTimestamp"),
+    ("endingOffsets", "endingTimestamp"),
+    ("key", "keyHex"),
+)
+
+
+def _refuse_contradictions(values: Mapping[str, Any]) -> None:
+    for group in _EXCLUDING:
+        given = [name for name in group if name in values]
+        if len(given) > 1:
+            raise InvalidConfigError(f"options {' and '.join(given)} exclude each other")
+
+
+def _row_filter(values: Mapping[str, Any]) -> RowFilter:
+    row_filter = RowFilter()
+    for name in ("producerId", "leaderEpoch"):
+        if name in values:
+            row_filter = row_filter.with_number(name, Condition.one_of(values[name]))
+    for name in ("key", "keyHex"):
+        if name in values:
+            row_filter = row_filter.with_keys(frozenset({values[name]}))
+    return row_filter
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
@@ -149,6 +198,7 @@ _TABLE = (
     Option("columns", "column names, comma separated", "only these are decoded", parse_names),
     Option("subscribe", "topics, comma separated", "topics to read (default all)", parse_name_set),
     Option("assign", 'JSON {"topic": [0, 1]}', "partitions to read", parse_assign),
+    Option("subscribePattern", "a regular expression", "topics of these names", parse_pattern),
     Option(
         "startingOffsets",
         'earliest or JSON {"topic": {"0": 23, "1": -2}}',
@@ -161,6 +211,71 @@ _TABLE = (
         'latest, highWatermark or JSON {"topic": {"0": 50, "1": -1}}',
         "end offset of each partition, excluded",
         parse_ending,
+        LOG_VIEWS,
+    ),
+    Option(
+        "startingTimestamp",
+        "milliseconds since 1970",
+        "from the first record at or above it; where there is none nothing is read",
+        parse_timestamp,
+        SPLIT_VIEWS,
+    ),
+    Option(
+        "endingTimestamp",
+        "milliseconds since 1970",
+        "up to the first record at or above it; where there is none all is read",
+        parse_timestamp,
+        SPLIT_VIEWS,
+    ),
+    Option(
+        "isolationLevel",
+        "read_uncommitted or read_committed",
+        "read_committed ends at the last stable offset and leaves aborted data out",
+        parse_isolation,
+        SPLIT_VIEWS,
+    ),
+    Option("key", "a key as text", "only records of this key", parse_key, RECORDS_ONLY),
+    Option("keyHex", "a key in hex", "only records of this key", parse_hex, RECORDS_ONLY),
+    Option(
+        "producerId",
+        "producer ids, comma separated",
+        "only what these producers wrote",
+        parse_numbers,
+        SPLIT_VIEWS,
+    ),
+    Option(
+        "leaderEpoch",
+        "leader epochs, comma separated",
+        "only what was written in these epochs",
+        parse_numbers,
+        SPLIT_VIEWS,
+    ),
+    Option(
+        "minPartitions",
+        "a number",
+        "at least so many tasks, where batches allow it",
+        parse_count,
+        SPLIT_VIEWS,
+    ),
+    Option(
+        "maxBytesPerPartition",
+        "bytes",
+        "of the log a task reads about so many at most (default 64 MiB)",
+        parse_count,
+        SPLIT_VIEWS,
+    ),
+    Option(
+        "maxOffsetsPerTrigger",
+        "a number",
+        "so many offsets a batch of a stream, over all partitions",
+        parse_count,
+        RECORDS_ONLY,
+    ),
+    Option(
+        "failOnDataLoss",
+        "true or false",
+        "an offset to start or go on at that the log does not have is an error (default true)",
+        parse_flag,
         LOG_VIEWS,
     ),
     Option("includeHeaders", "true or false", "add column headers", parse_flag, RECORDS_ONLY),
@@ -179,11 +294,7 @@ _TABLE = (
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
 
 # Promised for later: named, so that nobody takes a refusal for a typo.
-OPTIONS_NOT_YET = (
-    "subscribePattern", "startingTimestamp", "endingTimestamp", "isolationLevel", "minPartitions",
-    "maxBytesPerPartition", "maxOffsetsPerTrigger", "failOnDataLoss", "kafkaVersion",
-    "pathGlobFilter",
-)  # fmt: skip
+OPTIONS_NOT_YET = ("kafkaVersion", "pathGlobFilter")
 
 # What Spark's own catalog puts beside a table's options.
 _SPARK_OWN = frozenset({"serialization.format", "provider", "owner"})

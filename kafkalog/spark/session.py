@@ -8,7 +8,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from kafkalog.spark.source import KafkaLogSource
+from kafkalog.spark.source import KafkaLogSource, PushingSource
 
 # Records reach the JVM in Arrow batches our own worker wrote. Arrow checks each value it hands out
 # against its buffer's bounds, twice; without that a scan takes a third less of the JVM's time.
@@ -17,6 +17,8 @@ _ARROW_CHECKS_OFF = (
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 )
 
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
 # The same lines, each with its reason, are in spark_conf/spark-defaults.conf for spark-submit; a
 # test compares them.
 SESSION_CONF: dict[str, str] = {
@@ -24,6 +26,8 @@ SESSION_CONF: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     # Arrow batches go to Python functions, and back to pandas, as they are.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # `WHERE offset = 5` reaches the indexes, the batch headers and the keys.
+    PUSHDOWN: "true",
     "spark.driver.extraJavaOptions": _ARROW_CHECKS_OFF,
     "spark.executor.extraJavaOptions": _ARROW_CHECKS_OFF,
 }
@@ -43,5 +47,6 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 def register(spark: SparkSession) -> None:
     """Make `format("kafkalog")` known to this session, also where Spark did not find
-    `pyspark_kafkalog` by itself."""
-    spark.dataSource.register(KafkaLogSource)
+    `pyspark_kafkalog` by itself; with filters pushed down where the session's settings allow it."""
+    is_pushing = spark.conf.get(PUSHDOWN, "false") == "true"
+    spark.dataSource.register(PushingSource if is_pushing else KafkaLogSource)

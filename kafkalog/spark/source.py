@@ -5,19 +5,26 @@ Spark finds it by itself through the package `pyspark_kafkalog`, or is told by `
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from kafkalog.columns.schemas import select_columns
+from kafkalog.columns.schemas import Column, select_columns
 from kafkalog.errors import InvalidConfigError
-from kafkalog.spark.batch_reader import KafkaLogReader
+from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
 from kafkalog.spark.options import SourceOptions, parse_options
+from kafkalog.spark.stream_reader import KafkaLogStreamReader
 from kafkalog.spark.types import asked_columns, spark_schema
 
 
 class KafkaLogSource(DataSource):
     """`spark.read.format("kafkalog")`: views records, batches, segments and partitions of Kafka's
     log directories."""
+
+    # With a reader that takes filters every query fails in a session that does not push them.
+    _reader_class: ClassVar[type[KafkaLogReader]] = KafkaLogReader
 
     @classmethod
     def name(cls) -> str:
@@ -33,6 +40,21 @@ class KafkaLogSource(DataSource):
 
     def reader(self, schema: StructType) -> KafkaLogReader:
         """A reader of exactly the columns of `schema`; Spark calls it by keyword."""
+        return self._reader_class(*self._asked(schema))
+
+    def streamReader(self, schema: StructType) -> KafkaLogStreamReader:
+        """The same for `spark.readStream`: view records only."""
+        options, columns, arrow_schema = self._asked(schema)
+        if options.view != "records":
+            raise InvalidConfigError(f"a stream is of view records, not of '{options.view}'")
+        if options.selection.ending_timestamp is not None or not isinstance(
+            options.selection.ending_offsets, str
+        ):
+            raise InvalidConfigError("a stream has no end by number or time")
+        return KafkaLogStreamReader(options, columns, arrow_schema)
+
+    def _asked(self, schema: StructType) -> tuple[SourceOptions, tuple[Column, ...], pa.Schema]:
+        """The options, and the columns of `schema` as ours and as Arrow's."""
         if not self.options:
             # Spark 4.2 knows a catalog table's options when it asks for the schema, and hands none
             # to the reader.
@@ -50,7 +72,13 @@ class KafkaLogSource(DataSource):
         if options.is_permissive and "error" not in names:
             # Without it the row of a bad batch looks like a tombstone.
             raise InvalidConfigError("mode PERMISSIVE needs the column 'error' in the schema")
-        return KafkaLogReader(options, columns, arrow_schema)
+        return options, columns, arrow_schema
 
     def _options(self) -> SourceOptions:
         return parse_options(self.options)
+
+
+class PushingSource(KafkaLogSource):
+    """The source for sessions with spark.sql.python.filterPushdown.enabled; `register` picks it."""
+
+    _reader_class: ClassVar[type[KafkaLogReader]] = PushingReader

@@ -7,13 +7,15 @@ is a schema with fewer columns. So beside the wide views there are narrow ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.spark.session import register
+from kafkalog.spark.analysis import gaps, hot_keys, key_stats, latest_by_key
+from kafkalog.spark.loading import Paths, load
+from kafkalog.spark.options import OPTIONS
 
 # Temporary view → (source view, options). The narrow ones leave keys, values and headers on the
 # disk.
@@ -33,33 +35,46 @@ TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "messages": ("messages", {}),
     "offset_commits": ("offset_commits", {}),
     "latest_offset_commits": ("latest_offset_commits", {}),
+    "transactions": ("transactions", {}),
+    "producers": ("producers", {}),
 }
 
+# Temporary view → the function it shows: what needs more than one look at a partition. Each takes
+# a session, a path and options of the source.
+FUNCTION_VIEWS: dict[str, Callable[..., DataFrame]] = {
+    "latest_by_key": latest_by_key,
+    "key_stats": key_stats,
+    "hot_keys": hot_keys,
+    "gaps": gaps,
+}
+# The source's view that the function reads, whose options it takes.
+_READ_BY = {"gaps": "batches"}
 
-def records(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+
+def records(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
     """The records below `path`: a row a record. `options` are those of the data source
     (`subscribe`, `columns` …)."""
-    return _load(spark, "records", path, options)
+    return load(spark, "records", path, options)
 
 
-def batches(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+def batches(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
     """The record batches below `path`: a row a batch, nothing decompressed."""
-    return _load(spark, "batches", path, options)
+    return load(spark, "batches", path, options)
 
 
-def segments(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+def segments(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
     """The segments below `path`: a row a `.log` file."""
-    return _load(spark, "segments", path, options)
+    return load(spark, "segments", path, options)
 
 
-def partitions(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+def partitions(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
     """The partition directories below `path`."""
-    return _load(spark, "partitions", path, options)
+    return load(spark, "partitions", path, options)
 
 
-def messages(spark: SparkSession, path: str | Sequence[str], **options: str) -> DataFrame:
+def messages(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
     """The records of internal topics below `path`, decoded: a row a record."""
-    return _load(spark, "messages", path, options)
+    return load(spark, "messages", path, options)
 
 
 def list_segments(
@@ -88,7 +103,7 @@ def list_segments(
 
 
 def create_views(
-    spark: SparkSession, path: str | Sequence[str], *, prefix: str = "", **options: str
+    spark: SparkSession, path: Paths, *, prefix: str = "", **options: str
 ) -> list[str]:
     """Temporary views over `path`, replaced where they are there; returns their names.
 
@@ -101,7 +116,12 @@ def create_views(
     """
     created = []
     for name, (view, own) in TEMPORARY_VIEWS.items():
-        _load(spark, view, path, {**options, **own}).createOrReplaceTempView(prefix + name)
+        chosen = {**_for_view(view, options), **own}
+        load(spark, view, path, chosen).createOrReplaceTempView(prefix + name)
+        created.append(prefix + name)
+    for name, function in FUNCTION_VIEWS.items():
+        chosen = _for_view(_READ_BY.get(name, "records"), options)
+        function(spark, path, **chosen).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
     for name, frame in _cluster_tables(spark, path).items():
         frame.createOrReplaceTempView(prefix + name)
@@ -109,7 +129,7 @@ def create_views(
     return created
 
 
-def _cluster_tables(spark: SparkSession, path: str | Sequence[str]) -> dict[str, DataFrame]:
+def _cluster_tables(spark: SparkSession, path: Paths) -> dict[str, DataFrame]:
     from kafkalog.spark.cluster import cluster_tables
 
     try:
@@ -118,11 +138,11 @@ def _cluster_tables(spark: SparkSession, path: str | Sequence[str]) -> dict[str,
         return cluster_tables(spark, ())
 
 
-def _load(
-    spark: SparkSession, view: str, path: str | Sequence[str], options: Mapping[str, str]
-) -> DataFrame:
-    register(spark)
-    reader = spark.read.format("kafkalog").options(view=view, **options)
-    if isinstance(path, str):
-        return reader.load(path)
-    return reader.option("paths", json.dumps(list(path))).load()
+def _for_view(view: str, options: dict[str, str]) -> dict[str, str]:
+    """The options that this view takes; those that no view knows stay, to be refused by name."""
+    known = {name.lower(): option for name, option in OPTIONS.items()}
+    return {
+        name: text
+        for name, text in options.items()
+        if name.lower() not in known or view in known[name.lower()].views
+    }

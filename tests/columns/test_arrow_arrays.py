@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalog.columns.arrow_arrays import (
-    MAX_TIMESTAMP_MS,
-    MIN_TIMESTAMP_MS,
     binary_array,
     bool_array,
     constant_array,
@@ -20,6 +18,7 @@ from kafkalog.columns.arrow_arrays import (
     text_array,
     timestamp_array,
 )
+from kafkalog.columns.schemas import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 
 texts = st.lists(st.none() | st.binary(max_size=40), max_size=70)
 

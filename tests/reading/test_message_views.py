@@ -32,7 +32,7 @@ def test_a_commit_its_tombstone_and_what_is_not_known(
         (COMMIT_KEY[:-1], COMMIT), (None, COMMIT),
     ]  # fmt: skip
     LogBuilder(log_dir, "__consumer_offsets-3").batch(*records).write()
-    with caplog.at_level(logging.INFO, "kafkalog"):
+    with caplog.at_level(logging.INFO, "kafkalog.reading.message_views"):
         found = rows(log_dir)
     key = {"group": "g", "topic": "t", "partition": 2}
     value = {"offset": 5, "leaderEpoch": 1, "metadata": "", "commitTimestamp": 7}

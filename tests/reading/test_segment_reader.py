@@ -116,6 +116,7 @@ def test_every_column_of_a_record(log_dir: Path) -> None:
         "isTransactional": False,
         "isControl": False,
         "controlType": None,
+        "transactionState": None,
         "codec": "none",
         "magic": 2,
         "deleteHorizon": None,

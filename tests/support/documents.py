@@ -33,6 +33,7 @@ VERBS_WITH_OPTIONS = (
     "recover",
     "retain",
     "salvage",
+    "sql",
     "undo",
     "verify",
 )

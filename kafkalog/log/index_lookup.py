@@ -1,0 +1,241 @@
+"""Where in a segment an offset or a timestamp is, by its indexes where they are right, by its batch
+headers where not.
+
+An index is searched in its file, by bisection: a segment of a GiB may have a MiB of index, and one
+question needs twenty entries of it. No entry is believed unchecked, since an index may be missing,
+cut, stale or another log's: what it leads to must be a batch with a right checksum whose offsets
+fit. A wrong index costs time, never rows.
+
+Source: Kafka LogSegment.translateOffset, OffsetIndex.lookup, TimeIndex.lookup.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.batch_table import is_legacy_wrapper, verify_checksums
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import (
+    LOG_OVERHEAD,
+    MAX_INT64,
+    NO_TIMESTAMP,
+    RECORD_BATCH_OVERHEAD,
+)
+from kafkalog.format.file_names import offset_index_file_name, time_index_file_name
+from kafkalog.kernels.status import ZERO_TAIL
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.storage import LocalFile
+
+# Entries tried one after the other before an index is given up.
+_TRIES = 3
+# A search mostly ends within the batches of one index interval (4 KiB).
+_FIRST_STEP_BYTES = 4 * 1024
+_LAST_STEP_BYTES = 4 * 1024 * 1024
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntries:
+    """The genuine entries of an index file, read one at a time: (offset or timestamp, position or
+    offset), offsets absolute."""
+
+    path: Path
+    base_offset: int
+    count: int
+    is_time_index: bool
+
+    @classmethod
+    def of_offsets(cls, segment: SegmentInfo) -> IndexEntries:
+        path = Path(segment.path).with_name(offset_index_file_name(segment.base_offset))
+        count = segment.offset_index_bytes // _OFFSET_ENTRY.size
+        return cls(path, segment.base_offset, count, is_time_index=False)
+
+    @classmethod
+    def of_times(cls, segment: SegmentInfo) -> IndexEntries:
+        path = Path(segment.path).with_name(time_index_file_name(segment.base_offset))
+        count = segment.time_index_bytes // _TIME_ENTRY.size
+        return cls(path, segment.base_offset, count, is_time_index=True)
+
+    def around(self, target: int, tries: int = _TRIES) -> tuple[_Pairs, _Pairs]:
+        """(the last entries at or below `target`, nearest first; the first ones above it).
+
+        Both are empty where the file cannot be read.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return [], []
+        try:
+            low, high = 0, self.count  # entries below `low` are at or below the target
+            while low < high:
+                middle = (low + high) // 2
+                if self._entry(descriptor, middle)[0] <= target:
+                    low = middle + 1
+                else:
+                    high = middle
+            below = range(low - 1, max(low - 1 - tries, -1), -1)
+            above = range(low, min(low + tries, self.count))
+            return (
+                [self._entry(descriptor, i) for i in below],
+                [self._entry(descriptor, i) for i in above],
+            )
+        except (OSError, struct.error):
+            return [], []
+        finally:
+            os.close(descriptor)
+
+    def _entry(self, descriptor: int, number: int) -> tuple[int, int]:
+        layout = _TIME_ENTRY if self.is_time_index else _OFFSET_ENTRY
+        data = os.pread(descriptor, layout.size, number * layout.size)
+        first, second = layout.unpack(data)
+        if self.is_time_index:
+            return first, self.base_offset + second
+        return self.base_offset + first, second
+
+
+_Pairs = list[tuple[int, int]]
+
+
+def start_position(segment: SegmentInfo, offset: int) -> int | None:
+    """A batch start such that no offset at or above `offset` lies before it; 0 may be one. None if
+    the index is no help."""
+    if offset <= segment.base_offset:
+        return 0
+    entries = IndexEntries.of_offsets(segment)
+    below, above = entries.around(offset)
+    for found, position in below:
+        header = sound_header(segment, position)
+        if header is not None and segment.base_offset <= header["base_offset"] <= min(
+            found, offset
+        ):
+            return position
+    # Below the first entry of an index that is right for the entries behind it.
+    if not below and above and _fits(segment, *above[0]):
+        return 0
+    return None
+
+
+def end_position(segment: SegmentInfo, end_offset: int) -> int | None:
+    """A batch start at or behind which no offset is below `end_offset`; None if the index does not
+    name one."""
+    _, above = IndexEntries.of_offsets(segment).around(end_offset - 1)
+    for found, position in above:
+        header = sound_header(segment, position)
+        if header is None or not segment.base_offset <= header["base_offset"] <= found:
+            return None
+        if header["base_offset"] >= end_offset and not is_legacy_wrapper(np.array([header]))[0]:
+            return position
+    return None
+
+
+def first_reaching(segment: SegmentInfo, timestamp: int) -> tuple[int, int] | None:
+    """(an offset of the segment before which no record has a timestamp at or above `timestamp`, a
+    batch start at or before that offset); None if the time index is no help.
+
+    An entry is believed if the batch it names has the entry's timestamp for its largest one.
+    """
+    below, _ = IndexEntries.of_times(segment).around(timestamp - 1, tries=1)
+    if not below:
+        return None
+    entry_timestamp, offset = below[0]
+    try:
+        row = batch_at(segment, offset)
+    except KafkaLogError:
+        return None
+    if row is None or int(row["max_timestamp"]) != entry_timestamp:
+        return None
+    return offset + 1, int(row["position"])
+
+
+def largest_timestamp(segment: SegmentInfo) -> int | None:
+    """The largest timestamp of a closed segment, by the last entry of its time index; None if that
+    is not to be trusted: there is no entry, or a walk from the last entry of the offset index does
+    not end at the end of the file, or meets something larger.
+    """
+    if segment.largest_timestamp_ms < 0 or segment.is_active:
+        return None
+    below, _ = IndexEntries.of_offsets(segment).around(MAX_INT64, tries=1)
+    start = below[0][1] if below else 0
+    end, tail = start, NO_TIMESTAMP
+    if not below and segment.size_in_bytes > _LAST_STEP_BYTES:
+        return None
+    try:
+        for rows in walk_headers(segment.path, start):
+            tail = max(tail, int(rows["max_timestamp"].max()))
+            end = int(rows["position"][-1] + rows["size_in_bytes"][-1])
+    except KafkaLogError:
+        return None
+    is_right = end == segment.size_in_bytes and tail <= segment.largest_timestamp_ms
+    return segment.largest_timestamp_ms if is_right else None
+
+
+def batch_at(segment: SegmentInfo, offset: int) -> np.void | None:
+    """The header of the first batch whose last offset is at or above `offset`; None behind the
+    last one. KafkaLogError where a batch cannot be walked over."""
+    start = start_position(segment, offset)
+    for rows in walk_headers(segment.path, start or 0):
+        reaching = np.flatnonzero(rows["last_offset"] >= offset)
+        if reaching.size:
+            row: np.void = rows[reaching[0]]
+            return row
+    return None
+
+
+def walk_headers(path: str, start: int, end: int | None = None) -> Iterator[NDArray[np.void]]:
+    """The headers from `start` on, first a few, then more at a time, so that a search can stop
+    early. A torn tail ends the walk; KafkaLogError for what breaks the format."""
+    step, position = _FIRST_STEP_BYTES, start
+    while True:
+        stop = position + step if end is None else min(position + step, end)
+        scan = scan_headers(path, position, stop)
+        file_end = scan.file_size if end is None else min(end, scan.file_size)
+        if not scan.rows.size and stop < file_end:
+            # a batch larger than the step: its header alone
+            stop = position + _batch_bytes(path, position)
+            scan = scan_headers(path, position, stop, window_bytes=RECORD_BATCH_OVERHEAD)
+        if scan.rows.size:
+            yield scan.rows
+            position, step = scan.valid_bytes, min(2 * step, _LAST_STEP_BYTES)
+            continue
+        if scan.status == ZERO_TAIL and stop < file_end:
+            scan = scan_headers(path, position, end)  # zeros to the end, or bytes behind them
+        scan.raise_if_corrupt()
+        return
+
+
+def _batch_bytes(path: str, position: int) -> int:
+    with LocalFile(path) as file:
+        head = file.read_bytes(position, LOG_OVERHEAD)
+    length = int.from_bytes(head[-4:], "big", signed=True)
+    return LOG_OVERHEAD + max(length, RECORD_BATCH_OVERHEAD - LOG_OVERHEAD)
+
+
+def sound_header(segment: SegmentInfo, position: int) -> np.void | None:
+    """The header of a whole batch with a right checksum at `position`, or None."""
+    if not 0 <= position < segment.size_in_bytes:
+        return None
+    try:
+        chunks = read_chunks(segment.path, start=position, end=segment.size_in_bytes, chunk_bytes=1)
+        chunk = next(iter(chunks), None)
+    except KafkaLogError:
+        return None
+    if chunk is None or not verify_checksums(chunk.buf, chunk.position, chunk.rows[:1])[0]:
+        return None
+    header: np.void = chunk.rows[0]
+    return header
+
+
+def _fits(segment: SegmentInfo, offset: int, position: int) -> bool:
+    """Whether a batch that an entry of the offset index can mean starts at its position."""
+    header = sound_header(segment, position)
+    return header is not None and bool(segment.base_offset <= header["base_offset"] <= offset)

@@ -1,0 +1,249 @@
+"""A log that grows while it is read: offsets up to which it reaches now, and what lies between two
+of them.
+
+Offsets are {topic: {partition: next offset}}, as JSON has them and a stream's checkpoint keeps
+them. The active segment is read up to its last whole batch. Between the plan of a read and the read
+segments roll, are deleted by retention or swapped by compaction: then the directory is looked at
+again for the same offsets, before a row of the segment was given out. An open file keeps its
+content, so a read that has begun ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from kafkalog.errors import InvalidConfigError, LogChangedError, OffsetOutOfRangeError
+from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.lookups import high_watermark, last_stable_offset
+from kafkalog.reading.offset_ranges import offset_range
+from kafkalog.reading.request import ReadCounts, ReadRequest
+from kafkalog.reading.scan import ScanNeeds, ScanTask, open_paths
+from kafkalog.reading.segment_reader import read_record_splits
+from kafkalog.reading.selection import HIGH_WATERMARK, PartitionSelection, select_partitions
+from kafkalog.reading.splits import (
+    ScanSplit,
+    SplitNeeds,
+    SplitSizes,
+    pack_splits,
+    plan_reading,
+)
+
+Offsets = dict[str, dict[str, int]]
+
+# How often a segment may be gone again when it is looked for anew.
+_TRIES = 10
+
+
+def first_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offsets:
+    """Where a new stream begins: what the selection says, of each partition that is there."""
+    return _as_offsets(
+        {
+            partition.topic_partition: _start(selection, partition)
+            for partition in _partitions(paths, selection)
+        }
+    )
+
+
+def end_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offsets:
+    """How far each partition reaches now."""
+    return _as_offsets(
+        {p.topic_partition: _end(selection, p) for p in _partitions(paths, selection)}
+    )
+
+
+def latest_offsets(
+    paths: Sequence[str],
+    selection: PartitionSelection,
+    start: Offsets,
+    *,
+    up_to: Offsets | None = None,
+    max_offsets: int | None = None,
+) -> Offsets:
+    """Where a batch that begins at `start` ends: where the logs end now, at most at `up_to` (and
+    without partitions that are not in it), and at most `max_offsets` offsets above `start` in all,
+    shared in proportion to what each partition has.
+
+    A partition that is not in `start` begins where the selection says; one that is gone stays where
+    it was. OffsetOutOfRangeError for a log that ends below `start`, unless `fail_on_data_loss` is
+    off.
+    """
+    begins = _as_numbers(start)
+    ends = dict(begins)
+    bounds = None if up_to is None else _as_numbers(up_to)
+    for partition in _partitions(paths, selection):
+        name = partition.topic_partition
+        if bounds is not None and name not in bounds:
+            continue
+        if name not in begins:
+            begins[name] = _start(selection, partition)
+        end = _end(selection, partition)
+        if end < begins[name]:
+            _refuse_loss(selection, partition, begins[name])
+        end = end if bounds is None else min(end, bounds[name])
+        ends[name] = max(end, begins[name])
+    return _as_offsets(ends if max_offsets is None else _limited(begins, ends, max_offsets))
+
+
+def plan_between(
+    paths: Sequence[str],
+    selection: PartitionSelection,
+    start: Offsets,
+    end: Offsets,
+    needs: ScanNeeds,
+) -> list[ScanTask]:
+    """Tasks for the records from `start` (included) to `end` (excluded), a segment a split.
+
+    OffsetOutOfRangeError where the log begins above `start`: they were deleted before they were
+    read; with `fail_on_data_loss` off what is there is read.
+    """
+    begins, ends = _as_numbers(start), _as_numbers(end)
+    splits: list[ScanSplit] = []
+    for partition in _partitions(paths, selection):
+        name = partition.topic_partition
+        if name not in ends:
+            continue
+        first = begins.get(name, partition.log_start_offset)
+        if first >= ends[name]:
+            continue
+        if first < partition.log_start_offset:
+            _refuse_loss(selection, partition, first)
+        splits += _plan(partition, selection, first, ends[name], needs)
+    return [ScanTask("records", splits=pack) for pack in pack_splits(splits)]
+
+
+def read_following(
+    task: ScanTask, request: ReadRequest, selection: PartitionSelection
+) -> Iterator[pa.RecordBatch]:
+    """The records of a task of `plan_between`; LogChangedError if the log does not come to rest."""
+    needs = ScanNeeds(row_filter=request.row_filter)
+    counts = ReadCounts()
+    waiting = [(split, _TRIES) for split in reversed(task.splits)]
+    while waiting:
+        split, tries = waiting.pop()
+        try:
+            first = next(batches := read_record_splits((split,), request, counts), None)
+        except (LogChangedError, FileNotFoundError):
+            if not tries:
+                raise
+            again = _anew(split, selection, needs)
+            waiting += [(found, tries - 1) for found in reversed(again)]
+            continue
+        if first is not None:
+            yield first
+            yield from batches
+
+
+def _anew(split: ScanSplit, selection: PartitionSelection, needs: ScanNeeds) -> list[ScanSplit]:
+    """Where the offsets of a split are now; nowhere if they are gone."""
+    partition = reopen_partition(str(Path(split.path).parent))
+    if partition is None:
+        return []
+    start, end = split.start_offset or 0, split.end_offset
+    return list(_plan(partition, selection, start, MAX_INT64 if end is None else end, needs))
+
+
+def _plan(
+    partition: PartitionInventory,
+    selection: PartitionSelection,
+    start: int,
+    end: int,
+    needs: ScanNeeds,
+) -> Iterator[ScanSplit]:
+    """A split a segment, each with the offsets that are its own."""
+    name = partition.topic_partition
+    exact = replace(
+        selection,
+        starting_offsets={name: start},
+        ending_offsets={name: end},
+        starting_timestamp=None,
+        ending_timestamp=None,
+        fail_on_data_loss=False,
+    )
+    bases = [segment.base_offset for segment in partition.segments]
+    split_needs = SplitNeeds(row_filter=needs.row_filter, with_transactions=needs.with_transactions)
+    plan = plan_reading([partition], exact, SplitSizes(split_bytes=MAX_INT64), split_needs)
+    for split in plan.splits:
+        later = [base for base in bases if base > split.segment_base_offset]
+        following = min([end, *later])
+        yield replace(
+            split,
+            start_offset=max(start, split.segment_base_offset, split.start_offset or 0),
+            end_offset=following if split.end_offset is None else min(split.end_offset, following),
+        )
+
+
+def _partitions(paths: Sequence[str], selection: PartitionSelection) -> list[PartitionInventory]:
+    """The live directories; InvalidConfigError where two of them hold the same partition, whose
+    offsets a stream could not tell apart."""
+    inventory, named_paths = open_paths(paths)
+    found = select_partitions(inventory, selection.naming(named_paths), every_kind=False)
+    names = [partition.topic_partition for partition in found]
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidConfigError(f"a stream reads one replica; there are two of {', '.join(twice)}")
+    return found
+
+
+def _start(selection: PartitionSelection, partition: PartitionInventory) -> int:
+    if (
+        not isinstance(selection.starting_offsets, str)
+        and partition.topic_partition not in selection.starting_offsets
+    ):
+        return partition.log_start_offset  # a partition that came later
+    start, _ = offset_range(replace(selection, read_committed=False), partition)
+    return partition.log_start_offset if start is None else start
+
+
+def _end(selection: PartitionSelection, partition: PartitionInventory) -> int:
+    if selection.read_committed:
+        return last_stable_offset(partition)
+    if selection.ending_offsets == HIGH_WATERMARK:
+        return high_watermark(partition)
+    return partition.log_end_offset
+
+
+def _refuse_loss(selection: PartitionSelection, partition: PartitionInventory, offset: int) -> None:
+    if selection.fail_on_data_loss:
+        raise OffsetOutOfRangeError(
+            f"the stream stands at an offset the log does not have: it has "
+            f"{partition.log_start_offset} to {partition.log_end_offset}; failOnDataLoss=false goes"
+            " on with what is there",
+            path=partition.path,
+            offset=offset,
+        )
+
+
+def _limited(
+    begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], max_offsets: int
+) -> dict[TopicPartition, int]:
+    sizes = {name: end - begins[name] for name, end in ends.items()}
+    total = sum(sizes.values())
+    if total <= max_offsets:
+        return dict(ends)
+    # Rounded up, so that the smallest partition moves as well.
+    return {
+        name: begins[name] + min(-(-size * max_offsets // total), size)
+        for name, size in sizes.items()
+    }
+
+
+def _as_offsets(numbers: Mapping[TopicPartition, int]) -> Offsets:
+    offsets: Offsets = {}
+    for name, offset in sorted(numbers.items()):
+        offsets.setdefault(name.topic, {})[str(name.partition)] = offset
+    return offsets
+
+
+def _as_numbers(offsets: Offsets) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, int(partition)): offset
+        for topic, partitions in offsets.items()
+        for partition, offset in partitions.items()
+    }

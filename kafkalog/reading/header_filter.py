@@ -1,0 +1,123 @@
+"""Which batches may hold wanted rows, as their headers tell; and which records are wanted.
+
+Each batch a header rules out is neither summed up nor decompressed, and each record that its spans
+rule out is not copied: a key is compared where it lies, and no value is touched for it.
+
+Source of the columns: `columns.batches` shows header fields raw, `columns.records` has null for
+their sentinel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches import batch_table
+from kafkalog.batches.spans import RecordSpans
+from kafkalog.reading.conditions import RowFilter
+from kafkalog.reading.splits import ScanSplit
+
+Rows = NDArray[np.void]
+Mask = NDArray[np.bool_]
+
+
+def _raw(field: str) -> Callable[[Rows], NDArray[Any]]:
+    return lambda rows: rows[field]
+
+
+# Columns of view `records` that a whole batch shares.
+SHARED_BY_BATCH: dict[str, Callable[[Rows], NDArray[Any]]] = {
+    "leaderEpoch": _raw("partition_leader_epoch"),
+    "producerId": _raw("producer_id"),
+    "producerEpoch": _raw("producer_epoch"),
+    "isTransactional": batch_table.is_transactional,
+    "isControl": batch_table.is_control,
+}
+
+# Columns of view `batches`.
+OF_BATCH: dict[str, Callable[[Rows], NDArray[Any]]] = {
+    **SHARED_BY_BATCH,
+    "baseOffset": _raw("base_offset"),
+    "lastOffset": _raw("last_offset"),
+    "recordsCount": _raw("records_count"),
+    "baseTimestampMs": _raw("base_timestamp"),
+    "maxTimestampMs": _raw("max_timestamp"),
+    "sizeInBytes": _raw("size_in_bytes"),
+    "position": _raw("position"),
+    "baseSequence": _raw("base_sequence"),
+    "magic": _raw("magic"),
+}
+
+
+def asks_headers(row_filter: RowFilter) -> bool:
+    """Whether headers can rule batches out by anything but their place in the log."""
+    if row_filter.timestamps is not None or row_filter.offsets is not None:
+        return True
+    return any(column in OF_BATCH for column in row_filter.numbers)
+
+
+def wanted_batches(
+    rows: Rows, split: ScanSplit, row_filter: RowFilter, *, include_control: bool, of_records: bool
+) -> Mask:
+    """bool[b]: the batches that may hold a wanted record (`of_records`), or are wanted rows of view
+    `batches`. Control batches only on request."""
+    is_wrapper = batch_table.is_legacy_wrapper(rows)
+    wanted = np.ones(len(rows), np.bool_)
+    if split.start_offset is not None:
+        wanted &= rows["last_offset"] >= split.start_offset
+    if split.end_offset is not None:
+        # Where a legacy wrapper begins only its content tells.
+        wanted &= (rows["base_offset"] < split.end_offset) | is_wrapper
+    if not include_control:
+        wanted &= ~batch_table.is_control(rows)
+    if split.transactions.leave_aborted_out and split.transactions.aborted:
+        wanted &= ~split.transactions.is_aborted(rows)
+    columns = SHARED_BY_BATCH if of_records else OF_BATCH
+    for column, condition in row_filter.numbers.items():
+        if column in columns:
+            wanted &= condition.mask(columns[column](rows))
+    if of_records and (offsets := row_filter.offsets) is not None:
+        wanted &= offsets.mask_of_ranges(rows["base_offset"], rows["last_offset"]) | is_wrapper
+    if of_records and (timestamps := row_filter.timestamps) is not None:
+        # How far below its largest timestamp a batch's records reach no header tells.
+        wanted &= (rows["max_timestamp"] >= timestamps.low) | is_wrapper
+    return wanted
+
+
+def wanted_records(
+    buf: NDArray[np.uint8], spans: RecordSpans, split: ScanSplit, row_filter: RowFilter
+) -> NDArray[np.int64] | None:
+    """Indexes of the wanted ones of the decoded records; None for all of them."""
+    offsets = spans.offsets[: spans.n]
+    if not len(offsets):
+        return None
+    masks: list[Mask] = []
+    low = -1 if split.start_offset is None else split.start_offset
+    high = np.iinfo(np.int64).max if split.end_offset is None else split.end_offset
+    if int(offsets.min()) < low or int(offsets.max()) >= high:
+        masks.append((offsets >= low) & (offsets < high))
+    if (condition := row_filter.offsets) is not None:
+        masks.append(condition.mask(offsets))
+    if (met := row_filter.timestamp_mask(spans.timestamps[: spans.n])) is not None:
+        masks.append(met)
+    if row_filter.keys is not None:
+        masks.append(_has_key(buf, spans, row_filter.keys))
+    return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
+
+
+def _has_key(buf: NDArray[np.uint8], spans: RecordSpans, keys: frozenset[bytes]) -> Mask:
+    """bool[r]: the key is one of these. Length first, then byte by byte from the end, where keys
+    differ soonest, of those records only that agree so far."""
+    found = np.zeros(spans.n, np.bool_)
+    starts, lengths = spans.key_starts[: spans.n], spans.key_lengths[: spans.n]
+    for key in keys:
+        candidates = np.flatnonzero(lengths == len(key))
+        for at in range(len(key) - 1, -1, -1):
+            if not candidates.size:
+                break
+            candidates = candidates[buf[starts[candidates] + at] == key[at]]
+        found[candidates] = True
+    return found

@@ -1,0 +1,255 @@
+"""Which offset: the questions a broker answers with ListOffsets and OffsetForLeaderEpoch, answered
+from the disk.
+
+ earliest        the log start offset
+ latest          the high watermark; the last stable offset for read_committed
+ max timestamp   the first record with the largest timestamp of the log
+ a timestamp     the first record, in offset order, whose timestamp is at or above it
+ a leader epoch  the largest known epoch at or below it, and where that ends
+
+As for a broker the first segment whose largest timestamp reaches a time is the only one that is
+searched, and what lies at or behind the last readable offset is not found.
+
+Source: Kafka UnifiedLog.fetchOffsetByTimestamp, LogSegment.findOffsetByTimestamp,
+Partition.fetchOffsetForTimestamp, LeaderEpochFileCache.endOffsetFor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+
+import numpy as np
+
+from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.spans import RecordSpans, decode_spans
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
+from kafkalog.format.constants import MAGIC_VALUE_V0, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
+from kafkalog.log.index_lookup import (
+    first_reaching,
+    largest_timestamp,
+    start_position,
+    walk_headers,
+)
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.leader_epochs import LeaderEpochReplay
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.producer_state import active_producers
+from kafkalog.log.segment_file import read_chunks
+from kafkalog.log.small_files import read_small_file
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+
+READ_UNCOMMITTED = "read_uncommitted"
+READ_COMMITTED = "read_committed"
+ISOLATION_LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
+
+Partition = PartitionInventory | str | PathLike[str]
+
+# A clock at the epoch: no producer has expired, so every open transaction is found.
+_NO_EXPIRATION = 0
+_UNDEFINED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampAndOffset:
+    """A record's place; timestamp in ms and leader epoch are -1 where they do not apply."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int = NO_PARTITION_LEADER_EPOCH
+
+
+def list_offsets(
+    topic_partition: Partition, timestamp: int, *, isolation_level: str = READ_UNCOMMITTED
+) -> TimestampAndOffset | None:
+    """What a broker answers a consumer's ListOffsets: `timestamp` is one in ms, or
+    EARLIEST_TIMESTAMP (-2), LATEST_TIMESTAMP (-1), MAX_TIMESTAMP (-3).
+
+    `topic_partition` is a partition directory, or one of `open_log_dir`'s partitions. None where
+    there is no such record. InvalidConfigError for other timestamps and isolation levels;
+    CorruptRecordError and its kin for damage on the way.
+    """
+    partition = opened(topic_partition)
+    if timestamp == EARLIEST_TIMESTAMP:
+        return TimestampAndOffset(NO_TIMESTAMP, partition.log_start_offset)
+    end = fetchable_end(partition, isolation_level)
+    if timestamp == LATEST_TIMESTAMP:
+        return TimestampAndOffset(NO_TIMESTAMP, end)
+    if timestamp < MAX_TIMESTAMP:
+        raise InvalidConfigError(f"timestamp {timestamp} has no meaning")
+    found = (
+        _max_timestamp(partition)
+        if timestamp == MAX_TIMESTAMP
+        else offset_for_timestamp(partition, timestamp)
+    )
+    return found if found is not None and found.offset < end else None
+
+
+def offset_for_leader_epoch(topic_partition: Partition, leader_epoch: int) -> tuple[int, int]:
+    """(leader epoch, its end offset): of the largest known epoch at or below `leader_epoch`.
+
+    (-1, -1) for an epoch above all, or where none is known; below the first one the epoch that was
+    asked for and the first one's start, as a broker answers.
+    """
+    partition = opened(topic_partition)
+    entries = _leader_epochs(partition)
+    if not entries or leader_epoch < 0:
+        return _UNDEFINED, _UNDEFINED
+    if entries[-1][0] == leader_epoch:
+        return leader_epoch, partition.log_end_offset
+    higher = [entry for entry in entries if entry[0] > leader_epoch]
+    if not higher:
+        return _UNDEFINED, _UNDEFINED
+    lower = [entry for entry in entries if entry[0] <= leader_epoch]
+    return (lower[-1][0] if lower else leader_epoch), higher[0][1]
+
+
+def fetchable_end(partition: PartitionInventory, isolation_level: str) -> int:
+    """The offset a consumer's fetch ends before: high watermark, or last stable offset. Without a
+    checkpoint the high watermark is the log's end."""
+    if isolation_level not in ISOLATION_LEVELS:
+        raise InvalidConfigError(
+            f"isolation level '{isolation_level}', known are {', '.join(ISOLATION_LEVELS)}"
+        )
+    if isolation_level == READ_COMMITTED:
+        return last_stable_offset(partition)
+    return high_watermark(partition)
+
+
+def high_watermark(partition: PartitionInventory) -> int:
+    """The high watermark a broker would start with, within the log; its end without a line."""
+    known = partition.checkpoints.high_watermark
+    if known is None:
+        return partition.log_end_offset
+    return min(max(known, partition.log_start_offset), partition.log_end_offset)
+
+
+def last_stable_offset(partition: PartitionInventory) -> int:
+    """Kafka's LSO: not above the high watermark, nor above the first offset of any transaction
+    that is open. CorruptSnapshotError and its kin where the log cannot tell."""
+    producers = active_producers(partition, now_ms=_NO_EXPIRATION, expiration_ms=1)
+    open_since = [
+        max(p.current_txn_first_offset, partition.log_start_offset)
+        for p in producers.values()
+        if p.current_txn_first_offset is not None
+    ]
+    return min([high_watermark(partition), *open_since])
+
+
+def offset_for_timestamp(
+    partition: PartitionInventory, timestamp: int
+) -> TimestampAndOffset | None:
+    """The first record from the log start on whose timestamp is at or above `timestamp`, in the
+    first segment that reaches it; None if no segment does."""
+    for segment in partition.segments:
+        if segment.is_active or _largest(segment) >= timestamp:
+            return _first_at(segment, timestamp, partition.log_start_offset)
+    return None
+
+
+def opened(topic_partition: Partition) -> PartitionInventory:
+    """The one partition a path names; InvalidConfigError if it names none or several."""
+    if isinstance(topic_partition, PartitionInventory):
+        return topic_partition
+    found = open_log_dir(topic_partition).partitions
+    if len(found) != 1:
+        raise InvalidConfigError(
+            f"a partition's directory is needed; {len(found)} partitions are there",
+            path=fspath(topic_partition),
+        )
+    return found[0]
+
+
+def records_of(segment: SegmentInfo, row: np.void) -> RecordSpans:
+    """The records of one batch; its spans point into bytes that are gone."""
+    position = int(row["position"])
+    end = position + int(row["size_in_bytes"])
+    chunk = next(iter(read_chunks(segment.path, start=position, end=end)))
+    areas = open_record_areas(chunk.buf, chunk.position, chunk.rows, Arena(), path=segment.path)
+    return decode_spans(areas, areas.rows, segment.path)
+
+
+def _largest(segment: SegmentInfo) -> int:
+    """The largest timestamp, else, as for Kafka, the file's time where no record has one."""
+    known = largest_timestamp(segment)
+    if known is None:
+        walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment.path, 0))
+        known = max(walked, default=NO_TIMESTAMP)
+    return known if known >= 0 else segment.modification_time_ms
+
+
+def _first_at(segment: SegmentInfo, timestamp: int, least_offset: int) -> TimestampAndOffset | None:
+    for row in _batches_reaching(segment, _start(segment, timestamp, least_offset), timestamp):
+        spans = records_of(segment, row)
+        wanted = (spans.timestamps >= timestamp) & (spans.offsets >= least_offset)
+        found = np.flatnonzero(wanted)
+        if found.size:
+            return _found(spans, int(found[0]), row)
+    return None
+
+
+def _max_timestamp(partition: PartitionInventory) -> TimestampAndOffset | None:
+    if not partition.segments:
+        return None
+    walked = [(_largest_of_any(segment), segment) for segment in partition.segments]
+    largest, segment = max(walked, key=lambda found: found[0])
+    if largest < 0:
+        return None
+    for row in _batches_reaching(segment, _start(segment, largest), largest):
+        spans = records_of(segment, row)
+        found = np.flatnonzero(spans.timestamps == largest)
+        if found.size:
+            return _found(spans, int(found[0]), row)
+    return None
+
+
+def _largest_of_any(segment: SegmentInfo) -> int:
+    """As `_largest`, of the active segment as well, and -1 without any timestamp."""
+    known = largest_timestamp(segment)
+    if known is not None:
+        return known
+    walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment.path, 0))
+    return max(walked, default=NO_TIMESTAMP)
+
+
+def _start(segment: SegmentInfo, timestamp: int, least_offset: int = 0) -> int:
+    """A batch start before which no record from `least_offset` on reaches the timestamp."""
+    by_time = first_reaching(segment, timestamp)
+    if by_time is not None and by_time[0] >= least_offset:
+        return by_time[1]
+    return start_position(segment, least_offset) or 0
+
+
+def _batches_reaching(segment: SegmentInfo, start: int, timestamp: int) -> Iterator[np.void]:
+    """Headers from `start` on whose largest timestamp is at or above it; magic 0 has none."""
+    for rows in walk_headers(segment.path, start):
+        reaching = (rows["max_timestamp"] >= timestamp) & (rows["magic"] > MAGIC_VALUE_V0)
+        yield from rows[reaching]
+
+
+def _found(spans: RecordSpans, record: int, row: np.void) -> TimestampAndOffset:
+    return TimestampAndOffset(
+        int(spans.timestamps[record]),
+        int(spans.offsets[record]),
+        int(row["partition_leader_epoch"]),
+    )
+
+
+def _leader_epochs(partition: PartitionInventory) -> list[EpochEntry]:
+    """Those of the checkpoint; where it is missing those of the batches."""
+    path = Path(partition.path) / LEADER_EPOCH_CHECKPOINT_FILE
+    try:
+        return list(parse_leader_epoch_checkpoint(read_small_file(path), str(path)))
+    except FileNotFoundError:
+        replay = LeaderEpochReplay(())
+    for segment in partition.segments:
+        for rows in walk_headers(segment.path, 0):
+            replay.apply(rows)
+    return replay.entries(partition.log_start_offset, partition.log_end_offset)

@@ -1,0 +1,110 @@
+"""What became of the transactions in a range of offsets: aborted, or still open.
+
+As for a broker's fetch that comes from the transaction indexes and the producer state; everything
+transactional that neither names is committed. Who doubts the indexes asks `kafkalog verify`.
+
+Source: Kafka CompletedFetch, LocalLog.collectAbortedTransactions; KIP-98.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.batch_table import is_control, is_transactional
+from kafkalog.format.constants import MAX_INT64
+from kafkalog.format.transaction_index import AbortedTxn
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.producer_state import active_producers
+
+Mask = NDArray[np.bool_]
+
+COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRanges:
+    """Aborted transactions, and (producer id, first offset) of the open ones.
+
+    `leave_aborted_out`: their records are not wanted, as for read_committed.
+    """
+
+    aborted: tuple[AbortedTxn, ...] = ()
+    open_since: tuple[tuple[int, int], ...] = ()
+    leave_aborted_out: bool = False
+
+    def within(self, start_offset: int, end_offset: int | None) -> TransactionRanges:
+        """Those that touch [start, end)."""
+        end = MAX_INT64 if end_offset is None else end_offset
+        return replace(
+            self,
+            aborted=tuple(
+                txn
+                for txn in self.aborted
+                if txn.last_offset >= start_offset and txn.first_offset < end
+            ),
+            open_since=tuple(known for known in self.open_since if known[1] < end),
+        )
+
+    def is_aborted(self, rows: NDArray[np.void]) -> Mask:
+        """bool[b]: data of an aborted transaction."""
+        firsts = [(txn.producer_id, txn.first_offset, txn.last_offset) for txn in self.aborted]
+        return _covered(rows, firsts)
+
+    def is_open(self, rows: NDArray[np.void]) -> Mask:
+        """bool[b]: data of a transaction that has no end."""
+        return _covered(rows, ((p, first, MAX_INT64) for p, first in self.open_since))
+
+    def states(self, rows: NDArray[np.void]) -> list[str | None]:
+        """What became of each batch's transaction; None outside of one, and for markers."""
+        aborted, still_open = self.is_aborted(rows), self.is_open(rows)
+        has_data = is_transactional(rows) & ~is_control(rows)
+        return [
+            None if not data else ABORTED if a else OPEN if o else COMMITTED
+            for data, a, o in zip(
+                has_data.tolist(), aborted.tolist(), still_open.tolist(), strict=True
+            )
+        ]
+
+
+NO_TRANSACTIONS = TransactionRanges()
+
+
+def ranges_of(
+    partition: PartitionInventory, start_offset: int, end_offset: int | None
+) -> TransactionRanges:
+    """The transactions that touch [start, end) of a partition.
+
+    CorruptIndexError, CorruptSnapshotError and OSError where they cannot be read.
+    """
+    end = partition.log_end_offset if end_offset is None else end_offset
+    indexes = AbortedTransactions(partition.segments, partition.log_start_offset)
+    aborted = () if indexes.is_empty else tuple(indexes.between(start_offset, end))
+    producers = active_producers(partition, now_ms=0, expiration_ms=1)
+    open_since = tuple(
+        (known.producer_id, known.current_txn_first_offset)
+        for known in producers.values()
+        if known.current_txn_first_offset is not None
+    )
+    return TransactionRanges(aborted, open_since)
+
+
+def _covered(rows: NDArray[np.void], ranges: Iterable[tuple[int, int, int]]) -> Mask:
+    """bool[b]: transactional data batches of a producer from a first to a last offset."""
+    covered = np.zeros(rows.size, np.bool_)
+    by_producer: dict[int, list[tuple[int, int]]] = {}
+    for producer_id, first, last in ranges:
+        by_producer.setdefault(producer_id, []).append((first, last))
+    if not by_producer:
+        return covered
+    has_data = np.flatnonzero(is_transactional(rows) & ~is_control(rows))
+    for producer_id in set(rows["producer_id"][has_data].tolist()) & by_producer.keys():
+        own = has_data[rows["producer_id"][has_data] == producer_id]
+        firsts, lasts = np.array(sorted(by_producer[producer_id]), np.int64).T
+        before = np.searchsorted(firsts, rows["base_offset"][own], side="right") - 1
+        covered[own] = (before >= 0) & (lasts[before] >= rows["base_offset"][own])
+    return covered

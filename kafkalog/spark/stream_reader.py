@@ -1,0 +1,101 @@
+"""The stream reader: follows growing log directories from checkpoint to checkpoint.
+
+Offsets are those of Spark's Kafka source: {topic: {partition: next offset}}. `maxOffsetsPerTrigger`
+bounds a batch, Trigger.AvailableNow ends where the logs ended when it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kafkalog.columns.schemas import Column
+from kafkalog.spark.batch_reader import ScanPartition, leave_modules_to_no_collector
+from kafkalog.spark.options import SourceOptions
+
+
+class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads view `records`. Spark keeps it on the driver, and pickles it for the tasks."""
+
+    def __init__(
+        self, options: SourceOptions, columns: tuple[Column, ...], schema: pa.Schema
+    ) -> None:
+        self._options = options
+        self._columns = columns
+        self._schema = schema
+        self._available: dict[str, Any] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins."""
+        from kafkalog.reading.following import first_offsets
+
+        return dict(first_offsets(self._options.paths, self._options.selection))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Remember where the logs end now: no batch of this query goes past it."""
+        self._available = self.reportLatestOffset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch."""
+        from kafkalog.reading.following import latest_offsets
+
+        found = latest_offsets(
+            self._options.paths,
+            self._options.selection,
+            start,
+            up_to=self._available,
+            max_offsets=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+        )
+        return dict(found)
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        from kafkalog.reading.following import end_offsets
+
+        return dict(end_offsets(self._options.paths, self._options.selection))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One input partition a task, the same whenever a batch is run again, as far as the log
+        still has it."""
+        from kafkalog.reading.following import plan_between
+        from kafkalog.reading.scan import ScanNeeds
+
+        needs = ScanNeeds(
+            row_filter=self._options.row_filter,
+            with_transactions=any(c.name == "transactionState" for c in self._columns),
+        )
+        options = self._options
+        return [
+            ScanPartition(task)
+            for task in plan_between(options.paths, options.selection, start, end, needs)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Arrow batches of one task."""
+        from kafkalog.reading.following import read_following
+        from kafkalog.reading.request import ReadRequest
+
+        if partition.value is None:
+            return iter(())
+        leave_modules_to_no_collector()
+        request = ReadRequest(
+            self._columns,
+            self._schema,
+            self._options.mode,
+            self._options.verify_checksums,
+            self._options.include_control,
+            self._options.row_filter,
+        )
+        return read_following(partition.value, request, self._options.selection)

@@ -1,0 +1,156 @@
+"""A log that grows, rolls, loses old segments and is compacted between the batches of a stream."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafkalog.columns.schemas import select_columns
+from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.following import (
+    Offsets,
+    end_offsets,
+    first_offsets,
+    latest_offsets,
+    plan_between,
+    read_following,
+)
+from kafkalog.reading.request import ReadRequest
+from kafkalog.reading.scan import ScanNeeds, ScanTask
+from kafkalog.reading.selection import PartitionSelection
+from tests.support.log_builder import LogBuilder
+
+EVERYTHING = PartitionSelection()
+REQUEST = ReadRequest.of(select_columns("records", ["partition", "offset"]))
+Seen = list[tuple[int, int]]
+
+
+def read(tasks: list[ScanTask], selection: PartitionSelection = EVERYTHING) -> Seen:
+    return [
+        (row["partition"], row["offset"])
+        for task in tasks
+        for batch in read_following(task, REQUEST, selection)
+        for row in batch.to_pylist()
+    ]
+
+
+def between(
+    path: Path, start: Offsets, end: Offsets, selection: PartitionSelection = EVERYTHING
+) -> list[ScanTask]:
+    return plan_between([str(path)], selection, start, end, ScanNeeds())
+
+
+def rewrite(log: LogBuilder) -> None:
+    """The directory as a broker has it later: other files, same names where they stay."""
+    shutil.rmtree(log.path)
+    log.write()
+
+
+def test_batches_cover_a_growing_log_once(log_dir: Path) -> None:
+    rnd = random.Random(4)
+    logs = [LogBuilder(log_dir, f"orders-{number}").batch(("k", "0")) for number in range(3)]
+    for log in logs:
+        log.write(clean_shutdown=False)
+    offsets = first_offsets([str(log_dir)], EVERYTHING)
+    assert offsets == {"orders": {"0": 0, "1": 0, "2": 0}}
+    seen: Seen = []
+    for _ in range(12):
+        for log in logs:
+            if rnd.random() < 0.3:
+                log.segment()
+            for _ in range(rnd.randrange(4)):
+                log.batch(*(("k", "v") for _ in range(rnd.randint(1, 5))))
+            if rnd.random() < 0.3:
+                log.batch(("torn", "x" * 50))
+                whole = len(log.segments[-1].log)
+                del log.segments[-1].batches[-1]
+                log.next_offset -= 1
+                log.records.pop()
+                rewrite(log)
+                file = log.path / f"{log.segments[-1].base_offset:020}.log"
+                file.write_bytes(file.read_bytes()[: whole - 7])  # in the middle of an append
+                log.segments[-1].log = log.segments[-1].log[
+                    : sum(header.size_in_bytes for _, header in log.segments[-1].batches)
+                ]
+            else:
+                rewrite(log)
+        most = rnd.choice((None, 7))
+        end = latest_offsets([str(log_dir)], EVERYTHING, offsets, max_offsets=most)
+        found = read(between(log_dir, offsets, end))
+        assert most is None or len(found) <= most + len(logs)
+        seen += found
+        offsets = end
+    end = latest_offsets([str(log_dir)], EVERYTHING, offsets)
+    seen += read(between(log_dir, offsets, end))
+    assert end == end_offsets([str(log_dir)], EVERYTHING)
+    expected = [(p, record.offset) for p, log in enumerate(logs) for record in log.records]
+    assert sorted(seen) == expected
+
+
+def test_segments_that_roll_go_or_are_merged_between_plan_and_read(log_dir: Path) -> None:
+    log = LogBuilder(log_dir)
+    for number in range(30):
+        if number % 5 == 0:
+            log.segment()
+        log.batch(("k", "v"), ("l", "w"))
+    log.write()
+    start: Offsets = {"orders": {"0": 3}}
+    tasks = between(log_dir, start, {"orders": {"0": 55}})
+    everything = [(0, offset) for offset in range(3, 55)]
+    assert read(tasks) == everything
+    # compaction: the first four segments become one, without every third batch
+    merged = LogBuilder(log_dir).segment(0)
+    kept: list[int] = []
+    for segment in log.segments[:4]:
+        for position, header in segment.batches:
+            if header.base_offset % 3:
+                merged.next_offset = header.base_offset
+                merged.append(bytes(segment.log[position : position + header.size_in_bytes]))
+                kept += [header.base_offset, header.base_offset + 1]
+    merged.segments += log.segments[4:]
+    merged.next_offset, merged.producers = log.next_offset, log.producers
+    rewrite(merged)
+    kept += range(40, 60)
+    assert read(tasks) == [(0, offset) for offset in kept if 3 <= offset < 55]
+    # retention: the merged segment is gone as well
+    (log.path / f"{0:020}.log").unlink()
+    assert read(tasks) == [(0, offset) for offset in range(40, 55)]
+    shutil.rmtree(log.path)
+    assert read(tasks) == []
+
+
+def test_lost_offsets_are_an_error_or_passed_over(log_dir: Path) -> None:
+    log = LogBuilder(log_dir).batch(("a", "1"), ("b", "2")).segment().batch(("c", "3"))
+    log.log_start_offset(2).write()
+    start: Offsets = {"orders": {"0": 1}}
+    with pytest.raises(OffsetOutOfRangeError, match="failOnDataLoss=false goes on"):
+        between(log_dir, start, {"orders": {"0": 3}})
+    careless = PartitionSelection(fail_on_data_loss=False)
+    (log.path / f"{0:020}.log").unlink()
+    assert read(between(log_dir, start, {"orders": {"0": 3}}, careless), careless) == [(0, 2)]
+    with pytest.raises(OffsetOutOfRangeError, match="it has 2 to 3"):
+        latest_offsets([str(log_dir)], EVERYTHING, {"orders": {"0": 9}})
+    assert latest_offsets([str(log_dir)], careless, {"orders": {"0": 9}}) == {"orders": {"0": 9}}
+
+
+def test_partitions_come_and_go(log_dir: Path) -> None:
+    LogBuilder(log_dir, "orders-0").batch(("a", "1")).write()
+    selection = PartitionSelection(starting_offsets={TopicPartition("orders", 0): 1})
+    start = first_offsets([str(log_dir)], selection)
+    assert start == {"orders": {"0": 1}}
+    up_to = end_offsets([str(log_dir)], EVERYTHING)
+    LogBuilder(log_dir, "orders-1").batch(("a", "1"), ("b", "2")).write()
+    paths = [str(log_dir)]
+    assert latest_offsets(paths, EVERYTHING, start, up_to=up_to) == {"orders": {"0": 1}}
+    end = latest_offsets(paths, EVERYTHING, start)
+    assert end == {"orders": {"0": 1, "1": 2}}
+    assert read(between(log_dir, start, end)) == [(1, 0), (1, 1)]
+    shutil.rmtree(log_dir / "orders-0")
+    assert latest_offsets(paths, EVERYTHING, end) == end
+    shutil.copytree(log_dir / "orders-1", log_dir / "other" / "orders-1")
+    with pytest.raises(InvalidConfigError, match="there are two of orders-1"):
+        end_offsets([*paths, str(log_dir / "other" / "orders-1")], EVERYTHING)

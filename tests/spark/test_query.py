@@ -1,0 +1,106 @@
+"""The verb sql, in a session that is there already: formats, several statements, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkalog import query
+from kafkalog.cli.arguments import UsageError, parse_arguments
+from kafkalog.cli.main import main
+from kafkalog.query import TABLE_ROWS, work
+from tests.support.log_builder import LogBuilder
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    log_dir = tmp_path_factory.mktemp("queried")
+    log = LogBuilder(log_dir, "orders-0").batch(
+        ("a", "one"), (b"\xff\x00", None), (None, "two\nlines")
+    )
+    log.write()
+    return str(log_dir)
+
+
+def run(spark: SparkSession, *arguments: str) -> list[str]:
+    """What was said beside the data."""
+    told: list[str] = []
+    assert work(spark, parse_arguments(["sql", *arguments]), told.append) == 0
+    return told
+
+
+def test_rows_as_a_table(
+    spark: SparkSession, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT offset, key, value FROM records ORDER BY offset"
+    assert run(spark, path, "--sql", sql) == []
+    assert capsys.readouterr().out.splitlines() == [
+        "offset  key     value",
+        "     0  a       one",
+        "     1  0xff00  -",
+        "     2  -       0x74776f0a6c696e6573",
+    ]
+
+
+def test_rows_as_json_lines(
+    spark: SparkSession, path: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    sql = (
+        "CREATE OR REPLACE TEMPORARY VIEW few AS SELECT key, offset FROM record_keys;\n"
+        "SELECT key, offset FROM few\nORDER BY offset;\nSELECT count(*) AS n FROM few"
+    )
+    assert run(spark, path, "--format", "json", "--sql", sql) == []
+    rows = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert rows == [
+        {"key": "YQ==", "offset": 0},
+        {"key": "/wA=", "offset": 1},
+        {"key": None, "offset": 2},
+        {"n": 3},
+    ]
+
+
+def test_rows_as_parquet(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    output = str(tmp_path / "out")
+    sql = "SELECT topic, offset FROM records"
+    told = run(spark, path, "--format", "parquet", "--output", output, "--sql", sql)
+    assert told == [f"written to {output}"]
+    assert pq.read_table(output)["offset"].to_pylist() == [0, 1, 2]
+    with pytest.raises(UsageError, match="already exists"):
+        run(spark, path, "--format", "parquet", "--output", output, "--sql", sql)
+
+
+def test_long_table_ends_with_a_word(
+    spark: SparkSession, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = run(spark, path, "--sql", f"SELECT * FROM range({TABLE_ROWS + 5})")
+    assert told == ["the first 1000 rows; --format json and parquet give all"]
+    assert len(capsys.readouterr().out.splitlines()) == TABLE_ROWS + 1
+
+
+def test_what_cannot_be_asked_is_refused(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    for arguments, words in (
+        ([path, "--sql", "SELECT nothing FROM records"], "nothing"),
+        ([path, "--sql", "SELEC 1"], "SELEC"),
+        (["--sql", "SELECT 1"], "needs a log dir"),
+        ([path, "--format", "parquet", "--sql", "SELECT 1"], "needs --output"),
+        ([path, "--output", "x", "--sql", "SELECT 1"], "--output is for"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            run(spark, *arguments)
+    with pytest.raises(UsageError, match="no such file or directory"):
+        run(spark, str(tmp_path / "absent"), "--sql", "SELECT count(*) FROM records")
+
+
+def test_without_java_it_is_usage(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(query.shutil, "which", lambda _: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(["sql", path, "--sql", "SELECT 1"]) == 2
+    assert "needs Java 17" in capsys.readouterr().err
