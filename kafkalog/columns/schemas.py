@@ -352,6 +352,10 @@ FINDINGS: tuple[Column, ...] = (
     _fact("more", pa.int32(), "how many like it in the same file are not listed"),
 )
 
+# `group_messages` is `messages` without offset commits, of which there are many.
+MESSAGE_VIEWS = ("messages", "group_messages")
+OFFSET_VIEWS = ("offset_commits", "latest_offset_commits")
+
 VIEWS: dict[str, tuple[Column, ...]] = {
     "records": RECORDS,
     "batches": BATCHES,
@@ -364,6 +368,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "leader_epochs": LEADER_EPOCHS,
     "checkpoints": CHECKPOINTS,
     "messages": MESSAGES,
+    "group_messages": MESSAGES,
     "offset_commits": OFFSET_COMMITS,
     "latest_offset_commits": OFFSET_COMMITS,
     "transactions": TRANSACTIONS,

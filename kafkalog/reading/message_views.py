@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.messages.internal_topics import INTERNAL_TOPICS, InternalRecord
+from kafkalog.messages.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC, InternalRecord
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
@@ -44,14 +44,16 @@ def message_partitions(
 
 
 def read_messages(
-    splits: Iterable[ScanSplit], request: ReadRequest, counts: ReadCounts
+    splits: Iterable[ScanSplit], request: ReadRequest, counts: ReadCounts, *, commits: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """A row a record. Raises as `read_record_splits`."""
+    """A row a record; without `commits` those of `__consumer_offsets` are passed over undecoded.
+    Raises as `read_record_splits`.
+    """
     decodes = bool({*_DECODED, _ERROR}.intersection(request.names))
     needed = dict.fromkeys(
         _RENAMED.get(name, name) for name in request.names if name not in (*_DECODED, _ERROR)
     )
-    if decodes:
+    if decodes or not commits:
         needed |= dict.fromkeys(("key", "value"))
     permissive = request.mode == ReadMode.PERMISSIVE
     names = [*(needed or {"offset": None}), *([_ERROR] if permissive else [])]
@@ -64,6 +66,8 @@ def read_messages(
     for split in splits:
         unknown = 0
         for records in read_record_splits((split,), inner, counts):
+            if not commits and split.topic == OFFSETS_TOPIC:
+                records = _without_commits(records)
             made = _decoded(split.topic, records) if decodes else {}
             if decodes:
                 is_unknown = pc.and_(pc.is_null(made["key"]), pc.is_valid(made["messageType"]))
@@ -75,6 +79,12 @@ def read_messages(
             yield pa.RecordBatch.from_arrays(columns, schema=request.schema)
         if unknown:
             _logger.info("%d records of unknown types or versions in %s", unknown, split.path)
+
+
+def _without_commits(records: pa.RecordBatch) -> pa.RecordBatch:
+    types = pc.binary_slice(records.column("key"), 0, 2)
+    is_commit = pc.is_in(types, value_set=pa.array([b"\0\0", b"\0\1"], pa.binary()))
+    return records.filter(pc.invert(is_commit))
 
 
 def _decoded(topic: str, records: pa.RecordBatch) -> dict[str, pa.Array]:

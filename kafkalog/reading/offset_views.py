@@ -43,9 +43,6 @@ from kafkalog.reading.transaction_ends import TransactionEnds, read_transaction_
 
 _logger = logging.getLogger(__name__)
 
-HISTORY, LATEST = "offset_commits", "latest_offset_commits"
-OFFSET_VIEWS = (HISTORY, LATEST)
-
 _ROWS_PER_BATCH = 65_536
 # Pieces of metadata are put together when there are so many of them.
 _MOST_PIECES = 64

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kafkalog.columns.schemas import MESSAGE_VIEWS, OFFSET_VIEWS
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
@@ -25,12 +26,7 @@ from kafkalog.reading.log_views import (
     segment_tasks,
 )
 from kafkalog.reading.message_views import message_partitions, read_messages
-from kafkalog.reading.offset_views import (
-    LATEST,
-    OFFSET_VIEWS,
-    offset_partitions,
-    read_offset_commits,
-)
+from kafkalog.reading.offset_views import offset_partitions, read_offset_commits
 from kafkalog.reading.producer_views import PRODUCER_VIEWS, read_producer_views
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.segment_reader import read_batch_splits, read_record_splits
@@ -116,7 +112,7 @@ def plan_scan(
         ]
     if view in PRODUCER_VIEWS:
         return [ScanTask(view, partitions=pack) for pack in _packs(partitions, needs)]
-    if view == "messages":
+    if view in MESSAGE_VIEWS:
         partitions = message_partitions(partitions, selection)
     if view in OFFSET_VIEWS:
         wanted = offset_partitions(partitions, selection)
@@ -150,10 +146,11 @@ def read_task(task: ScanTask, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     counts = ReadCounts()
     if task.view == "records":
         yield from read_record_splits(task.splits, request, counts)
-    elif task.view == "messages":
-        yield from read_messages(task.splits, request, counts)
+    elif task.view in MESSAGE_VIEWS:
+        commits = task.view == "messages"
+        yield from read_messages(task.splits, request, counts, commits=commits)
     elif task.view in OFFSET_VIEWS:
-        latest = task.view == LATEST
+        latest = task.view == "latest_offset_commits"
         yield from read_offset_commits(task.splits, request, counts, latest=latest)
     elif task.view == "batches":
         yield from read_batch_splits(task.splits, request, counts)

@@ -8,16 +8,20 @@ from os import PathLike
 
 import pyarrow as pa
 
-from kafkalog.columns.schemas import default_columns, select_columns
+from kafkalog.columns.schemas import (
+    MESSAGE_VIEWS,
+    OFFSET_VIEWS,
+    default_columns,
+    select_columns,
+)
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
-from kafkalog.reading.offset_views import OFFSET_VIEWS
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
 
 # Views that decode records check their batches' checksums unless told otherwise.
-CHECKED_VIEWS = ("records", "messages", *OFFSET_VIEWS)
+CHECKED_VIEWS = ("records", *MESSAGE_VIEWS, *OFFSET_VIEWS)
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 

@@ -37,12 +37,23 @@ if TYPE_CHECKING:
     from kafkalog.spark.cluster import tokens as tokens
     from kafkalog.spark.cluster import topics as topics
     from kafkalog.spark.compact import compact as compact
+    from kafkalog.spark.coordinated import open_transactions as open_transactions
+    from kafkalog.spark.coordinated import remote_segments as remote_segments
+    from kafkalog.spark.coordinated import share_states as share_states
+    from kafkalog.spark.coordinated import transactional_ids as transactional_ids
+    from kafkalog.spark.group_views import coordinator_load as coordinator_load
+    from kafkalog.spark.group_views import group_members as group_members
+    from kafkalog.spark.group_views import group_offsets as group_offsets
+    from kafkalog.spark.group_views import groups as groups
+    from kafkalog.spark.group_views import rebalances as rebalances
+    from kafkalog.spark.group_views import top_committers as top_committers
     from kafkalog.spark.retention import retain as retain
     from kafkalog.spark.scan import scan as scan
     from kafkalog.spark.session import configure_spark as configure_spark
     from kafkalog.spark.session import register as register
     from kafkalog.spark.verification import verify as verify
     from kafkalog.spark.views import batches as batches
+    from kafkalog.spark.views import create_topic_views as create_topic_views
     from kafkalog.spark.views import create_views as create_views
     from kafkalog.spark.views import list_segments as list_segments
     from kafkalog.spark.views import messages as messages
@@ -57,6 +68,17 @@ _PUBLIC = {
     "key_stats": "kafkalog.spark.analysis",
     "hot_keys": "kafkalog.spark.analysis",
     "gaps": "kafkalog.spark.analysis",
+    "coordinator_load": "kafkalog.spark.group_views",
+    "group_members": "kafkalog.spark.group_views",
+    "group_offsets": "kafkalog.spark.group_views",
+    "groups": "kafkalog.spark.group_views",
+    "rebalances": "kafkalog.spark.group_views",
+    "top_committers": "kafkalog.spark.group_views",
+    "open_transactions": "kafkalog.spark.coordinated",
+    "remote_segments": "kafkalog.spark.coordinated",
+    "share_states": "kafkalog.spark.coordinated",
+    "transactional_ids": "kafkalog.spark.coordinated",
+    "create_topic_views": "kafkalog.spark.views",
     "batches": "kafkalog.spark.views",
     "brokers": "kafkalog.spark.cluster",
     "client_quotas": "kafkalog.spark.cluster",
@@ -93,24 +115,35 @@ __all__ = [
     "configs",
     "configure_spark",
     "controllers",
+    "coordinator_load",
+    "create_topic_views",
     "create_views",
     "features",
     "gaps",
+    "group_members",
+    "group_offsets",
+    "groups",
     "hot_keys",
     "key_stats",
     "latest_by_key",
     "list_segments",
     "messages",
+    "open_transactions",
     "partition_changes",
     "partitions",
+    "rebalances",
     "records",
     "register",
+    "remote_segments",
     "retain",
     "scan",
     "scram",
     "segments",
+    "share_states",
     "tokens",
+    "top_committers",
     "topics",
+    "transactional_ids",
     "verify",
     "zookeeper_views",
 ]

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from kafkalog.columns.schemas import VIEWS, default_columns, select_columns, view_columns
+from kafkalog.columns.schemas import (
+    MESSAGE_VIEWS,
+    OFFSET_VIEWS,
+    VIEWS,
+    default_columns,
+    select_columns,
+    view_columns,
+)
 from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.reading.request import ReadMode
@@ -37,9 +44,9 @@ from kafkalog.spark.option_values import (
 )
 
 RECORDS_ONLY = frozenset({"records"})
-LOG_VIEWS = frozenset({"records", "batches", "messages", "offset_commits", "latest_offset_commits"})
+LOG_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS, *OFFSET_VIEWS})
 # Views of splits: where they end, their sizes, and what of them is wanted.
-SPLIT_VIEWS = frozenset({"records", "batches", "messages"})
+SPLIT_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "leader_epochs": ("leader_epochs", {}),
     "checkpoints": ("checkpoints", {}),
     "messages": ("messages", {}),
+    "group_messages": ("group_messages", {}),
     "offset_commits": ("offset_commits", {}),
     "latest_offset_commits": ("latest_offset_commits", {}),
     "transactions": ("transactions", {}),
@@ -146,3 +147,24 @@ def _for_view(view: str, options: dict[str, str]) -> dict[str, str]:
         for name, text in options.items()
         if name.lower() not in known or view in known[name.lower()].views
     }
+
+
+# Functions of this room over what internal topics say.
+TOPIC_VIEWS = (
+    "groups", "group_members", "group_offsets", "top_committers", "rebalances",
+    "coordinator_load", "transactional_ids", "open_transactions", "remote_segments",
+    "share_states",
+)  # fmt: skip
+
+
+def create_topic_views(spark: SparkSession, path: Paths, *, prefix: str = "") -> list[str]:
+    """Temporary views of what the internal topics below `path` say: groups, group_offsets,
+    transactional_ids …, each the function of that name in `kafkalog.spark`; returns their names.
+
+    Apart from `create_views`, because these look at the disk when they are made.
+    """
+    import kafkalog.spark as room
+
+    for name in TOPIC_VIEWS:
+        getattr(room, name)(spark, path).createOrReplaceTempView(prefix + name)
+    return [prefix + name for name in TOPIC_VIEWS]

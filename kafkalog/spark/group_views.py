@@ -1,0 +1,307 @@
+"""Groups of `__consumer_offsets`: what they are, who is in them, where they are, and what they cost
+their coordinator.
+
+Everything is read from the log alone, as a coordinator does when it loads it.
+
+Source: Kafka GroupMetadataManager, OffsetMetadataManager, OffsetExpirationConditionImpl; KIP-211
+(expiry), KIP-848, KIP-932, KIP-1071.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.spark.internal_topics import latest_messages, load_view, partitions_on_disk
+from kafkalog.spark.loading import Paths
+
+# Kafka's default of offsets.retention.minutes: seven days.
+OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
+
+_CLASSIC = (
+    "protocolType STRING, generation INT, protocol STRING, leader STRING, "
+    "currentStateTimestamp LONG, members ARRAY<STRUCT<memberId: STRING, groupInstanceId: STRING, "
+    "clientId: STRING, clientHost: STRING, rebalanceTimeout: INT, sessionTimeout: INT, "
+    "subscription: STRING, assignment: STRING>>"
+)
+# Prefix of the new protocols' messages → kind.
+_KINDS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
+# States of a member's assignment that is not where it shall be.
+_UNSTEADY = {"consumer": (1, 2), "share": (1, 2), "streams": (2, 3)}
+
+
+def groups(spark: SparkSession, path: Paths) -> DataFrame:
+    """A row a group: group, kind (classic, consumer, share, streams, simple), state, protocolType,
+    protocol, epoch (a classic group's generation), members, stateTimestampMs, coordinatorPartition.
+
+    `state` is what the log tells: Empty, Stable, and of the new protocols Assigning (the target is
+    behind the group's epoch) and Reconciling (a member is behind it). A simple group has offsets
+    and nothing else.
+    """
+    known = _known_groups(_group_records(spark, path))
+    commits = load_view(spark, "latest_offset_commits", path, OFFSETS_TOPIC)
+    simple = (
+        commits.groupBy("group")
+        .agg(F.max("offsetsPartition").alias("coordinatorPartition"))
+        .join(known.select("group"), "group", "left_anti")
+        .selectExpr(
+            "group", "'simple' AS kind", "'Empty' AS state", "'' AS protocolType",
+            "CAST(NULL AS STRING) AS protocol", "CAST(NULL AS INT) AS epoch", "0 AS members",
+            "CAST(NULL AS LONG) AS stateTimestampMs", "coordinatorPartition",
+        )
+    )  # fmt: skip
+    return known.unionByName(simple)
+
+
+def _group_records(spark: SparkSession, path: Paths) -> DataFrame:
+    """The last record of each key but commits: little, and looked at several times."""
+    return latest_messages(load_view(spark, "group_messages", path, OFFSETS_TOPIC)).cache()
+
+
+def _known_groups(latest: DataFrame) -> DataFrame:
+    return _classic_groups(latest).unionByName(_new_groups(latest))
+
+
+def _classic_groups(latest: DataFrame) -> DataFrame:
+    fields = F.from_json("value", _CLASSIC).alias("v")
+    return (
+        latest.where("messageType = 'GroupMetadata'")
+        .select(F.get_json_object("key", "$.group").alias("group"), fields, "partition")
+        .selectExpr(
+            "group", "'classic' AS kind",
+            "IF(size(v.members) = 0, 'Empty', 'Stable') AS state", "v.protocolType AS protocolType",
+            "v.protocol AS protocol", "v.generation AS epoch", "size(v.members) AS members",
+            "nullif(v.currentStateTimestamp, -1) AS stateTimestampMs",
+            "partition AS coordinatorPartition",
+        )
+    )  # fmt: skip
+
+
+def _kind(kinds: dict[str, str]) -> Column:
+    kind = F.lit(None).cast("string")
+    for prefix, name in kinds.items():
+        kind = F.when(F.col("messageType").startswith(prefix), F.lit(name)).otherwise(kind)
+    return kind
+
+
+def _new_records(latest: DataFrame) -> DataFrame:
+    """Records of the new protocols: kind, what (the message's name without its prefix), group."""
+    return (
+        latest.withColumn("kind", _kind(_KINDS))
+        .where("kind IS NOT NULL")
+        .withColumn("what", F.regexp_replace("messageType", "^(Consumer|Share|Streams)Group", ""))
+        .withColumn("group", F.get_json_object("key", "$.groupId"))
+        .withColumn("memberId", F.get_json_object("key", "$.memberId"))
+    )
+
+
+def _new_groups(latest: DataFrame) -> DataFrame:
+    records = _new_records(latest)
+
+    def number(name: str) -> Column:
+        return F.get_json_object("value", f"$.{name}").cast("int")
+
+    def of(what: str, value: Column) -> Column:
+        return F.max(F.when(F.col("what") == what, value))
+
+    unsteady = F.lit(False)
+    for kind, states in _UNSTEADY.items():
+        unsteady = unsteady | ((F.col("kind") == kind) & number("state").isin(*states))
+    current = F.when(F.col("what") == "CurrentMemberAssignment", number("memberEpoch"))
+    moving = F.max((F.col("what") == "CurrentMemberAssignment") & unsteady)
+    found = records.groupBy("group", "kind", F.col("partition").alias("coordinatorPartition")).agg(
+        of("Metadata", number("epoch")).alias("epoch"),
+        of("TargetAssignmentMetadata", number("assignmentEpoch")).alias("assigned"),
+        F.min(current).alias("slowest"),
+        moving.alias("moving"),
+        F.count(F.when(F.col("what") == "MemberMetadata", 1)).cast("int").alias("members"),
+        of("Metadata", F.unix_millis("timestamp")).alias("stateTimestampMs"),
+        F.max(
+            F.when(
+                F.col("what") == "MemberMetadata", F.get_json_object("value", "$.serverAssignor")
+            )
+        ).alias("protocol"),
+    )
+    return found.where("epoch IS NOT NULL").selectExpr(
+        "group", "kind",
+        "CASE WHEN members = 0 THEN 'Empty' WHEN assigned < epoch THEN 'Assigning' "
+        "WHEN moving OR slowest < assigned THEN 'Reconciling' ELSE 'Stable' END AS state",
+        "IF(kind = 'share', 'share', IF(kind = 'streams', 'streams', 'consumer')) AS protocolType",
+        "protocol", "epoch", "members", "stateTimestampMs", "coordinatorPartition",
+    )  # fmt: skip
+
+
+def group_members(spark: SparkSession, path: Paths) -> DataFrame:
+    """A row a member: group, kind, memberId, instanceId, rackId, clientId, clientHost, epoch,
+    subscribedTopics, subscription and assignment (JSON, as the kind writes them), isLeader.
+    """
+    return _known_members(_group_records(spark, path))
+
+
+def _known_members(latest: DataFrame) -> DataFrame:
+    return _classic_members(latest).unionByName(_new_members(latest))
+
+
+def _classic_members(latest: DataFrame) -> DataFrame:
+    fields = F.from_json("value", _CLASSIC).alias("v")
+    return (
+        latest.where("messageType = 'GroupMetadata'")
+        .select(F.get_json_object("key", "$.group").alias("group"), fields)
+        .select("group", "v", F.explode("v.members").alias("m"))
+        .selectExpr(
+            "group", "'classic' AS kind", "m.memberId AS memberId",
+            "m.groupInstanceId AS instanceId",
+            "get_json_object(m.subscription, '$.rackId') AS rackId", "m.clientId AS clientId",
+            "m.clientHost AS clientHost", "v.generation AS epoch",
+            "from_json(get_json_object(m.subscription, '$.topics'), 'ARRAY<STRING>')"
+            " AS subscribedTopics",
+            "m.subscription AS subscription", "m.assignment AS assignment",
+            "m.memberId = v.leader AS isLeader",
+        )
+    )  # fmt: skip
+
+
+def _new_members(latest: DataFrame) -> DataFrame:
+    records = _new_records(latest).where("memberId IS NOT NULL")
+    keys = ["group", "kind", "memberId"]
+    members = records.where("what = 'MemberMetadata'")
+    current = records.where("what = 'CurrentMemberAssignment'").select(
+        *keys, F.col("value").alias("assignment")
+    )
+    return members.join(current, keys, "left").selectExpr(
+        "group", "kind", "memberId", "get_json_object(value, '$.instanceId') AS instanceId",
+        "get_json_object(value, '$.rackId') AS rackId",
+        "get_json_object(value, '$.clientId') AS clientId",
+        "get_json_object(value, '$.clientHost') AS clientHost",
+        "CAST(get_json_object(assignment, '$.memberEpoch') AS INT) AS epoch",
+        "from_json(get_json_object(value, '$.subscribedTopicNames'), 'ARRAY<STRING>')"
+        " AS subscribedTopics",
+        "value AS subscription", "assignment", "CAST(NULL AS BOOLEAN) AS isLeader",
+    )  # fmt: skip
+
+
+def group_offsets(
+    spark: SparkSession,
+    path: Paths,
+    *,
+    history: bool = False,
+    now_ms: int | None = None,
+    offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES,
+) -> DataFrame:
+    """A row for each group, topic and partition: the columns of `latest_offset_commits`, or with
+    `history` of all commits, and diskTopicId, logStartOffset, logEndOffset, lag, expiresAtMs,
+    isExpired.
+
+    `lag` is against the log end on the same disk, null where the partition is not there.
+    `expiresAtMs` is when a coordinator may drop the offset if nothing changes, null while the group
+    uses it; `now_ms` is the clock by default.
+    """
+    view = "offset_commits" if history else "latest_offset_commits"
+    commits = load_view(spark, view, path, OFFSETS_TOPIC)
+    with_log = commits.join(partitions_on_disk(spark, path), ["topic", "partition"], "left")
+    # `greatest` would pass over a null
+    lag = (
+        "CASE WHEN logEndOffset >= offset THEN logEndOffset - offset"
+        " WHEN logEndOffset < offset THEN 0 END"
+    )
+    with_log = with_log.withColumn("lag", F.expr(lag))
+    latest = _group_records(spark, path)
+    used = _known_members(latest).groupBy("group").agg(
+        F.array_distinct(F.flatten(F.collect_list("subscribedTopics"))).alias("usedTopics")
+    )  # fmt: skip
+    state = _known_groups(latest).selectExpr(
+        "group", "kind", "members AS groupMembers", "stateTimestampMs"
+    )
+    base = (
+        "CASE WHEN kind = 'classic' AND groupMembers = 0 "
+        "THEN coalesce(stateTimestampMs, commitTimestampMs) "
+        "WHEN groupMembers > 0 AND (usedTopics IS NULL OR size(usedTopics) = 0 "
+        "OR array_contains(usedTopics, topic)) THEN NULL ELSE commitTimestampMs END"
+    )
+    retention_ms = offsets_retention_minutes * 60_000
+    now = F.lit(now_ms) if now_ms is not None else F.unix_millis(F.current_timestamp())
+    return (
+        with_log.join(state, "group", "left")
+        .join(used, "group", "left")
+        .withColumn("expiresAtMs", F.expr(f"coalesce(expireTimestampMs, {base} + {retention_ms})"))
+        .withColumn("isExpired", F.coalesce(F.col("expiresAtMs") <= now, F.lit(False)))
+        .drop("kind", "groupMembers", "stateTimestampMs", "usedTopics")
+    )
+
+
+def top_committers(spark: SparkSession, path: Paths) -> DataFrame:
+    """A row a group, the one with the most bytes first: group, coordinatorPartition, commits,
+    tombstones, bytes, firstCommitMs, lastCommitMs, commitsPerHour. Of the log as it is: what was
+    compacted away does not count.
+    """
+    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC)
+    hours = "greatest(lastCommitMs - firstCommitMs, 1) / 3600000D"
+    return (
+        commits.groupBy("group", F.col("offsetsPartition").alias("coordinatorPartition"))
+        .agg(
+            F.expr("count_if(NOT isTombstone)").alias("commits"),
+            F.expr("count_if(isTombstone)").alias("tombstones"),
+            F.sum("recordBytes").alias("bytes"),
+            F.min("commitTimestampMs").alias("firstCommitMs"),
+            F.max("commitTimestampMs").alias("lastCommitMs"),
+        )
+        .withColumn("commitsPerHour", F.expr(f"IF(commits > 1, commits / ({hours}), NULL)"))
+        .orderBy(F.desc("bytes"), "group")
+    )
+
+
+def rebalances(spark: SparkSession, path: Paths) -> DataFrame:
+    """A row for each group and hour: group, kind, hour, rebalances (generations of a classic group,
+    epochs of the others), lastEpoch.
+    """
+    messages = load_view(spark, "group_messages", path, OFFSETS_TOPIC).where("value IS NOT NULL")
+    classic = messages.where("messageType = 'GroupMetadata'").selectExpr(
+        "get_json_object(key, '$.group') AS group", "'classic' AS kind", "timestamp",
+        "CAST(get_json_object(value, '$.generation') AS INT) AS epoch",
+    )  # fmt: skip
+    names = [f"{prefix}Metadata" for prefix in _KINDS]
+    others = (
+        messages.where(F.col("messageType").isin(names))
+        .withColumn("kind", _kind(_KINDS))
+        .selectExpr(
+            "get_json_object(key, '$.groupId') AS group", "kind", "timestamp",
+            "CAST(get_json_object(value, '$.epoch') AS INT) AS epoch",
+        )
+    )  # fmt: skip
+    each = classic.unionByName(others).groupBy("group", "kind", "epoch").agg(F.min("timestamp"))
+    each = each.withColumnRenamed("min(timestamp)", "timestamp")
+    return (
+        each.groupBy("group", "kind", F.date_trunc("hour", "timestamp").alias("hour"))
+        .agg(F.count("epoch").alias("rebalances"), F.max("epoch").alias("lastEpoch"))
+        .orderBy("group", "hour")
+    )
+
+
+def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
+    """A row a partition of `__consumer_offsets`: coordinatorPartition, groups, offsets, bytes,
+    batches, records, firstMs, lastMs, recordsPerSecond, bytesPerSecond. An estimate from the log as
+    it is: what was compacted away does not count.
+    """
+    batches = load_view(spark, "batches", path, OFFSETS_TOPIC)
+    load = batches.groupBy(F.col("partition").alias("coordinatorPartition")).agg(
+        F.sum("sizeInBytes").alias("bytes"),
+        F.count("*").alias("batches"),
+        F.sum("recordsCount").alias("records"),
+        F.min("maxTimestampMs").alias("firstMs"),
+        F.max("maxTimestampMs").alias("lastMs"),
+    )
+    commits = load_view(spark, "latest_offset_commits", path, OFFSETS_TOPIC)
+    keys = commits.groupBy(F.col("offsetsPartition").alias("coordinatorPartition")).agg(
+        F.count("*").alias("offsets")
+    )
+    count = groups(spark, path).groupBy("coordinatorPartition").agg(F.count("*").alias("groups"))
+    seconds = "(greatest(lastMs - firstMs, 1) / 1000D)"
+    return (
+        load.join(keys, "coordinatorPartition", "left")
+        .join(count, "coordinatorPartition", "left")
+        .fillna(0, ["offsets", "groups"])
+        .withColumn("recordsPerSecond", F.expr(f"IF(records > 1, records / {seconds}, NULL)"))
+        .withColumn("bytesPerSecond", F.expr(f"IF(records > 1, bytes / {seconds}, NULL)"))
+        .orderBy("coordinatorPartition")
+    )

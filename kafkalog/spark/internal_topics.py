@@ -1,0 +1,54 @@
+"""Records of internal topics as DataFrames: what is the same for groups, transactions and remote
+segments.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kafkalog.columns.schemas import default_columns, select_columns
+from kafkalog.spark.loading import Paths, load
+from kafkalog.spark.types import spark_schema
+
+
+def load_view(spark: SparkSession, view: str, path: Paths, topic: str) -> DataFrame:
+    """A source view of one internal topic; without rows where there is none of it below `path`."""
+    # Needs kernels; nobody else in this module does.
+    from kafkalog.log.log_dir import open_log_dir
+    from kafkalog.log.topic_partition import PartitionKind
+
+    paths = [path] if isinstance(path, str) else list(path)
+    there = any(
+        p.topic_partition.topic == topic and p.kind == PartitionKind.LIVE
+        for p in open_log_dir(*paths).partitions
+    )
+    if not there:
+        return spark.createDataFrame([], spark_schema(select_columns(view, default_columns(view))))
+    return load(spark, view, path, {"subscribe": topic})
+
+
+def latest_messages(messages: DataFrame) -> DataFrame:
+    """The last record of each key of a coordinator's topic, tombstones left out: columns partition,
+    messageType, key, value, offset, timestamp.
+    """
+    last = F.max_by(F.struct("value", "valueBytes", "offset", "timestamp"), "offset")
+    return (
+        messages.where("key IS NOT NULL")
+        .groupBy("partition", "messageType", "key")
+        .agg(last.alias("last"))
+        .where("last.valueBytes IS NOT NULL")
+        .select("partition", "messageType", "key", "last.value", "last.offset", "last.timestamp")
+    )
+
+
+def partitions_on_disk(spark: SparkSession, path: Paths) -> DataFrame:
+    """topic, partition, topicId, logStartOffset and logEndOffset of the live partitions; of several
+    replicas the one that goes furthest.
+    """
+    found = load(spark, "partitions", path, {}).where("kind = 'live'")
+    return found.groupBy("topic", "partition").agg(
+        F.max("topicId").alias("diskTopicId"),
+        F.max("logStartOffset").alias("logStartOffset"),
+        F.max("logEndOffset").alias("logEndOffset"),
+    )
