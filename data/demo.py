@@ -225,7 +225,7 @@ def same(spark: SparkSession, query: str, prefix: str) -> bool:
 
 def different_files(copy: Path, prefix: str) -> list[str]:
     """Files of the copy that differ from Kafka's; the epochs of its restart are not the cleaner's
-    work."""
+    work, and what either keeps of the replaced files is no part of the log."""
     names = {
         path.relative_to(root).as_posix()
         for root in (copy, AFTER)
@@ -236,7 +236,7 @@ def different_files(copy: Path, prefix: str) -> list[str]:
 
 def cleaned_files(root: Path, prefix: str) -> Iterator[Path]:
     for path in root.glob(f"{prefix}*/*"):
-        if path.suffix != ".deleted" and path.name != "leader-epoch-checkpoint":
+        if path.suffix not in (".deleted", ".undo") and path.name != "leader-epoch-checkpoint":
             yield path
 
 

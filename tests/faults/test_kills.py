@@ -1,5 +1,5 @@
-"""The process is killed before every single step of a run: nothing is lost, and the next run ends
-where an undisturbed one does.
+"""The process is killed before every single step of a run (before every fourth in `make test`):
+nothing is lost, and the next run ends where an undisturbed one does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, SETTINGS, State, compact, contents
 from tests.oracle.kafka import Kafka
+
+# Before each how many steps; all kinds of steps and of files are among every fourth.
+STRIDES = [4, pytest.param(1, marks=pytest.mark.soak)]
 
 
 def kill_at(log_dir: Path, step: int) -> None:
@@ -95,7 +98,7 @@ def kafka_state(log_dir: Path) -> frozenset[tuple[str, int]]:
 
 def test_every_kind_of_step_is_killed(undisturbed: Undisturbed) -> None:
     kinds = {step.split()[0] for step in undisturbed.steps}
-    assert kinds == {"create", "write", "sync", "set", "rename", "remove"}
+    assert kinds == {"create", "write", "sync", "set", "link", "rename", "remove"}
     empty = f"{NAME}/{0:020d}.log"
     assert undisturbed.after[empty][0] == b""
     bases = [n for n in undisturbed.after if n.endswith(".log")]
@@ -105,10 +108,11 @@ def test_every_kind_of_step_is_killed(undisturbed: Undisturbed) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stride", STRIDES)
 def test_killed_at_any_step_the_next_run_ends_as_if_undisturbed(
-    undisturbed: Undisturbed, log_dir: Path
+    undisturbed: Undisturbed, log_dir: Path, stride: int
 ) -> None:
-    for step, name in enumerate(undisturbed.steps):
+    for step, name in list(enumerate(undisturbed.steps))[::stride]:
         crashed = undisturbed.copy(log_dir / "crashed")
         kill_at(crashed, step)
         finish(crashed, undisturbed, f"killed before step {step}, {name}")
@@ -117,11 +121,12 @@ def test_killed_at_any_step_the_next_run_ends_as_if_undisturbed(
 
 @pytest.mark.slow
 @pytest.mark.oracle
+@pytest.mark.parametrize("stride", STRIDES)
 def test_killed_at_any_step_kafka_loses_nothing(
-    undisturbed: Undisturbed, log_dir: Path, kafka: Kafka
+    undisturbed: Undisturbed, log_dir: Path, kafka: Kafka, stride: int
 ) -> None:
     seen: set[frozenset[tuple[str, int]]] = set()
-    for step, name in enumerate(undisturbed.steps):
+    for step, name in list(enumerate(undisturbed.steps))[::stride]:
         crashed = undisturbed.copy(log_dir / "crashed")
         kill_at(crashed, step)
         if (state := kafka_state(crashed)) not in seen:
@@ -129,9 +134,10 @@ def test_killed_at_any_step_kafka_loses_nothing(
             what = f"killed before step {step}, {name}"
             check_kafka_loses_nothing(kafka, crashed, log_dir, undisturbed, what)
         shutil.rmtree(crashed)
-    assert len(seen) > 60
+    assert len(seen) > 60 // stride
 
 
+@pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize(
     "point",
     [
@@ -144,7 +150,7 @@ def test_killed_at_any_step_kafka_loses_nothing(
     ],
 )
 def test_killed_again_while_it_recovers_the_run_after_that_ends_it(
-    undisturbed: Undisturbed, log_dir: Path, point: str
+    undisturbed: Undisturbed, log_dir: Path, point: str, stride: int
 ) -> None:
     crashed = undisturbed.copy(log_dir / "crashed")
     kill_at(crashed, undisturbed.steps.index(point))
@@ -152,7 +158,7 @@ def test_killed_again_while_it_recovers_the_run_after_that_ends_it(
     recovering = CountingFiles()
     recover_partition(str(trial / NAME), recovering)
     assert len(recovering.steps) > 5
-    for step in range(len(recovering.steps) + 1):
+    for step in range(0, len(recovering.steps) + 1, stride):
         again = shutil.copytree(crashed, log_dir / "again")
         kill_at(again, step)
         finish(again, undisturbed, f"{point}, then killed before {step} of {recovering.steps}")
