@@ -68,10 +68,13 @@ def read_commits(keys: Spans, values: Spans) -> tuple[Int64s, int]:
     And how many cannot be read. Groups and topics lie in the keys, metadata in the values.
     """
     n = keys.starts.size
-    fields = np.empty(n * FIELDS, np.int64)
-    unreadable = kernel.read_offset_commits(
-        keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths, fields
-    )
+    fields, states = np.empty(n * FIELDS, np.int64), np.zeros(n, np.int64)
+    nothing, no_hashes = np.empty(0, np.int64), np.empty(0, np.uint64)
+    _, _, unreadable = kernel.read_offset_commits(
+        keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
+        states, states, np.uint64(0), np.uint64(0), nothing, no_hashes, 0, nothing, nothing,
+        nothing, fields, no_hashes,
+    )  # fmt: skip
     return fields.reshape(n, FIELDS), int(unreadable)
 
 
@@ -105,10 +108,12 @@ class LatestCommits:
         self._make_room(n)
         new, texts = np.empty(4 * n, np.int64), np.empty(3 * n, np.int64)
         first, second = (np.uint64(word) for word in self.secret)
-        count, texts_count, unreadable = kernel.keep_latest(
+        # of no size that means to keep the fields of all records
+        scratch = np.empty(kernel.BLOCK * FIELDS + 1, np.int64)
+        count, texts_count, unreadable = kernel.read_offset_commits(
             keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
             record_offsets, states, first, second, self._table, self._known, before,
-            self._latest, new, texts, np.empty(FIELDS, np.int64),
+            self._latest, new, texts, scratch, np.empty(2 * kernel.BLOCK, np.uint64),
         )  # fmt: skip
         self.count = int(count)
         return LatestChange(
@@ -125,5 +130,5 @@ class LatestCommits:
             latest[: self.count * WIDTH] = self._latest[: self.count * WIDTH]
             self._known, self._latest = known, latest
         if self._table.size < 2 * needed:
-            self._table = np.full(1 << (4 * needed - 1).bit_length(), -1, np.int64)
+            self._table = np.full(1 << (2 * needed - 1).bit_length(), -1, np.int64)
             kernel.fill_table(self._known, self.count, self._table)

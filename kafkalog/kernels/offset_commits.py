@@ -50,10 +50,13 @@ UNREADABLE = 3
 KEPT = METADATA_START
 RECORD_OFFSET, RECORD_BYTES, STATE, WIDTH = range(KEPT, KEPT + 4)
 
+# Records are decoded, then looked up, so many at a time.
+BLOCK = 256
+
 NO_TIMESTAMP = -1
 NO_EPOCH = -1
 
-_FIELDS, _KEPT, _WIDTH = FIELDS, KEPT, WIDTH
+_FIELDS, _KEPT, _WIDTH, _BLOCK = FIELDS, KEPT, WIDTH, BLOCK
 _COMMIT, _TOMBSTONE, _UNREADABLE, _OTHER = COMMIT, TOMBSTONE, UNREADABLE, OTHER
 _NEWEST_VERSION = 4
 _UUID_BYTES = 16
@@ -174,40 +177,13 @@ def _read_record(
         out[at] = _COMMIT
 
 
-@kernel((U8_IN, U8_IN, I64_IN, I64_IN, I64_IN, I64_IN, I64_OUT))
-def read_offset_commits(
-    keys: U8Array,
-    values: U8Array,
-    key_starts: I64Array,
-    key_lengths: I64Array,
-    value_starts: I64Array,
-    value_lengths: I64Array,
-    fields_out: I64Array,
-) -> int:
-    """Decode records; how many are UNREADABLE.
-
-    in   keys, values uint8: what the spans int64[n] point into; a length of -1 is null
-    out  fields_out int64[n * FIELDS]: -1 where a field is not there, the topic id 0
-    """
-    unreadable = 0
-    for r in range(key_starts.size):
-        at = r * _FIELDS
-        _read_record(
-            keys, values, key_starts[r], key_lengths[r], value_starts[r], value_lengths[r],
-            fields_out, at,
-        )  # fmt: skip
-        if fields_out[at] == _UNREADABLE:
-            unreadable += 1
-    return unreadable
-
-
 @kernel(
     (
         *(U8_IN, U8_IN, I64_IN, I64_IN, I64_IN, I64_IN, I64_IN, I64_IN, U64, U64),
-        *(I64_OUT, U64_OUT, I64, I64_OUT, I64_OUT, I64_OUT, I64_OUT),
+        *(I64_OUT, U64_OUT, I64, I64_OUT, I64_OUT, I64_OUT, I64_OUT, U64_OUT),
     )
 )
-def keep_latest(
+def read_offset_commits(
     keys: U8Array,
     values: U8Array,
     key_starts: I64Array,
@@ -224,63 +200,83 @@ def keep_latest(
     latest_out: I64Array,
     new_out: I64Array,
     texts_out: I64Array,
-    scratch: I64Array,
+    fields_out: I64Array,
+    hashes_out: U64Array,
 ) -> tuple[int, int, int]:
-    """Decode records and keep what the last one of each key says. A key gets a number when it is
-    first seen.
+    """Decode records; with a table keep what the last one of each key says. A key gets a number
+    when it is first seen.
 
-    in   keys, values, spans as for `read_offset_commits`; record_offsets int64[n]
+    in   keys, values uint8: what the spans int64[n] point into; a length of -1 is null
+         record_offsets int64[n]
          states int64[n]: kept with the record; one below zero says that it does not count
          k0, k1: the secret of the hash
-         table int64[a power of two, at least twice (count + n)]: -1 empty, else a key's number
+         table int64[a power of two, at least twice (count + n)]: -1 empty, else a key's number;
+         int64[0]: nothing is kept
          known uint64[>= (count + n) * 2]: the hashes of the numbers below `count`
     out  latest_out int64[>= (count + n) * WIDTH]; table and known grow
          new_out int64[n * 4]: of keys first seen, in order: start and length of group and topic
          texts_out int64[n * 3]: of records with metadata, in order: number, start, length
-         scratch int64[FIELDS]
+         fields_out int64[n * FIELDS], -1 where a field is not there, the topic id 0; of another
+         size, at least BLOCK * FIELDS, it is scratch, as is hashes_out uint64[BLOCK * 2]
     returns (keys, records with metadata, UNREADABLE records)
     """
     mask = table.size - 1
+    in_place = fields_out.size == key_starts.size * _FIELDS
     new = 0
     texts = 0
     unreadable = 0
-    for r in range(key_starts.size):
-        if states[r] < 0:
+    for start in range(0, key_starts.size, _BLOCK):
+        end = min(start + _BLOCK, key_starts.size)
+        shift = 0 if in_place else start
+        for r in range(start, end):
+            at = (r - shift) * _FIELDS
+            _read_record(
+                keys, values, key_starts[r], key_lengths[r], value_starts[r], value_lengths[r],
+                fields_out, at,
+            )  # fmt: skip
+            kind = fields_out[at]
+            if kind == _UNREADABLE:
+                unreadable += 1
+            elif kind != _OTHER and table.size > 0 and states[r] >= 0:
+                first, second = siphash_128(keys, key_starts[r] + 2, key_lengths[r] - 2, k0, k1)
+                hashes_out[2 * (r - start)] = first
+                hashes_out[2 * (r - start) + 1] = second
+        if table.size == 0:
             continue
-        key = key_starts[r]
-        length = key_lengths[r]
-        _read_record(keys, values, key, length, value_starts[r], value_lengths[r], scratch, 0)
-        kind = scratch[0]
-        if kind == _UNREADABLE:
-            unreadable += 1
-        if kind != _COMMIT and kind != _TOMBSTONE:
-            continue
-        first, second = siphash_128(keys, key + 2, length - 2, k0, k1)
-        at = I64(first & U64(0x7FFF_FFFF_FFFF_FFFF)) & mask
-        number = table[at]
-        while number >= 0 and (known[2 * number] != first or known[2 * number + 1] != second):
-            at = (at + 1) & mask
-            number = table[at]
-        if number < 0:
-            number = count
-            table[at] = number
-            known[2 * number] = first
-            known[2 * number + 1] = second
-            for word in range(4):
-                new_out[4 * new + word] = scratch[10 + word]
-            new += 1
-            count += 1
-        to = number * _WIDTH
-        for word in range(_KEPT):
-            latest_out[to + word] = scratch[word]
-        latest_out[to + _KEPT] = record_offsets[r]
-        latest_out[to + _KEPT + 1] = length + max(value_lengths[r], 0)
-        latest_out[to + _KEPT + 2] = states[r]
-        if scratch[8] > 0:
-            texts_out[3 * texts] = number
-            texts_out[3 * texts + 1] = scratch[9]
-            texts_out[3 * texts + 2] = scratch[8]
-            texts += 1
+        # The table is larger than a processor's nearer caches: a short loop has many of its
+        # lookups under way at once.
+        for r in range(start, end):
+            at = (r - shift) * _FIELDS
+            kind = fields_out[at]
+            if states[r] < 0 or (kind != _COMMIT and kind != _TOMBSTONE):
+                continue
+            first = hashes_out[2 * (r - start)]
+            second = hashes_out[2 * (r - start) + 1]
+            slot = I64(first & U64(0x7FFF_FFFF_FFFF_FFFF)) & mask
+            number = table[slot]
+            while number >= 0 and (known[2 * number] != first or known[2 * number + 1] != second):
+                slot = (slot + 1) & mask
+                number = table[slot]
+            if number < 0:
+                number = count
+                table[slot] = number
+                known[2 * number] = first
+                known[2 * number + 1] = second
+                for word in range(4):
+                    new_out[4 * new + word] = fields_out[at + 10 + word]
+                new += 1
+                count += 1
+            row = number * _WIDTH
+            for word in range(_KEPT):
+                latest_out[row + word] = fields_out[at + word]
+            latest_out[row + _KEPT] = record_offsets[r]
+            latest_out[row + _KEPT + 1] = key_lengths[r] + max(value_lengths[r], 0)
+            latest_out[row + _KEPT + 2] = states[r]
+            if fields_out[at + 8] > 0:
+                texts_out[3 * texts] = number
+                texts_out[3 * texts + 1] = fields_out[at + 9]
+                texts_out[3 * texts + 2] = fields_out[at + 8]
+                texts += 1
     return count, texts, unreadable
 
 

@@ -199,7 +199,9 @@ def group_offsets(
     """
     view = "offset_commits" if history else "latest_offset_commits"
     commits = load_view(spark, view, path, OFFSETS_TOPIC)
-    with_log = commits.join(partitions_on_disk(spark, path), ["topic", "partition"], "left")
+    with_log = commits.join(
+        F.broadcast(partitions_on_disk(spark, path)), ["topic", "partition"], "left"
+    )
     # `greatest` would pass over a null
     lag = (
         "CASE WHEN logEndOffset >= offset THEN logEndOffset - offset"
@@ -222,8 +224,8 @@ def group_offsets(
     retention_ms = offsets_retention_minutes * 60_000
     now = F.lit(now_ms) if now_ms is not None else F.unix_millis(F.current_timestamp())
     return (
-        with_log.join(state, "group", "left")
-        .join(used, "group", "left")
+        with_log.join(F.broadcast(state), "group", "left")
+        .join(F.broadcast(used), "group", "left")
         .withColumn("expiresAtMs", F.expr(f"coalesce(expireTimestampMs, {base} + {retention_ms})"))
         .withColumn("isExpired", F.coalesce(F.col("expiresAtMs") <= now, F.lit(False)))
         .drop("kind", "groupMembers", "stateTimestampMs", "usedTopics")

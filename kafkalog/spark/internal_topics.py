@@ -30,7 +30,8 @@ def load_view(spark: SparkSession, view: str, path: Paths, topic: str) -> DataFr
 
 def latest_messages(messages: DataFrame) -> DataFrame:
     """The last record of each key of a coordinator's topic, tombstones left out: columns partition,
-    messageType, key, value, offset, timestamp.
+    messageType, key, value, offset, timestamp. In one piece: a coordinator has them in memory, and
+    what is grouped or joined behind it needs no shuffle of mostly empty partitions.
     """
     last = F.max_by(F.struct("value", "valueBytes", "offset", "timestamp"), "offset")
     return (
@@ -39,6 +40,7 @@ def latest_messages(messages: DataFrame) -> DataFrame:
         .agg(last.alias("last"))
         .where("last.valueBytes IS NOT NULL")
         .select("partition", "messageType", "key", "last.value", "last.offset", "last.timestamp")
+        .coalesce(1)
     )
 
 
@@ -47,8 +49,12 @@ def partitions_on_disk(spark: SparkSession, path: Paths) -> DataFrame:
     replicas the one that goes furthest.
     """
     found = load(spark, "partitions", path, {}).where("kind = 'live'")
-    return found.groupBy("topic", "partition").agg(
-        F.max("topicId").alias("diskTopicId"),
-        F.max("logStartOffset").alias("logStartOffset"),
-        F.max("logEndOffset").alias("logEndOffset"),
+    return (
+        found.coalesce(1)
+        .groupBy("topic", "partition")
+        .agg(
+            F.max("topicId").alias("diskTopicId"),
+            F.max("logStartOffset").alias("logStartOffset"),
+            F.max("logEndOffset").alias("logEndOffset"),
+        )
     )

