@@ -8,9 +8,13 @@ import os
 import signal
 from collections.abc import Callable
 
+import pytest
+
 from kafkalog.cleaner.local_files import LocalFiles
 
 CRASH_TIMEOUT_S = 60
+# Before each how many steps a run is killed: all kinds of steps are among every fourth.
+STRIDES = [4, pytest.param(1, marks=pytest.mark.soak)]
 
 
 class CountingFiles(LocalFiles):

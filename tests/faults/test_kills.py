@@ -14,13 +14,10 @@ import pytest
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.scratch import is_scratch
 from tests.conftest import NOW_MS
-from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
+from tests.faults.breaking_files import STRIDES, CountingFiles, DyingFiles, run_in_child
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, SETTINGS, State, compact, contents
 from tests.oracle.kafka import Kafka
-
-# Before each how many steps; all kinds of steps and of files are among every fourth.
-STRIDES = [4, pytest.param(1, marks=pytest.mark.soak)]
 
 
 def kill_at(log_dir: Path, step: int) -> None:
