@@ -38,7 +38,8 @@ APPLY.append("--no-undo")
 APPLY += ["--config", "cleanup.policy=compact", "--config", "min.cleanable.dirty.ratio=0"]
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 # what a header says of itself may end the search for what is wrong, or the range that is cleaned
-RULES = ("control record key", "spans offsets", "reaches offset")
+# The last: a record below its batch is in order to a plain reader, and nothing we would write.
+RULES = ("control record key", "spans offsets", "reaches offset", "record 0: offset not above")
 OPEN_TRANSACTION = "transaction open since offset"
 TORN = "torn"
 # What a plain reading of the batches does not look at.

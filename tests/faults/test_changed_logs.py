@@ -119,6 +119,7 @@ def test_another_user_who_may_write_the_directory_is_refused(
     report = log_dir / "report"
 
     def as_nobody() -> None:
+        os.environ["XDG_STATE_HOME"] = str(log_dir / "state")
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import worker_processes
+from kafkalog.cleaner import clean_pack
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.run import apply_run, plan_run
 from kafkalog.cleaner.run_request import CompactionRequest
@@ -76,7 +76,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.fixture
 def slow_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_processes, "clean_partition", sleep_but_once)
+    monkeypatch.setattr(clean_pack, "clean_partition", sleep_but_once)
 
 
 @pytest.mark.usefixtures("slow_workers")

@@ -114,7 +114,7 @@ def test_a_plan_survives_json_and_pickle() -> None:
 def test_a_plan_explains_itself_in_a_line() -> None:
     assert plan(partition(high_watermark=25)).explain() == (
         "orders-0: 2 segments into 1, dirty 100.0% of 200 B, offsets 0 to 20 (end excluded), "
-        "then high watermark 25; cleanable ratio 1 is above 0 (200 of 200 bytes)"
+        "then high watermark 25; within-task; cleanable ratio 1 is above 0 (200 of 200 bytes)"
     )
     assert plan(partition([(0, 9)], end=1)).explain() == (
         "orders-0: skip: nothing to clean: first dirty offset 0, cleanable up to 0 (active segment)"

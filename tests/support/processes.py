@@ -31,6 +31,7 @@ class FileScheduling(LoadScopeScheduling):
         return process_group(nodeid.split("::")[0])
 
 
+@pytest.hookimpl(optionalhook=True)  # a run without xdist has no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
     """Asked by the process that hands out the tests."""
     config.option.loadscopereorder = False
