@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kafkalog.format.record_batch import CRC_POSITION
 from tests.oracle.dump_notices import bad_lines
 from tests.oracle.kafka import Kafka
 from tests.oracle.rounds import CompactCall, compact_with_kafkalog, play, work_directory
