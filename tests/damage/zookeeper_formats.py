@@ -11,7 +11,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from data.copy_samples import SAMPLES
@@ -52,12 +52,24 @@ def table() -> Iterator[Row]:
 
 def read_log(data: bytes) -> None:
     """Its changes, the tables of the clusters in it, and their settings."""
-    logging.getLogger("kafkalog").setLevel(logging.ERROR)  # what is damaged is meant to be
     directory = _fresh()
     (directory / "log.1").write_bytes(data)
-    with suppress(KafkaLogError):
-        read_zookeeper(_TABLES, directory, mode="PERMISSIVE")
-    read_zookeeper_settings([str(directory)])
+    with _nothing_logged():
+        with suppress(KafkaLogError):
+            read_zookeeper(_TABLES, directory, mode="PERMISSIVE")
+        read_zookeeper_settings([str(directory)])
+
+
+@contextmanager
+def _nothing_logged() -> Iterator[None]:
+    """What is damaged is meant to be; other tests look at what is logged."""
+    logger = logging.getLogger("kafkalog")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def read_snapshot_file(suffix: str, data: bytes) -> None:
