@@ -7,12 +7,8 @@ under `.cache/zookeeper`. Only making the samples anew and the long tests need t
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +16,12 @@ from tests.oracle.jars import (
     COMPILER,
     LockedJar,
     Module,
+    exclusive,
     fetch_jars,
     read_lock,
     resolve,
     roots,
+    scratch_directory,
     write_lock,
 )
 from tests.oracle.setup import find_java
@@ -69,9 +67,9 @@ def ensure_zookeeper_era() -> ZooKeeperEra:
     """The jars, fetched first where they are not there yet; OracleUnavailableError without them."""
     java = find_java()
     locked = read_lock(LOCK_FILE)
-    with _exclusive():
+    with exclusive(CACHE):
         for name in _MODULES:  # Ivy keeps only one revision of a module at a time
-            with _scratch() as scratch:
+            with scratch_directory(CACHE) as scratch:
                 fetch_jars(java, _of(locked, name), JARS, scratch)
     (compiler,) = _of(locked, COMPILER)
     return ZooKeeperEra(
@@ -84,7 +82,7 @@ def ensure_zookeeper_era() -> ZooKeeperEra:
 
 def relock() -> int:
     """Resolves everything anew and rewrites the lock file; the number of jars."""
-    with _exclusive(), _scratch() as scratch:
+    with exclusive(CACHE), scratch_directory(CACHE) as scratch:
         found = [
             jar
             for name, modules in _MODULES.items()
@@ -100,20 +98,6 @@ def _of(locked: list[LockedJar], needed_by: str) -> list[LockedJar]:
 
 def _class_path(jars: list[LockedJar]) -> str:
     return os.pathsep.join(str(JARS / jar.file_name) for jar in jars)
-
-
-@contextlib.contextmanager
-def _exclusive() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=CACHE, prefix="scratch-") as scratch:
-        yield Path(scratch)
 
 
 if __name__ == "__main__":

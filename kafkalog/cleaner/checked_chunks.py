@@ -7,9 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
 from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.errors import CorruptRecordError, RecordTooLargeError
+from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
 # Small enough that a chunk is still in the cache when its CRCs are done and its records are looked
@@ -40,6 +44,31 @@ def read_whole(path: str, buffers: ChunkBuffers, max_batch_bytes: int) -> Iterat
             path=path,
             position=reader.valid_bytes,
         )
+
+
+def checked_areas(
+    segment: SegmentInfo,
+    roles_of: BatchRoles,
+    buffers: ChunkBuffers,
+    arena: Arena,
+    max_batch_bytes: int,
+) -> Iterator[tuple[RecordAreas, NDArray[np.uint8]]]:
+    """The records of a segment, as whoever maps its keys wants them, with the roles of their
+    batches; valid until the next ones are asked for. Raises as `read_whole` and `check_checksums`.
+    """
+    for chunk in read_whole(segment.path, buffers, max_batch_bytes):
+        check_checksums(chunk, segment.path)
+        roles = roles_of.batches(chunk, segment)
+        for part, areas in iterate_record_areas(
+            chunk.buf,
+            chunk.position,
+            chunk.rows,
+            arena,
+            path=segment.path,
+            max_bytes=max_batch_bytes,
+            arena_bytes=CLEANER_CHUNK_BYTES,
+        ):
+            yield areas, roles[part]
 
 
 def check_checksums(chunk: Chunk, path: str) -> None:

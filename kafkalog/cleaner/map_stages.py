@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.cleaner.batch_roles import BatchRoles
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums, read_whole
+from kafkalog.cleaner.checked_chunks import checked_areas
 from kafkalog.cleaner.key_map import MOST_BUCKET_BITS, KeyMap, KeySecret
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.sequential_state import SegmentState
@@ -176,20 +176,11 @@ def map_segments(
             # Its task has to hear of a group without records, too.
             first = layout.first_records[number]
             yield ShuffleRow(group % layout.mergers, layout.number, MARKS, group, first, b"")
-        for chunk in read_whole(segment.path, buffers, budget.max_batch_bytes):
-            check_checksums(chunk, segment.path)
-            roles = roles_of.batches(chunk, segment)
-            for part, areas in iterate_record_areas(
-                chunk.buf,
-                chunk.position,
-                chunk.rows,
-                arena,
-                path=segment.path,
-                max_bytes=budget.max_batch_bytes,
-                arena_bytes=CLEANER_CHUNK_BYTES,
-            ):
-                buffer.group = group
-                key_map.add(areas.rows, areas, segment.path, roles[part])
+        for areas, roles in checked_areas(
+            segment, roles_of, buffers, arena, budget.max_batch_bytes
+        ):
+            buffer.group = group
+            key_map.add(areas.rows, areas, segment.path, roles)
             yield from buffer.take()
         next_record = layout.first_records[number + 1]
         if key_map.records > next_record:

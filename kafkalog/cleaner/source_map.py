@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.cleaner.bucket_map import BucketMap, Marks, pieces_of
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums, read_whole
+from kafkalog.cleaner.checked_chunks import checked_areas
 from kafkalog.cleaner.key_map import KeyMap, bucket_bits
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.record_flags import RecordFlags
@@ -102,25 +102,16 @@ def map_sources(
     roles_of = BatchRoles(sources, first_dirty_offset, end_offset, aborted)
     arena = Arena()
     for segment in sources:
-        for chunk in read_whole(segment.path, buffers, budget.max_batch_bytes):
-            check_checksums(chunk, segment.path)
-            roles = roles_of.batches(chunk, segment)
-            for part, areas in iterate_record_areas(
-                chunk.buf,
-                chunk.position,
-                chunk.rows,
-                arena,
-                path=segment.path,
-                max_bytes=budget.max_batch_bytes,
-                arena_bytes=CLEANER_CHUNK_BYTES,
-            ):
-                if key_map is None:
-                    # Only now: these records counts were held against the bytes that hold them.
-                    bits = bucket_bits(_expected_records(areas.rows, sources))
-                    key_map = KeyMap(
-                        first_dirty_offset, bits, budget, runs, latest_offset=latest_offset
-                    )
-                key_map.add(areas.rows, areas, segment.path, roles[part])
+        for areas, roles in checked_areas(
+            segment, roles_of, buffers, arena, budget.max_batch_bytes
+        ):
+            if key_map is None:
+                # Only now: these records counts were held against the bytes that hold them.
+                bits = bucket_bits(_expected_records(areas.rows, sources))
+                key_map = KeyMap(
+                    first_dirty_offset, bits, budget, runs, latest_offset=latest_offset
+                )
+            key_map.add(areas.rows, areas, segment.path, roles)
     if key_map is None:
         return RecordFlags(runs.flags, distinct_keys=0, keyless=0)
     return runs.record_flags(key_map)

@@ -1,7 +1,7 @@
 """Which settings hold a secret, by their name: what a table shows of one is REDACTED.
 
-KRaft keeps dynamic settings of a broker in its metadata log as they were given, passwords too; a
-listener's prefix does not change what a name means.
+KRaft keeps dynamic settings of a broker in its metadata log as they were given, passwords too, and
+ZooKeeper what a user's SCRAM keys are; a listener's prefix does not change what a name means.
 
 Source: Kafka settings of type PASSWORD (SslConfigs, SaslConfigs, DelegationTokenManagerConfigs).
 """
@@ -14,6 +14,8 @@ _PARTS = (
     *("password", "secret", "jaas", "credential", "private.key", "keystore.key"),
     "truststore.certificates",
     "certificate.chain",
+    "scram-",
+    "token",
 )
 
 

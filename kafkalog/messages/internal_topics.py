@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalog.errors import CorruptRecordError
+from kafkalog.format.secret_settings import REDACTED
 from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
 from kafkalog.messages.consumer_protocol import (
     ASSIGNMENT,
@@ -36,8 +37,7 @@ SHARE_STATE_TOPIC = "__share_group_state"
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
 METADATA_TOPIC = "__cluster_metadata"
 
-# What keeps secrets of UserScramCredentialRecord out of JSON.
-REDACTED = "(redacted)"
+# What of UserScramCredentialRecord stays out of JSON.
 _SECRETS = {"UserScramCredentialRecord": ("salt", "storedKey", "serverKey")}
 
 

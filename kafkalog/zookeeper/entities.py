@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from urllib.parse import unquote
 
+from kafkalog.format.secret_settings import REDACTED, is_secret
 from kafkalog.zookeeper.changes import ChangeKind, NodeChange
 from kafkalog.zookeeper.cluster_changes import Problems, Row, TableBuilder, when
 from kafkalog.zookeeper.znodes import (
@@ -15,8 +16,6 @@ from kafkalog.zookeeper.znodes import (
     parse_config,
     protocol_name,
 )
-
-REDACTED = "(redacted)"
 
 _ENTITY_TYPES = {
     "topics": "topic",
@@ -36,7 +35,6 @@ _QUOTAS = frozenset(
 )
 _SCRAM = "SCRAM-"
 _ITERATIONS = re.compile(r"(?:^|,)iterations=(?P<count>[0-9]{1,9})(?:,|$)")
-_SECRETS = ("password", "secret", "jaas", "scram-", "token", "private.key", "keystore.key")
 
 
 class Spans(TableBuilder):
@@ -151,12 +149,6 @@ class Acls(Spans):
                     for acl in sorted(acls)
                 },
             )
-
-
-def is_secret(key: str) -> bool:
-    """Whether a setting's value must not be shown."""
-    lower = key.lower()
-    return any(word in lower for word in _SECRETS)
 
 
 def _entity(parts: Sequence[str]) -> tuple[str, str] | None:

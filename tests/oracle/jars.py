@@ -6,11 +6,14 @@ releases share one directory, so a jar that several of them need lies there once
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import importlib.util
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,6 +126,22 @@ def write_lock(jars: Iterable[LockedJar], lock_file: Path = LOCK_FILE) -> int:
     )
     lock_file.write_text(head + "".join(lines))
     return len(users)
+
+
+@contextlib.contextmanager
+def exclusive(cache: Path) -> Iterator[None]:
+    """One process at a time works on the cache."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def scratch_directory(cache: Path) -> Iterator[Path]:
+    """A directory on the cache's own disk, so that results are renamed into place."""
+    with tempfile.TemporaryDirectory(dir=cache, prefix="scratch-") as scratch:
+        yield Path(scratch)
 
 
 def _run_ivy(

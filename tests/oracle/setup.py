@@ -12,16 +12,13 @@ them, or with `--all`. `--relock` resolves all of them anew and rewrites the loc
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +29,12 @@ from tests.oracle.jars import (
     LOCK_FILE,
     RELEASES,
     OracleUnavailableError,
+    exclusive,
     fetch_jars,
     locked_jars,
     read_lock,
     resolve,
+    scratch_directory,
     write_lock,
 )
 
@@ -85,9 +84,9 @@ def ensure_oracle(line: str = "4.3") -> OracleRuntime:
     runtime = OracleRuntime(java, classes, tuple(JARS / jar.file_name for jar in needed))
     if classes.is_dir() and all(jar.is_file() for jar in runtime.jars):
         return runtime
-    with _exclusive():
+    with exclusive(CACHE):
         _require_version(java)
-        with _scratch() as scratch:
+        with scratch_directory(CACHE) as scratch:
             fetch_jars(java, [*needed, *locked_jars(COMPILER)], JARS, scratch)
         if not classes.is_dir():
             _compile(line, runtime)
@@ -113,7 +112,7 @@ def relock() -> int:
     """Resolves every release with all it needs and rewrites the lock file; the number of jars."""
     java = find_java()
     _require_version(java)
-    with _exclusive(), _scratch() as scratch:
+    with exclusive(CACHE), scratch_directory(CACHE) as scratch:
         found = [
             jar
             for needed_by in (*RELEASES.values(), COMPILER)
@@ -126,7 +125,7 @@ def relock() -> int:
 
 
 def _compile(line: str, runtime: OracleRuntime) -> None:
-    with _scratch() as scratch:
+    with scratch_directory(CACHE) as scratch:
         sources, classes = scratch / "src", scratch / "classes"
         shutil.copytree(RESOURCES, classes)
         for file in _sources():
@@ -174,21 +173,6 @@ def _stamp(line: str) -> str:
     for file in (LOCK_FILE, *_sources(), *sorted(RESOURCES.iterdir())):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def _exclusive() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    """A directory on the cache's own disk, so that results are renamed into place."""
-    with tempfile.TemporaryDirectory(dir=CACHE, prefix="scratch-") as scratch:
-        yield Path(scratch)
 
 
 def _forget_old_ones(release: str, classes: Path) -> None:
