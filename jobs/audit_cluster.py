@@ -5,17 +5,10 @@ spark-submit --properties-file spark_conf/spark-defaults.conf jobs/audit_cluster
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from kafkalog.cli.cluster import run_with
-from kafkalog.job import Tell, run_driver_job
-
-
-def work(args: argparse.Namespace, tell: Tell) -> int:
-    """Check without a session."""
-    return run_with(args, tell)
-
+from kafkalog.job import run_driver_job
 
 if __name__ == "__main__":
-    sys.exit(run_driver_job("cluster", __file__, sys.argv[1:], work))
+    sys.exit(run_driver_job("cluster", __file__, sys.argv[1:], run_with))
