@@ -383,7 +383,8 @@ KINDS = (
         "directory-id-foreign",
         _ERROR,
         "the cluster has the partition in a log dir of another id",
-        "starts; with several log dirs it leaves the partition offline, with one it serves it",
+        "starts and has the cluster take the new id, but may leave the partition offline until it "
+        "is started again",
         "restore meta.properties",
     ),
     FindingKind(
