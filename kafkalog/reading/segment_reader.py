@@ -45,8 +45,10 @@ from kafkalog.reading.splits import ScanSplit
 Rows = npt.NDArray[np.void]
 Mask = npt.NDArray[np.bool_]
 
-# Decompressed bytes that make one Arrow batch, give or take a batch.
-_ARENA_BYTES = 8 * 1024 * 1024
+# Bytes read at once, and decompressed bytes that make one Arrow batch, give or take a batch.
+# Measured: 8 MiB leave the cache before they are copied out, with 1 MiB calls cost more than
+# records.
+_CHUNK_BYTES = 4 * 1024 * 1024
 _WINDOW_AFTER_DAMAGE = 64
 # Headers that make one Arrow batch.
 _HEADER_ROWS = 65_536
@@ -184,7 +186,7 @@ class _SplitReader:
             rows,
             self.buffers.arena,
             path=split.path,
-            arena_bytes=_ARENA_BYTES,
+            arena_bytes=_CHUNK_BYTES,
         )
         for _, areas in parts:
             spans = decode_spans(areas, areas.rows, split.path, reuse=self.buffers.spans)
@@ -235,7 +237,11 @@ class _SplitReader:
         last_offset = split.segment_base_offset - 1
         while position is not None:
             chunks = read_chunks(
-                split.path, start=position, end=split.end, buffers=self.buffers.chunks
+                split.path,
+                start=position,
+                end=split.end,
+                chunk_bytes=_CHUNK_BYTES,
+                buffers=self.buffers.chunks,
             )
             position = None
             try:

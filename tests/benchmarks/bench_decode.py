@@ -10,6 +10,7 @@ files in the page cache:
  checksums       CRC-32C of every batch
  spans           where the parts of each record are
  gather          keys and values into Arrow's layout
+ into_arrow      the same by `read_records`: key, value, offset, timestamp as Arrow batches
  kafka_python    its record classes over a part of the same bytes, for comparison
 """
 
@@ -28,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
+import kafkalog
 from kafkalog.batches.arena import Arena, open_record_areas
 from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.gathering import gather_spans, measure_spans
@@ -100,6 +102,14 @@ def kafka_python_records_per_second(path: str) -> float:
     return n / (time.process_time() - start)
 
 
+def arrow_records_per_second(log_dir: Path) -> float:
+    """The reader people call, over the whole log."""
+    start = time.process_time()
+    batches = kafkalog.read_records(log_dir, columns=["key", "value", "offset", "timestamp"])
+    records = sum(batch.num_rows for batch in batches)
+    return records / (time.process_time() - start)
+
+
 def main() -> None:
     """Write a log, measure, print the JSON line."""
     parser = argparse.ArgumentParser(description="Decode speed on one core.")
@@ -122,6 +132,9 @@ def main() -> None:
         memory = ChunkBuffers(), Arena(), Gathered()
         one_round(paths, memory)
         rounds = [one_round(paths, memory) for _ in range(arguments.rounds)]
+        into_arrow = statistics.median(
+            arrow_records_per_second(Path(folder)) for _ in range(arguments.rounds)
+        )
         seconds = {name: statistics.median(r[name] for r in rounds) for name in rounds[0]}
         peer = kafka_python_records_per_second(paths[0])
     decode = sum(seconds.values()) - seconds["scan_headers"]
@@ -138,7 +151,11 @@ def main() -> None:
                 "records_per_second": {
                     name: round(spec.records / seconds[name]) for name in ("spans", "gather")
                 }
-                | {"read_to_columns": round(spec.records / decode), "kafka_python": round(peer)},
+                | {
+                    "read_to_columns": round(spec.records / decode),
+                    "into_arrow": round(into_arrow),
+                    "kafka_python": round(peer),
+                },
                 "bytes_per_second": round(log_bytes / decode),
                 "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
                 "machine": platform.machine(),
