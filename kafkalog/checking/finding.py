@@ -27,7 +27,8 @@ _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 @dataclass(frozen=True, slots=True)
 class Finding(JsonFacts):
     """`kind` is an id of `finding_kinds`; place as far as it is known, path of the file or
-    directory it is about. `more`: how many like it in the same file are not listed.
+    directory it is about. `more`: how many like it in the same file are not listed. `fix`: what to
+    do in this very case, empty where the kind's remedy says it.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Finding(JsonFacts):
     partition: int | None = None
     segment_base_offset: int | None = None
     more: int = 0
+    fix: str = ""
 
     @property
     def is_failure(self) -> bool:

@@ -166,13 +166,13 @@ class CompactionOptions(RunOptions, total=False):
 
 def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
     """The request these options make; InvalidConfigError for settings Kafka would refuse."""
-    return RunRequest(**_common(log_dirs, options))
+    return RunRequest(**run_options_of(log_dirs, options))
 
 
 def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> CompactionRequest:
     """The request these options make; InvalidConfigError for settings Kafka would refuse."""
     return CompactionRequest(
-        **_common(log_dirs, options),
+        **run_options_of(log_dirs, options),
         dedupe_buffer_size=options.get("dedupe_buffer_size"),
         max_bytes=options.get("max_bytes"),
         max_minutes=options.get("max_minutes"),
@@ -182,7 +182,8 @@ def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> C
     )
 
 
-def _common(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:
+def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:
+    """The arguments of a RunRequest that these options make."""
     given_ms = options.get("now_ms")
     return {
         "log_dirs": tuple(log_dirs),

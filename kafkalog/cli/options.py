@@ -68,7 +68,11 @@ VERBS = (
     Verb("compact", "plan log compaction; with --apply carry it out", "kafkalog.cli.compact"),
     Verb("segments", "list the segments below the log dirs", "kafkalog.cli.segments"),
     Verb("retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain"),
-    Verb("audit", "findings per partition"),
+    Verb(
+        "audit",
+        "what the policies in force make of the logs, and what blocks them",
+        "kafkalog.cli.audit",
+    ),
     Verb("cluster", "members, leaders, placement, drift", "kafkalog.cli.cluster"),
     Verb("verify", "check CRC, order and indexes; nothing is changed", "kafkalog.cli.verify"),
     Verb(
@@ -93,10 +97,11 @@ VERBS = (
 _ALL = tuple(verb.name for verb in VERBS if verb.takes is None)
 _HISTORY = ("runs", "undo", "purge")
 _EVERY = (*_ALL, "dump")
-_READY = ("cluster", "compact", "recover", "retain", "salvage", "segments", "verify")
+_READY = ("audit", "cluster", "compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
-_KNOWING = (*_CHANGING, "verify")
-_SETTING = (*_CHANGING, "cluster")
+_JUDGING = (*_CHANGING, "audit")
+_KNOWING = (*_JUDGING, "verify")
+_SETTING = (*_JUDGING, "cluster")
 _PRINTING = (*_READY, "dump")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
@@ -120,7 +125,7 @@ OPTIONS = (
     ),
     Option(
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
-        _ALL, _CHANGING, repeatable=True,
+        _ALL, _JUDGING, repeatable=True,
     ),
     Option("--config-file", "F", "settings per topic, as TOML", _ALL, _SETTING),
     Option(
@@ -135,10 +140,10 @@ OPTIONS = (
     Option(
         "--kafka-version", "X.Y",
         "4.1 to 4.4: whose rules (default: that of the disk's feature level, else 4.3)",
-        _ALL, _CHANGING, parse_version,
+        _ALL, _JUDGING, parse_version,
     ),
     Option(
-        "--high-watermark", "N", "where no checkpoint tells it", _ALL, _CHANGING, parse_offset
+        "--high-watermark", "N", "where no checkpoint tells it", _ALL, _JUDGING, parse_offset
     ),
     Option(
         "--json", None, "one JSON document on stdout (dump: a line a row)",
@@ -148,10 +153,10 @@ OPTIONS = (
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
         "--force", "RULE", "lift one safety rule by name (null-keys, config-differs); repeatable",
-        _ALL, _CHANGING, parse_force_rule, repeatable=True,
+        _ALL, _JUDGING, parse_force_rule, repeatable=True,
     ),
     Option(
-        "--workers", "N", "processes (default: one per core)", _ALL, (*_TASKS, *_VERIFY),
+        "--workers", "N", "processes (default: one per core)", _ALL, (*_TASKS, *_VERIFY, "audit"),
         parse_count,
     ),
     Option(

@@ -69,6 +69,15 @@ def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> Ex
 def run_options(args: argparse.Namespace) -> RunOptions:
     """The options that all these verbs take."""
     return {
+        **settings_options(args),
+        "run_dir": args.run_dir,
+        "no_undo": args.no_undo,
+    }
+
+
+def settings_options(args: argparse.Namespace) -> RunOptions:
+    """Those of verbs that decide by a topic's settings, and change nothing."""
+    return {
         "topics": args.topic,
         "topic_partitions": args.topic_partition,
         "config": args.config,
@@ -80,8 +89,6 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         "kafka_version": args.kafka_version,
         "high_watermark": args.high_watermark,
         "force": args.force,
-        "run_dir": args.run_dir,
-        "no_undo": args.no_undo,
     }
 
 

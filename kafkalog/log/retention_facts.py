@@ -22,14 +22,7 @@ from kafkalog.log.small_files import read_small_file
 
 def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
     """The facts for `plan_retention`. OSError if a `.log` file cannot be read."""
-    recovery_point = partition.checkpoints.recovery_point or 0
-    ends = [segment.base_offset for segment in partition.segments[1:]]
-    ends.append(partition.log_end_offset)
-    repaired = [
-        segment
-        for segment, end in zip(partition.segments, ends, strict=True)
-        if end > recovery_point or not _has_offset_index(partition.path, segment)
-    ]
+    repaired = repaired_segments(partition)
     problems = []
     try:
         read_leader_epochs(partition.path)
@@ -38,6 +31,18 @@ def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
     return PartitionFacts(
         tuple(scan_segment_facts(segment) for segment in repaired), problems=tuple(problems)
     )
+
+
+def repaired_segments(partition: PartitionInventory) -> list[SegmentInfo]:
+    """The live segments whose indexes a broker makes anew when it loads the log."""
+    recovery_point = partition.checkpoints.recovery_point or 0
+    ends = [segment.base_offset for segment in partition.segments[1:]]
+    ends.append(partition.log_end_offset)
+    return [
+        segment
+        for segment, end in zip(partition.segments, ends, strict=True)
+        if end > recovery_point or not _has_offset_index(partition.path, segment)
+    ]
 
 
 def read_leader_epochs(directory: str) -> list[EpochEntry] | None:

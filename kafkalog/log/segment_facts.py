@@ -10,6 +10,7 @@ the plan refuses the partition and goes on with others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,11 +48,16 @@ def scan_segment_facts(segment: SegmentInfo) -> SegmentFacts:
 
 
 def scan_partition_facts(
-    partition: PartitionInventory, *, now_ms: int, expiration_ms: int
+    partition: PartitionInventory,
+    *,
+    now_ms: int,
+    expiration_ms: int,
+    see: Callable[[SegmentInfo, HeaderScan], None] | None = None,
 ) -> PartitionFacts:
     """The facts of every live segment and the producer state at the log's end, in one pass.
 
-    `expiration_ms` is producer.id.expiration.ms. OSError if a file cannot be read.
+    `expiration_ms` is producer.id.expiration.ms. `see` is shown every scan. OSError if a file
+    cannot be read.
     """
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
     open_since = [p.current_txn_first_offset for p in state.active_producers()]
@@ -63,6 +69,8 @@ def scan_partition_facts(
         facts: SegmentFacts | None = None
         for scan in iterate_headers(segment.path):
             facts = _next_facts(facts, segment.base_offset, scan)
+            if see is not None:
+                see(segment, scan)
             _find_batches(segment.path, scan.rows, wanted, still_there)
             if facts.next_offset > state.next_offset or segment.is_active:
                 state.apply(scan.rows)

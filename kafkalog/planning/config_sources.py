@@ -23,10 +23,11 @@ Source: Kafka LogConfig.fromProps, DynamicBrokerConfig, ConfigHelper; the refusa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.broker_config import topic_settings
 from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.log_config import LogConfig
@@ -40,6 +41,7 @@ ALL_BROKERS = "all brokers"
 SERVER_PROPERTIES = "server.properties"
 
 _POLICY = "cleanup.policy"
+_HOW_TO_FORCE = f"to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}"
 _TIERED = "remote.storage.enable"
 
 
@@ -62,14 +64,38 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference(JsonFacts):
+    """A setting that the operator says otherwise than it is in force; values as text."""
+
+    key: str
+    in_force: str
+    in_force_source: str
+    said: str
+    said_source: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.key} is {self.in_force} (from {self.in_force_source}), "
+            f"not {self.said} (from {self.said_source})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ResolvedConfig:
     """A topic's settings; `refusal` says why they must not be acted on. `is_local`: the topic is
     known not to be tiered, which Kafka's default alone does not tell.
+
+    `differences`: what the operator says otherwise than the broker does, forced or not; `in_force`:
+    the settings without these of the operator's words, by which a broker goes. `unreliable`: why
+    the cluster's metadata tells nothing of this topic.
     """
 
     config: LogConfig
     refusal: str | None = None
     is_local: bool = False
+    in_force: LogConfig = field(default_factory=LogConfig)
+    differences: tuple[Difference, ...] = ()
+    unreliable: str | None = None
 
 
 def resolve_config(
@@ -112,28 +138,33 @@ def resolve_config(
         base = _config(in_force)
     except InvalidConfigError as error:
         refusal = f"the broker's own settings of {topic} are not usable: {error}"
-        return ResolvedConfig(_config(said), refusal)
-    if "segment.bytes" in said:
-        in_force.pop("internal.segment.bytes", None)
-    config = _config(in_force | said)
+        config = _config(said)
+        return ResolvedConfig(config, refusal, in_force=config, unreliable=refusal)
+    config = _combined(in_force, said)
     has_policy = _POLICY in said or _POLICY in in_force
+    differences = _differences(base, config, said, cluster)
+    differing = {difference.key for difference in differences}
+    unopposed = {key: value for key, value in said.items() if _shown_key(key) not in differing}
+    resolved = ResolvedConfig(
+        config,
+        in_force=config if force_differs or unreliable else _combined(in_force, unopposed),
+        differences=tuple(differences),
+        unreliable=unreliable,
+    )
     if unreliable is not None and not (force_differs and has_policy):
-        return ResolvedConfig(config, unreliable)
+        return replace(resolved, refusal=unreliable)
     if cluster is None and needs_policy and not has_policy:
-        return ResolvedConfig(
-            config,
-            "no cluster metadata beside the partition: cleanup.policy is not known, and neither "
-            "--config nor --config-file nor --server-properties gives it",
+        return replace(
+            resolved,
+            refusal="no cluster metadata beside the partition: cleanup.policy is not known, and "
+            "neither --config nor --config-file nor --server-properties gives it",
         )
-    differing = [] if force_differs else _differing(base, config, said, cluster)
-    if differing:
-        return ResolvedConfig(
-            config,
-            f"{', '.join(differing)}; to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}",
-        )
+    if differences and not force_differs:
+        differ = ", ".join(map(str, differences))
+        return replace(resolved, refusal=f"{differ}; {_HOW_TO_FORCE}")
     is_reliable = cluster is not None and unreliable is None
     is_told = is_reliable or _TIERED in said or _TIERED in in_force
-    return ResolvedConfig(config, is_local=is_told and not config.remote_storage_enable)
+    return replace(resolved, is_local=is_told and not config.remote_storage_enable)
 
 
 def _why_unreliable(
@@ -186,16 +217,24 @@ def _config(settings: Mapping[str, tuple[str, str]]) -> LogConfig:
     )
 
 
-def _differing(
+def _combined(
+    in_force: Mapping[str, tuple[str, str]], said: Mapping[str, tuple[str, str]]
+) -> LogConfig:
+    # The internal limit is in force where both are there: a given one must not lose to it.
+    hidden = {"internal.segment.bytes"} if "segment.bytes" in said else set()
+    kept = {key: value for key, value in in_force.items() if key not in hidden}
+    return _config({**kept, **said})
+
+
+def _differences(
     base: LogConfig,
     config: LogConfig,
     said: Mapping[str, tuple[str, str]],
     cluster: ClusterSettings | None,
-) -> list[str]:
-    """A sentence for each setting that the operator says otherwise than it was in force."""
-    found = []
-    for key in said:
-        shown = "segment.bytes" if key == "internal.segment.bytes" else key
+) -> list[Difference]:
+    """The settings that the operator says otherwise than they are in force."""
+    found: dict[str, Difference] = {}
+    for shown in map(_shown_key, said):
         ours, theirs = config.value(shown), base.value(shown)
         is_policy = shown == _POLICY
         is_default = base.source(shown) == LogConfig.DEFAULT
@@ -203,11 +242,18 @@ def _differing(
             continue
         same = set(ours) == set(theirs) if is_policy else ours == theirs
         if not same:
-            found.append(
-                f"{shown} is {_shown(base, shown)} (from {base.source(shown)}), "
-                f"not {_shown(config, shown)} (from {config.source(shown)})"
+            found[shown] = Difference(
+                shown,
+                _shown(base, shown),
+                base.source(shown),
+                _shown(config, shown),
+                config.source(shown),
             )
-    return list(dict.fromkeys(found))
+    return list(found.values())
+
+
+def _shown_key(key: str) -> str:
+    return "segment.bytes" if key == "internal.segment.bytes" else key
 
 
 def _shown(config: LogConfig, key: str) -> str:

@@ -42,7 +42,7 @@ Reason = tuple[RetentionRule, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
+class LoadedSegment:
     """A segment as a broker has it after loading; `end_offset` is the next one's base, or the log's
     end.
     """
@@ -51,16 +51,20 @@ class _Segment:
     end_offset: int
     size_in_bytes: int
     timestamp_ms: int
+    modification_time_ms: int
     is_file_time: bool
     is_active: bool
 
     @property
     def is_empty_active(self) -> bool:
+        """Never deleted."""
         return self.is_active and self.size_in_bytes == 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class RetentionLimits:
+    """What the segments of a log are held against in one pass."""
+
     config: LogConfig
     now_ms: int
     high_watermark: int
@@ -68,14 +72,17 @@ class _Limits:
 
     @property
     def deletes(self) -> bool:
+        """Whether more than the log start offset decides."""
         return "delete" in self.config.cleanup_policy
 
-    def is_expired(self, segment: _Segment) -> bool:
+    def is_expired(self, segment: LoadedSegment) -> bool:
+        """Whether its largest timestamp is older than retention.ms."""
         retention_ms = self.config.retention_ms
         is_limited = self.deletes and retention_ms >= 0
         return is_limited and self.now_ms - segment.timestamp_ms > retention_ms
 
-    def is_below_start(self, segment: _Segment) -> bool:
+    def is_below_start(self, segment: LoadedSegment) -> bool:
+        """Whether no reader may see any of it."""
         return not segment.is_active and segment.end_offset <= self.log_start_offset
 
 
@@ -104,8 +111,8 @@ def plan_retention(
     deleted: tuple[SegmentVerdict, ...] = ()
     kept: tuple[SegmentVerdict, ...] = ()
     if refusal is None and watermark is not None:
-        limits = _Limits(config, now_ms, watermark, partition.log_start_offset)
-        deleted, kept = _decide(_loaded_segments(partition, facts), limits)
+        limits = RetentionLimits(config, now_ms, watermark, partition.log_start_offset)
+        deleted, kept = _decide(loaded_segments(partition, facts), limits)
     status, reason = refusal or _summed_up(deleted, kept)
     roll_offset = partition.log_end_offset if deleted and not kept else None
     first_offset = kept[0].base_offset if kept else roll_offset
@@ -130,7 +137,8 @@ def plan_retention(
     )
 
 
-def _loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> list[_Segment]:
+def loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> list[LoadedSegment]:
+    """The live segments as a broker has them after loading."""
     repaired = {segment.base_offset: segment for segment in facts.segments}
     loaded = []
     ends = [segment.base_offset for segment in partition.segments[1:]]
@@ -143,11 +151,12 @@ def _loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> li
             size = 0  # no whole batch: what is there a broker cuts off
         is_file_time = timestamp_ms < 0
         loaded.append(
-            _Segment(
+            LoadedSegment(
                 base_offset=segment.base_offset,
                 end_offset=end,
                 size_in_bytes=size,
                 timestamp_ms=segment.modification_time_ms if is_file_time else timestamp_ms,
+                modification_time_ms=segment.modification_time_ms,
                 is_file_time=is_file_time,
                 is_active=segment.is_active,
             )
@@ -156,12 +165,14 @@ def _loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> li
 
 
 def _decide(
-    segments: Sequence[_Segment], limits: _Limits
+    segments: Sequence[LoadedSegment], limits: RetentionLimits
 ) -> tuple[tuple[SegmentVerdict, ...], tuple[SegmentVerdict, ...]]:
     """The verdicts of those that go and of those that stay."""
     deleted: list[SegmentVerdict] = []
 
-    def walk(is_due: Callable[[_Segment], bool], why: Callable[[_Segment], Reason]) -> None:
+    def walk(
+        is_due: Callable[[LoadedSegment], bool], why: Callable[[LoadedSegment], Reason]
+    ) -> None:
         for segment in segments[len(deleted) :]:
             is_deletable = limits.high_watermark >= segment.end_offset and is_due(segment)
             if not is_deletable or segment.is_empty_active:
@@ -169,18 +180,18 @@ def _decide(
             deleted.append(_verdict(segment, why(segment)))
 
     walk(limits.is_below_start, lambda segment: _below_start(segment, limits))
-    excess = _excess_bases(segments[len(deleted) :], limits)
+    excess = excess_bases(segments[len(deleted) :], limits)
     walk(lambda segment: segment.base_offset in excess, lambda _: _too_large(limits))
     walk(limits.is_expired, lambda segment: _expired(segment, limits))
     remaining = segments[len(deleted) :]
     kept = [
-        _verdict(segment, _why_kept(segment, remaining[number + 1 :], remaining[0], limits))
+        _verdict(segment, why_kept(segment, remaining[number + 1 :], remaining[0], limits))
         for number, segment in enumerate(remaining)
     ]
     return tuple(deleted), tuple(kept)
 
 
-def _excess_bases(segments: Sequence[_Segment], limits: _Limits) -> frozenset[int]:
+def excess_bases(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> frozenset[int]:
     """Bases of the oldest segments without which at least `retention.bytes` remain."""
     if not limits.deletes or limits.config.retention_bytes < 0:
         return frozenset()
@@ -194,7 +205,7 @@ def _excess_bases(segments: Sequence[_Segment], limits: _Limits) -> frozenset[in
     return frozenset(bases)
 
 
-def _verdict(segment: _Segment, reason: Reason) -> SegmentVerdict:
+def _verdict(segment: LoadedSegment, reason: Reason) -> SegmentVerdict:
     return SegmentVerdict(
         base_offset=segment.base_offset,
         size_in_bytes=segment.size_in_bytes,
@@ -205,27 +216,30 @@ def _verdict(segment: _Segment, reason: Reason) -> SegmentVerdict:
     )
 
 
-def _below_start(segment: _Segment, limits: _Limits) -> Reason:
+def _below_start(segment: LoadedSegment, limits: RetentionLimits) -> Reason:
     return RetentionRule.LOG_START, (
         f"ends at offset {segment.end_offset - 1}, below the log start offset "
         f"{limits.log_start_offset}"
     )
 
 
-def _too_large(limits: _Limits) -> Reason:
+def _too_large(limits: RetentionLimits) -> Reason:
     return RetentionRule.RETENTION_BYTES, (
         f"without it at least retention.bytes {limits.config.retention_bytes} remain"
     )
 
 
-def _expired(segment: _Segment, limits: _Limits) -> Reason:
+def _expired(segment: LoadedSegment, limits: RetentionLimits) -> Reason:
     return RetentionRule.RETENTION_MS, (
         f"{_age(segment)}, more than retention.ms {limits.config.retention_ms} ago"
     )
 
 
-def _why_kept(
-    segment: _Segment, behind: Sequence[_Segment], oldest: _Segment, limits: _Limits
+def why_kept(
+    segment: LoadedSegment,
+    behind: Sequence[LoadedSegment],
+    oldest: LoadedSegment,
+    limits: RetentionLimits,
 ) -> Reason:
     """The rule that keeps a segment, of those that do the one nobody can lift first."""
     config = limits.config
@@ -261,7 +275,7 @@ def _why_kept(
     return RetentionRule.NO_LIMIT, "retention.ms and retention.bytes are off"
 
 
-def _age(segment: _Segment) -> str:
+def _age(segment: LoadedSegment) -> str:
     what = "no timestamps, its file is of" if segment.is_file_time else "largest timestamp"
     return f"{what} {format_timestamp(segment.timestamp_ms)}"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kafkalog.auditing.audit_kinds import AUDIT_KINDS
 from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DESIGN = ROOT / "DESIGN.md"
 VERBS_WITH_OPTIONS = (
+    "audit",
     "cluster",
     "compact",
     "dump",
@@ -142,6 +144,7 @@ def readme_tables() -> dict[str, list[str]]:
     tables |= {f"{verb} options": verb_options(verb) for verb in VERBS_WITH_OPTIONS}
     tables["findings"] = finding_kinds(KINDS)
     tables["cluster findings"] = finding_kinds(CLUSTER_KINDS)
+    tables["audit findings"] = finding_kinds(AUDIT_KINDS)
     tables["columns findings"] = column_table(FINDINGS)
     # views with the same columns share the table of the first one
     shown = {columns: view for view, columns in reversed((VIEWS | CLUSTER_TABLES).items())}

@@ -1,0 +1,99 @@
+"""What an audit knows of one partition directory: small, frozen, JSON both ways.
+
+Made by `partition_audit` in whatever process reads the partition, kept from run to run, and put
+together to a document by the process that asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafkalog.auditing.segment_statistics import SegmentStatistics
+from kafkalog.checking.finding import Finding
+from kafkalog.log.inventory import JsonFacts, PartitionKind
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention_forecast import RetentionForecast
+
+# What bytes are of, in a partition's directory.
+BYTE_KINDS = ("log", "index", "snapshot", "leftover", "undo", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover(JsonFacts):
+    """A file or a directory that no log needs any more: `kind` is `deleted`, `cleaned`, `swap`,
+    `tmp`, `undo`, or `delete-dir`, `stray-dir` of whole directories.
+    """
+
+    path: str
+    kind: str
+    size_in_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionVerdict(JsonFacts):
+    """What Kafka's cleaner manager makes of the log as it lies.
+
+    status: `clean` (a round would begin now), `skip`, `refused` (it would fail, or may not be
+    judged), `not-compacted` by policy. `cleanable_at_ms`: when a round first begins if nothing is
+    appended, -1 for never. `cleaned_up_to_ms`: the largest timestamp below the first dirty offset,
+    `dirty_since_ms` the first one from there on; -1 where there is none.
+    """
+
+    status: str
+    reason: str
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    uncleanable_reason: str
+    clean_bytes: int
+    dirty_bytes: int
+    cleanable_bytes: int
+    cleanable_ratio: float
+    must_compact: bool
+    cleanable_at_ms: int
+    cleaned_up_to_ms: int
+    dirty_since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedPartition(JsonFacts):
+    """One partition directory, and what was found about it.
+
+    `high_watermark` is the one assumed, `last_stable_offset` where the first open transaction
+    begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS.
+    """
+
+    log_dir: str
+    topic: str
+    partition: int
+    kind: PartitionKind
+    path: str
+    token: str
+    config: LogConfig
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    segments: tuple[SegmentStatistics, ...]
+    bytes_by_kind: Mapping[str, int]
+    leftovers: tuple[Leftover, ...]
+    retention: RetentionForecast
+    compaction: CompactionVerdict
+    findings: tuple[Finding, ...] = ()
+    kafka_version: str = ""
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """`orders-3`."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def size_in_bytes(self) -> int:
+        """All bytes of the directory."""
+        return sum(self.bytes_by_kind.values())
+
+    @property
+    def records_count(self) -> int:
+        """Records by the headers."""
+        return sum(segment.records_count for segment in self.segments)

@@ -1,0 +1,197 @@
+"""An audit as the JSON document of `audit --json`; audit.schema.json says what is in it.
+
+Sections are made from the audited partitions alone, each by a function of its own. Bytes and times
+are plain numbers, times in ms; -1 stands for "none" and "never".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kafkalog.auditing.audit_kinds import ALL_KINDS
+from kafkalog.auditing.audit_run import AuditRun
+from kafkalog.auditing.audited_partition import BYTE_KINDS, AuditedPartition
+from kafkalog.checking.document import finding_row
+from kafkalog.checking.finding import Finding
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention_forecast import NEVER, SegmentForecast
+
+Row = dict[str, Any]
+SCHEMA_VERSION = 1
+_DAY_MS = 86_400_000
+
+
+def audit_document(run: AuditRun, seconds: float) -> Row:
+    """The whole document."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "nowMs": run.now_ms,
+        "seconds": round(seconds, 3),
+        "kafkaVersion": ",".join(sorted({p.kafka_version for p in run.partitions})),
+        "totals": totals(run.partitions),
+        "topics": topic_rows(run.partitions),
+        "partitions": [partition_row(partition) for partition in run.partitions],
+        "segments": [row for partition in run.partitions for row in segment_rows(partition)],
+        "timeline": timeline(run),
+        "findings": [audit_finding_row(finding) for finding in run.findings],
+        "kinds": kinds_of(run.findings),
+    }
+
+
+def totals(partitions: Sequence[AuditedPartition]) -> Row:
+    """Sums over all partition directories."""
+    return {
+        "bytes": sum(p.size_in_bytes for p in partitions),
+        "topics": len({p.topic for p in partitions}),
+        "partitions": len(partitions),
+        "segments": sum(len(p.retention.segments) for p in partitions),
+        "records": sum(p.records_count for p in partitions),
+        "dueBytes": sum(p.retention.due_bytes for p in partitions),
+        "blockedBytes": sum(p.retention.blocked_bytes for p in partitions),
+        "leftoverBytes": sum(
+            p.bytes_by_kind["leftover"] + p.bytes_by_kind["undo"] for p in partitions
+        ),
+    }
+
+
+def topic_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
+    """An entry a topic, by name; settings are those of its first directory."""
+    by_topic: dict[str, list[AuditedPartition]] = defaultdict(list)
+    for partition in partitions:
+        by_topic[partition.topic].append(partition)
+    return [_topic_row(topic, own) for topic, own in sorted(by_topic.items())]
+
+
+def _topic_row(topic: str, own: Sequence[AuditedPartition]) -> Row:
+    config = own[0].config
+    sums = totals(own)
+    oldest = [
+        s.smallest_timestamp_ms for p in own for s in p.segments if s.smallest_timestamp_ms >= 0
+    ]
+    return {
+        "topic": topic,
+        **{name: sums[name] for name in ("partitions", "segments", "records", "bytes")},
+        "bytesByKind": {kind: sum(p.bytes_by_kind[kind] for p in own) for kind in BYTE_KINDS},
+        "cleanupPolicy": ",".join(config.cleanup_policy),
+        "retentionMs": config.retention_ms,
+        "retentionBytes": config.retention_bytes,
+        "segmentBytes": config.segment_bytes,
+        "segmentMs": config.segment_ms,
+        "configSources": dict(config.sources),
+        "oldestTimestampMs": min(oldest, default=NEVER),
+        "newestTimestampMs": max(
+            (s.largest_timestamp_ms for p in own for s in p.segments), default=NEVER
+        ),
+        "dueBytes": sums["dueBytes"],
+        "blockedBytes": sums["blockedBytes"],
+        "retentionCeilingBytes": retention_ceiling(config, len(own)),
+    }
+
+
+def retention_ceiling(config: LogConfig, partitions: int) -> int:
+    """What a topic's logs really take with this retention.bytes, -1 without one: whole segments
+    go, so each partition keeps up to one more, and the active one grows meanwhile.
+    """
+    if config.retention_bytes < 0 or "delete" not in config.cleanup_policy:
+        return NEVER
+    return partitions * (config.retention_bytes + config.segment_bytes)
+
+
+def partition_row(partition: AuditedPartition) -> Row:
+    """One partition directory."""
+    forecast = partition.retention
+    blockers = dict.fromkeys(s.blocked_by for s in forecast.segments if s.blocked_by)
+    due = [s for s in forecast.segments if NEVER < s.due_ms <= forecast.now_ms]
+    return {
+        "logDir": partition.log_dir,
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "kind": str(partition.kind),
+        "path": partition.path,
+        "bytes": partition.size_in_bytes,
+        "segments": len(forecast.segments),
+        "records": partition.records_count,
+        "logStartOffset": partition.log_start_offset,
+        "logEndOffset": partition.log_end_offset,
+        "highWatermark": partition.high_watermark,
+        "lastStableOffset": partition.last_stable_offset,
+        "retention": {
+            "status": forecast.status,
+            "reason": forecast.reason,
+            "dueBytes": forecast.due_bytes,
+            "dueSegments": len(due),
+            "nextDueMs": forecast.next_due_ms,
+            "blockedBy": next(iter(blockers), ""),
+            "blockedBytes": forecast.blocked_bytes,
+        },
+        "compaction": {
+            camel_case(name): value for name, value in partition.compaction.to_json().items()
+        },
+    }
+
+
+def camel_case(name: str) -> str:
+    """`first_dirty_offset` → `firstDirtyOffset`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def segment_rows(partition: AuditedPartition) -> list[Row]:
+    """An entry a live segment: what is in it, and when it goes."""
+    known = {segment.base_offset: segment for segment in partition.segments}
+    return [
+        _segment_row(partition, f, known.get(f.base_offset)) for f in partition.retention.segments
+    ]
+
+
+def _segment_row(partition: AuditedPartition, forecast: SegmentForecast, known: Any) -> Row:
+    return {
+        "logDir": partition.log_dir,
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "baseOffset": forecast.base_offset,
+        "nextOffset": known.next_offset if known else NEVER,
+        "bytes": forecast.size_in_bytes,
+        "records": known.records_count if known else NEVER,
+        "smallestTimestampMs": known.smallest_timestamp_ms if known else NEVER,
+        "largestTimestampMs": known.largest_timestamp_ms if known else NEVER,
+        "isActive": known.is_active if known else False,
+        "dueMs": forecast.due_ms,
+        "rule": forecast.rule,
+        "blockedBy": forecast.blocked_by,
+    }
+
+
+def timeline(run: AuditRun) -> list[Row]:
+    """Bytes that go per topic and day (UTC), what is overdue today."""
+    sums: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
+    for partition in run.partitions:
+        for segment in partition.retention.segments:
+            if segment.due_ms != NEVER:
+                day = max(segment.due_ms, run.now_ms) // _DAY_MS * _DAY_MS
+                entry = sums[partition.topic, day]
+                entry[0] += segment.size_in_bytes
+                entry[1] += 1
+    return [
+        {"topic": topic, "dayMs": day, "bytes": size, "segments": count}
+        for (topic, day), (size, count) in sorted(sums.items())
+    ]
+
+
+def audit_finding_row(finding: Finding) -> Row:
+    """A finding, and what to do about it in one sentence."""
+    return {**finding_row(finding), "fix": finding.fix or ALL_KINDS[finding.kind].remedy}
+
+
+def kinds_of(findings: Iterable[Finding]) -> Row:
+    """What each kind among the findings means, by id."""
+    return {
+        kind: {
+            "means": ALL_KINDS[kind].means,
+            "broker": ALL_KINDS[kind].broker,
+            "remedy": ALL_KINDS[kind].remedy,
+        }
+        for kind in sorted({finding.kind for finding in findings})
+    }

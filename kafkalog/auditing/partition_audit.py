@@ -1,0 +1,151 @@
+"""Audit one partition directory: its files are looked at once, everything else is decided from
+that.
+
+Whatever cannot be read becomes a finding, and the numbers are those of what could be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.compaction_verdict import judge_compaction
+from kafkalog.auditing.core_findings import find_core
+from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
+from kafkalog.auditing.request import AuditTask
+from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
+from kafkalog.checking.finding import Finding
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
+from kafkalog.log.retention_facts import repaired_segments
+from kafkalog.log.segment_facts import scan_partition_facts
+from kafkalog.log.segment_file import HeaderScan
+from kafkalog.planning.high_watermark import effective_high_watermark
+from kafkalog.planning.retention_forecast import forecast_retention
+
+
+def audit_partition(task: AuditTask) -> AuditedPartition:
+    """What there is to say about one partition directory; what is on disk raises nothing."""
+    partition = _loaded(task)
+    problems = list(partition.problems)
+    sizes = _sizes(partition, problems)
+    facts, statistics = _scan(partition, task, sizes, problems)
+    return _judged(task, facts, statistics, problems, sizes)
+
+
+def _loaded(task: AuditTask) -> PartitionInventory:
+    return task.partition.as_local_log() if task.resolved.is_local else task.partition
+
+
+def _judged(
+    task: AuditTask,
+    facts: PartitionFacts,
+    statistics: tuple[SegmentStatistics, ...],
+    problems: list[str],
+    sizes: DirectoryBytes,
+) -> AuditedPartition:
+    partition = _loaded(task)
+    config = task.resolved.in_force
+    watermark = effective_high_watermark(partition, task.assumed_high_watermark)
+    high_watermark = partition.log_end_offset if watermark is None else watermark
+    unstable = facts.first_unstable_offset(high_watermark, partition.log_start_offset)
+    audited = AuditedPartition(
+        log_dir=partition.log_dir,
+        topic=partition.topic_partition.topic,
+        partition=partition.topic_partition.partition,
+        kind=partition.kind,
+        path=partition.path,
+        token=partition.token,
+        config=config,
+        log_start_offset=partition.log_start_offset,
+        log_end_offset=partition.log_end_offset,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark if unstable is None else unstable,
+        segments=statistics,
+        bytes_by_kind=sizes.by_kind,
+        leftovers=sizes.leftovers,
+        retention=forecast_retention(
+            partition,
+            config,
+            _repaired(partition, facts),
+            now_ms=task.now_ms,
+            high_watermark=high_watermark,
+        ),
+        compaction=judge_compaction(
+            partition,
+            config,
+            facts,
+            now_ms=task.now_ms,
+            high_watermark=high_watermark,
+            kafka_version=task.kafka_version,
+        ),
+        kafka_version=task.kafka_version,
+        problems=tuple(problems),
+    )
+    found = find_core(audited, task, is_high_watermark_known=watermark is not None, facts=facts)
+    return replace(audited, findings=tuple(_placed(audited, finding) for finding in found))
+
+
+def _placed(audited: AuditedPartition, finding: Finding) -> Finding:
+    return replace(
+        finding, log_dir=audited.log_dir, topic=audited.topic, partition=audited.partition
+    )
+
+
+def _sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes:
+    try:
+        return measure_directory(partition.path, partition.kind)
+    except OSError as error:
+        problems.append(f"cannot be listed: {error}")
+        sizes = dict.fromkeys(("index", "snapshot", "leftover", "undo", "other"), 0)
+        return DirectoryBytes({"log": partition.size_in_bytes, **sizes}, (), {}, {})
+
+
+def _scan(
+    partition: PartitionInventory, task: AuditTask, sizes: DirectoryBytes, problems: list[str]
+) -> tuple[PartitionFacts, tuple[SegmentStatistics, ...]]:
+    """The facts of the segments that can be read, from the last that cannot on: what is in front of
+    it a broker would not get by either.
+    """
+    builders: dict[int, StatisticsBuilder] = {}
+
+    def see(segment: SegmentInfo, scan: HeaderScan) -> None:
+        builders.setdefault(segment.base_offset, StatisticsBuilder()).add(scan)
+
+    try:
+        facts = scan_partition_facts(
+            partition,
+            now_ms=task.now_ms,
+            expiration_ms=task.resolved.in_force.producer_id_expiration_ms,
+            see=see,
+        )
+    except (KafkaLogError, OSError) as error:
+        problems.append(f"cannot be read: {error}")
+        return PartitionFacts((), problems=(str(error),)), ()
+    statistics = tuple(
+        builders[segment.base_offset].build(
+            segment,
+            known,
+            sizes.indexes.get(segment.base_offset, 0),
+            sizes.snapshots.get(segment.base_offset, 0),
+        )
+        for segment, known in zip(partition.segments, facts.segments, strict=True)
+    )
+    return facts, statistics
+
+
+def _repaired(partition: PartitionInventory, facts: PartitionFacts) -> PartitionFacts:
+    """Of the facts those of segments that a broker repairs on load, by which retention goes."""
+    known: dict[int, SegmentFacts] = {each.base_offset: each for each in facts.segments}
+    repaired = (known.get(segment.base_offset) for segment in repaired_segments(partition))
+    return PartitionFacts(tuple(each for each in repaired if each is not None))
+
+
+def partition_died(task: AuditTask) -> AuditedPartition:
+    """What there is to say where the process died that read the partition: what its directory and
+    its indexes tell.
+    """
+    lost = replace(task.partition, problems=("the process that read it died",))
+    empty = PartitionFacts((), problems=lost.problems)
+    problems = list(lost.problems)
+    return _judged(replace(task, partition=lost), empty, (), problems, _sizes(lost, problems))

@@ -1,0 +1,144 @@
+"""What one walk over the batch headers of a segment tells an audit.
+
+Everything is a plain number: statistics of an unchanged segment are kept from run to run and
+travel between processes. Nothing is decompressed and no CRC is checked; a record's own timestamp is
+not looked at, so smallest timestamps are those that headers tell (see `log.segment_facts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.format.constants import (
+    COMPRESSION_CODEC_MASK,
+    CONTROL_FLAG_MASK,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG_MASK,
+)
+from kafkalog.log.inventory import JsonFacts, SegmentFacts, SegmentInfo
+from kafkalog.log.segment_file import HeaderScan
+
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStatistics(JsonFacts):
+    """One live segment; bytes and ms, -1 for "none".
+
+    `next_offset` is one past the last batch. `largest_timestamp_offset`: the last offset of the
+    first batch with the largest timestamp. `bytes_by_codec`: of its batches. `first_bad_position`:
+    where the walk could not go on, or found offsets out of order; `bad_batches` is 1 then, as what
+    lies behind is not counted. `indexed_timestamp_ms`: the last time index entry's, by which a
+    broker goes that stopped cleanly. `records_count` leaves out the content of legacy wrappers,
+    which headers do not tell.
+    """
+
+    base_offset: int
+    next_offset: int
+    path: str
+    is_active: bool
+    size_in_bytes: int
+    valid_bytes: int
+    batches_count: int
+    records_count: int
+    smallest_timestamp_ms: int
+    largest_timestamp_ms: int
+    largest_timestamp_offset: int
+    largest_timestamp_position: int
+    first_timestamp_ms: int
+    indexed_timestamp_ms: int
+    modification_time_ms: int
+    bytes_by_codec: Mapping[str, int]
+    transactional_bytes: int
+    control_batches: int
+    control_bytes: int
+    max_batch_size: int
+    bad_batches: int
+    first_bad_position: int
+    bad_reason: str
+    index_bytes: int
+    snapshot_bytes: int
+
+    @property
+    def effective_timestamp_ms(self) -> int:
+        """The largest timestamp of its records, else the file's modification time."""
+        return (
+            self.modification_time_ms
+            if self.largest_timestamp_ms < 0
+            else self.largest_timestamp_ms
+        )
+
+
+@dataclass(slots=True)
+class StatisticsBuilder:
+    """Adds up the scans of one segment, which may come in several."""
+
+    bytes_by_codec: dict[str, int] = field(default_factory=dict)
+    transactional_bytes: int = 0
+    control_batches: int = 0
+    control_bytes: int = 0
+    largest_timestamp_ms: int = NO_TIMESTAMP
+    largest_timestamp_offset: int = -1
+    largest_timestamp_position: int = -1
+
+    def add(self, scan: HeaderScan) -> None:
+        """Count the batches of a scan."""
+        rows = scan.rows
+        if not rows.size:
+            return
+        sizes = rows["size_in_bytes"].astype(np.int64)
+        attributes = rows["attributes"]
+        self._add_codecs(attributes & COMPRESSION_CODEC_MASK, sizes)
+        self.transactional_bytes += int(sizes[(attributes & TRANSACTIONAL_FLAG_MASK) != 0].sum())
+        is_control = (attributes & CONTROL_FLAG_MASK) != 0
+        self.control_batches += int(is_control.sum())
+        self.control_bytes += int(sizes[is_control].sum())
+        b = int(rows["max_timestamp"].argmax())
+        if rows["max_timestamp"][b] > self.largest_timestamp_ms:
+            self.largest_timestamp_ms = int(rows["max_timestamp"][b])
+            self.largest_timestamp_offset = int(rows["last_offset"][b])
+            self.largest_timestamp_position = int(rows["position"][b])
+
+    def _add_codecs(self, codecs: NDArray[np.int16], sizes: NDArray[np.int64]) -> None:
+        for codec in np.unique(codecs):
+            name = CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"
+            size = int(sizes[codecs == codec].sum())
+            self.bytes_by_codec[name] = self.bytes_by_codec.get(name, 0) + size
+
+    def build(
+        self, segment: SegmentInfo, facts: SegmentFacts, index_bytes: int, snapshot_bytes: int
+    ) -> SegmentStatistics:
+        """The statistics, with what else is known of the segment."""
+        return SegmentStatistics(
+            base_offset=segment.base_offset,
+            next_offset=facts.next_offset,
+            path=segment.path,
+            is_active=segment.is_active,
+            size_in_bytes=segment.size_in_bytes,
+            valid_bytes=facts.valid_bytes,
+            batches_count=facts.batches_count,
+            records_count=facts.records_count,
+            smallest_timestamp_ms=facts.min_timestamp_ms,
+            largest_timestamp_ms=self.largest_timestamp_ms,
+            largest_timestamp_offset=self.largest_timestamp_offset,
+            largest_timestamp_position=self.largest_timestamp_position,
+            first_timestamp_ms=-1
+            if facts.first_batch_max_timestamp_ms is None
+            else facts.first_batch_max_timestamp_ms,
+            indexed_timestamp_ms=segment.largest_timestamp_ms,
+            modification_time_ms=segment.modification_time_ms,
+            bytes_by_codec=dict(self.bytes_by_codec),
+            transactional_bytes=self.transactional_bytes,
+            control_batches=self.control_batches,
+            control_bytes=self.control_bytes,
+            max_batch_size=facts.largest_batch_bytes,
+            bad_batches=int(facts.corrupt is not None),
+            first_bad_position=-1 if facts.corrupt_position is None else facts.corrupt_position,
+            bad_reason=facts.corrupt or "",
+            index_bytes=index_bytes,
+            snapshot_bytes=snapshot_bytes,
+        )

@@ -1,0 +1,85 @@
+"""`kafkalog audit`: what the policies in force make of the logs on disk, and what blocks them. Also
+what `jobs/audit_retention.py` parses and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kafkalog.auditing.audit_kinds import ALL_KINDS
+from kafkalog.auditing.audit_run import AuditRun, Executor, audit_run
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.document import audit_document, topic_rows, totals
+from kafkalog.auditing.partition_audit import audit_partition, partition_died
+from kafkalog.auditing.request import AuditTask, audit_request
+from kafkalog.checking.document import finding_table
+from kafkalog.checking.finding_kind import Severity
+from kafkalog.cleaner.process_pool import in_processes
+from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.runs import settings_options
+from kafkalog.planning.texts import format_bytes
+
+_COLUMNS = (
+    "topic", "partitions", "segments", "records", "bytes", "cleanupPolicy", "retentionMs",
+    "retentionBytes", "dueBytes", "blockedBytes",
+)  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """The verb: worker processes of this machine do the reading."""
+    workers = args.workers or os.cpu_count() or 1
+
+    def execute(tasks: Sequence[AuditTask]) -> Iterable[AuditedPartition]:
+        return in_processes(largest_first(tasks), audit_partition, workers, partition_died)
+
+    return run_with(args, execute)
+
+
+def largest_first(tasks: Iterable[AuditTask]) -> list[AuditTask]:
+    """The tasks that take longest in front, so that none of them is the last."""
+    return sorted(tasks, key=lambda task: -len(task.partition.segments))
+
+
+def run_with(
+    args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
+) -> ExitCode:
+    """Audit with `execute`, print what was found and choose the exit code; talk goes to `tell`."""
+    started = time.monotonic()
+    request = audit_request(args.log_dir, settings_options(args))
+    done = audit_run(request, execute)
+    document = audit_document(done, time.monotonic() - started)
+    if args.json:
+        write_json(document)
+    else:
+        _write_tables(done, tell)
+        tell(_summary(done, document))
+    return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+
+
+def _write_tables(done: AuditRun, tell: Callable[[str], None]) -> None:
+    write_table(_COLUMNS, topic_rows(done.partitions))
+    rows = finding_table(done.findings)
+    if rows:
+        columns = ("severity", "id", "file", "offset", "text")
+        write_table(columns, rows)
+    for kind in dict.fromkeys(finding.kind for finding in done.findings):
+        tell(f"{kind}: {ALL_KINDS[kind].means}. To do: {ALL_KINDS[kind].remedy}.")
+    for note in done.notes:
+        tell(note)
+
+
+def _summary(done: AuditRun, document: dict[str, Any]) -> str:
+    sums = totals(done.partitions)
+    counts = Counter(finding.severity for finding in done.findings)
+    found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
+    return (
+        f"{sums['partitions']} partitions, {sums['segments']} segments, "
+        f"{format_bytes(sums['bytes'])} in {document['seconds']:.1f} s: "
+        f"{format_bytes(sums['dueBytes'])} due, {format_bytes(sums['blockedBytes'])} held back, "
+        f"{format_bytes(sums['leftoverBytes'])} left over; {found}"
+    )

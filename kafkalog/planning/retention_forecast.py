@@ -1,0 +1,214 @@
+"""When each segment of a log goes, and by which rule, if nothing is appended meanwhile.
+
+What `plan_retention` decides for one moment holds from some moment on: log start and size do not
+depend on time, and a segment that time retention takes at one moment it takes at any later one. So
+each segment has one time from which `deleteOldSegments` takes it: the latest of its own and of
+those in front of it. A segment that would be due by its own, and stays, is blocked: by what, says a
+word that is also the id of the audit's finding.
+
+Source: Kafka UnifiedLog.deleteOldSegments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention import (
+    LoadedSegment,
+    RetentionLimits,
+    excess_bases,
+    loaded_segments,
+    why_kept,
+)
+from kafkalog.planning.retention_plan import RetentionRule
+from kafkalog.planning.texts import format_timestamp
+
+NEVER = -1
+
+FUTURE_TIMESTAMP = "future-timestamp"
+WRONG_UNIT = "microsecond-timestamps"
+AWAITS_HIGH_WATERMARK = "awaits-high-watermark"
+BEHIND_YOUNGER = "behind-younger-segment"
+
+# 2001 in microseconds; as ms the year 33658. A clock that is off by a factor, not by an hour.
+_WRONG_UNIT_MS = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentForecast(JsonFacts):
+    """`due_ms`: from when on retention takes it, -1 for never; `rule`: by which, or which keeps it
+    now; `blocked_by`: what holds it back though it is due by its own, else empty.
+    """
+
+    base_offset: int
+    size_in_bytes: int
+    timestamp_ms: int
+    is_file_time: bool
+    due_ms: int
+    rule: str
+    blocked_by: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionForecast(JsonFacts):
+    """Of every live segment in offset order. status: `due` (some go now), `later`, `never`."""
+
+    now_ms: int
+    status: str
+    reason: str
+    segments: tuple[SegmentForecast, ...]
+
+    def due_at(self, time_ms: int) -> tuple[int, ...]:
+        """Base offsets of the segments that a pass at this time deletes."""
+        return tuple(s.base_offset for s in self.segments if NEVER < s.due_ms <= time_ms)
+
+    @property
+    def due_bytes(self) -> int:
+        """Bytes that the next pass deletes."""
+        return sum(s.size_in_bytes for s in self.segments if NEVER < s.due_ms <= self.now_ms)
+
+    @property
+    def blocked_bytes(self) -> int:
+        """Bytes that are due by their own and held back."""
+        return sum(s.size_in_bytes for s in self.segments if s.blocked_by)
+
+    @property
+    def next_due_ms(self) -> int:
+        """When the next segment that is not due yet goes, -1 for never."""
+        later = [s.due_ms for s in self.segments if s.due_ms > self.now_ms]
+        return min(later, default=NEVER)
+
+
+def is_wrong_unit(timestamp_ms: int) -> bool:
+    """Whether a timestamp is one of micro- or nanoseconds, not of ms."""
+    return timestamp_ms >= _WRONG_UNIT_MS
+
+
+def forecast_retention(
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    *,
+    now_ms: int,
+    high_watermark: int,
+) -> RetentionForecast:
+    """The forecast of a log that stays as it is. `facts` as for `plan_retention`."""
+    segments = loaded_segments(partition, facts)
+    limits = RetentionLimits(config, now_ms, high_watermark, partition.log_start_offset)
+    due = _due(segments, limits)
+    due += [(NEVER, "")] * (len(segments) - len(due))
+    going = sum(NEVER < due_ms <= now_ms for due_ms, _ in due)
+    excess = excess_bases(segments, limits)
+    blocker = _blocker(segments[going], limits) if going < len(segments) else ""
+    forecasts = [_forecast(s, limits, *due[number]) for number, s in enumerate(segments[:going])]
+    for number, segment in enumerate(segments[going:], going):
+        rule, text = why_kept(segment, segments[number + 1 :], segments[going], limits)
+        is_held_back = _is_due_by_its_own(segment, limits, excess)
+        forecasts.append(
+            SegmentForecast(
+                *_facts_of(segment),
+                due[number][0],
+                str(rule),
+                blocker if is_held_back else "",
+                text,
+            )
+        )
+    return _summed_up(tuple(forecasts), now_ms)
+
+
+def _due(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
+    """(when, rule) of the first segments, up to the first that never goes."""
+    config = limits.config
+    count = 0
+    while (
+        count < len(segments)
+        and _may_go(segments[count], limits)
+        and limits.is_below_start(segments[count])
+    ):
+        count += 1
+    due = [(limits.now_ms, str(RetentionRule.LOG_START))] * count
+    excess = excess_bases(segments[count:], limits)
+    for segment in segments[count:]:
+        if not _may_go(segment, limits) or segment.base_offset not in excess:
+            break
+        due.append((limits.now_ms, str(RetentionRule.RETENTION_BYTES)))
+    latest = NEVER
+    for segment in segments[len(due) :]:
+        if not limits.deletes or config.retention_ms < 0 or not _may_go(segment, limits):
+            break
+        latest = max(latest, segment.timestamp_ms + config.retention_ms + 1, 0)
+        if latest > MAX_INT64:
+            break
+        due.append((latest, str(RetentionRule.RETENTION_MS)))
+    return due
+
+
+def _may_go(segment: LoadedSegment, limits: RetentionLimits) -> bool:
+    return limits.high_watermark >= segment.end_offset and not segment.is_empty_active
+
+
+def _is_due_by_its_own(
+    segment: LoadedSegment, limits: RetentionLimits, excess: frozenset[int]
+) -> bool:
+    if segment.is_empty_active:
+        return False
+    is_limited = limits.deletes and limits.config.retention_ms >= 0
+    # Whatever a clock claims that is years ahead, its file was written when it says.
+    is_old_file = (
+        is_limited
+        and segment.timestamp_ms > limits.now_ms
+        and (limits.now_ms - segment.modification_time_ms > limits.config.retention_ms)
+    )
+    return (
+        limits.is_below_start(segment)
+        or limits.is_expired(segment)
+        or segment.base_offset in excess
+        or is_old_file
+    )
+
+
+def _blocker(segment: LoadedSegment, limits: RetentionLimits) -> str:
+    """What keeps the first segment that stays, and so all behind it."""
+    if segment.is_empty_active:
+        return ""
+    if limits.high_watermark < segment.end_offset:
+        return AWAITS_HIGH_WATERMARK
+    if segment.timestamp_ms <= limits.now_ms:
+        return BEHIND_YOUNGER
+    return WRONG_UNIT if is_wrong_unit(segment.timestamp_ms) else FUTURE_TIMESTAMP
+
+
+def _forecast(
+    segment: LoadedSegment, limits: RetentionLimits, due_ms: int, rule: str
+) -> SegmentForecast:
+    config = limits.config
+    text = {
+        str(RetentionRule.LOG_START): f"below the log start offset {limits.log_start_offset}",
+        str(RetentionRule.RETENTION_BYTES): (
+            f"without it at least retention.bytes {config.retention_bytes} remain"
+        ),
+    }.get(rule, f"due since {format_timestamp(due_ms)} by retention.ms {config.retention_ms}")
+    return SegmentForecast(*_facts_of(segment), due_ms, rule, "", text)
+
+
+def _facts_of(segment: LoadedSegment) -> tuple[int, int, int, bool]:
+    return (
+        segment.base_offset,
+        segment.size_in_bytes,
+        segment.timestamp_ms,
+        segment.is_file_time,
+    )
+
+
+def _summed_up(forecasts: tuple[SegmentForecast, ...], now_ms: int) -> RetentionForecast:
+    due = [f for f in forecasts if NEVER < f.due_ms <= now_ms]
+    later = [f for f in forecasts if f.due_ms > now_ms]
+    status = "due" if due else "later" if later else "never"
+    first = due or later or list(forecasts)
+    reason = f"segment {first[0].base_offset}: {first[0].text}" if first else "no segments"
+    return RetentionForecast(now_ms, status, reason, forecasts)

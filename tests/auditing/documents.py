@@ -1,0 +1,41 @@
+"""Audits of a disk as their JSON documents, each held against the published schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from kafkalog.auditing.audit_run import AuditRun, audit_run
+from kafkalog.auditing.document import audit_document
+from kafkalog.auditing.partition_audit import audit_partition
+from kafkalog.auditing.request import audit_request
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "kafkalog/auditing/audit.schema.json").read_text("utf-8"))
+
+
+def audit(*log_dirs: Path, **options: Any) -> AuditRun:
+    """The run in this process; options are those of RunOptions."""
+    request = audit_request([str(path) for path in log_dirs], options)  # type: ignore[arg-type]
+    return audit_run(request, lambda tasks: map(audit_partition, tasks))
+
+
+def audited_document(*log_dirs: Path, **options: Any) -> dict[str, Any]:
+    """The document, as JSON readers get it, valid by the schema."""
+    document = json.loads(json.dumps(audit_document(audit(*log_dirs, **options), 0.0)))
+    validate(document)
+    return document
+
+
+def validate(document: dict[str, Any]) -> None:
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    errors = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(document)]
+    assert errors == []
+
+
+def findings_of(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """The findings of a kind."""
+    return [finding for finding in document["findings"] if finding["id"] == kind]
