@@ -1,13 +1,15 @@
 """Work on partitions or segments as Spark tasks, a pack of them each.
 
-A pack is a row, and a row a partition: `repartitionById` neither merges nor hashes them together,
-and a task is sent its own pack only. DataFrame operations alone, as Spark Connect has no
-SparkContext. Tasks and results travel as JSON.
+A pack is a number of a range, and each number a partition: nothing is shuffled, no row is sent. The
+packs travel with the function, each as compressed JSON that only its own task opens; a function
+that large Spark hands to an executor once. DataFrame operations alone, as Spark Connect has no
+SparkContext.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -34,12 +36,11 @@ def run_packs(
     """
     if not packs:
         return []
-    texts = [json.dumps([task.to_json() for task in pack]) for pack in packs]
+    texts = [zlib.compress(json.dumps([task.to_json() for task in p]).encode(), 1) for p in packs]
     with described(spark, description):
         rows = (
-            spark.createDataFrame(list(enumerate(texts)), "id int, tasks string")
-            .repartitionById(len(packs), "id")
-            .mapInArrow(_Work(work, task_type), "result string")
+            spark.range(0, len(packs), 1, len(packs))
+            .mapInArrow(_Work(texts, work, task_type), "result string")
             .collect()
         )
     return [result_type.from_json(json.loads(row.result)) for row in rows]
@@ -64,17 +65,22 @@ def described(spark: SparkSession, description: str) -> Iterator[None]:
 
 
 class _Work:
-    """The function of a task: packs in, results as JSON out, each as soon as it is there."""
+    """A task: the number of its pack in, results as JSON out, each as soon as it is there."""
 
     def __init__(
-        self, work: Callable[[Sequence[Task]], Iterable[Result]], task_type: type[Task]
+        self,
+        texts: Sequence[bytes],
+        work: Callable[[Sequence[Task]], Iterable[Result]],
+        task_type: type[Task],
     ) -> None:
+        self._texts = texts
         self._work = work
         self._task_type = task_type
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for text in batch.column("tasks").to_pylist():
-                pack = [self._task_type.from_json(values) for values in json.loads(text)]
+            for number in batch.column("id").to_pylist():
+                tasks = json.loads(zlib.decompress(self._texts[number]))
+                pack = [self._task_type.from_json(values) for values in tasks]
                 for result in self._work(pack):
                     yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})

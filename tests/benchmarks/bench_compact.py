@@ -10,7 +10,8 @@ Prints one JSON line with the medians, in seconds of wall time and of CPU, peak 
 whether both directories hold the same bytes afterwards.
 
 With --cores 2 the log is two partitions of half the records each, and both use two threads or
-processes.
+processes. With --spark the job runs as well, by spark-submit with local[cores] on the same cores;
+what counts is the time its document tells, which leaves out the start of the session.
 """
 
 from __future__ import annotations
@@ -95,6 +96,18 @@ def kafka_command(log_dir: Path, names: list[str]) -> list[str]:
     return [*command, "--topic-partition", ",".join(names), "--hw", "leo", *settings]
 
 
+def spark_seconds(log_dir: Path, cores: str) -> float:
+    """Seconds the job says it took, from the session's first task on."""
+    arguments = our_command(log_dir, len(cores.split(",")))
+    job = ["jobs/compact_topics.py", *arguments[4:], "--json"]
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    master = f"local[{len(cores.split(','))}]"
+    command = ["taskset", "-c", cores, submit, "--master", master, *job]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    return float(json.loads(done.stdout)["seconds"])
+
+
 def segments_of(log_dir: Path) -> list[Path]:
     """Every file the cleaners write below the active segments, relative to the log dir."""
     found: list[Path] = []
@@ -128,12 +141,14 @@ def main() -> None:
     parser.add_argument("--codec", choices=sorted(CODECS), default="none")
     parser.add_argument("--cores", type=int, choices=(1, 2), default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spark", action="store_true", help="the job by spark-submit as well")
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
     cores = ",".join(str(core) for core in range(args.cores))
     memory = Path("/dev/shm")
     ours: list[Cost] = []
     kafkas: list[Cost] = []
+    sparks: list[float] = []
     with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
         source = Path(work, "source")
         source.mkdir()
@@ -150,6 +165,10 @@ def main() -> None:
             equal = equal and (args.codec != "none" or same_bytes(*copies))
             for copy in copies:
                 shutil.rmtree(copy)
+            if args.spark:
+                shutil.copytree(source, copies[0])
+                sparks.append(spark_seconds(copies[0], cores))
+                shutil.rmtree(copies[0])
     result = {
         "bench": "compact",
         "records": args.records,
@@ -166,6 +185,7 @@ def main() -> None:
             ),
             2,
         ),
+        "spark_seconds": round(statistics.median(sparks), 2) if sparks else None,
         "same_bytes": equal if args.codec == "none" else None,
         "machine": platform.processor() or platform.machine(),
         "load": round(os.getloadavg()[0], 1),
