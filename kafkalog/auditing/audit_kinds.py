@@ -1,7 +1,8 @@
 """THE table of what an audit can find; see `checking.finding_kinds` for the columns.
 
 What the files themselves have wrong (an index, a batch, a directory) is `verify`'s; an audit finds
-why a log keeps or loses what it should not. Ids are promises.
+why a log keeps or loses what it should not. Where both see the same thing it has verify's id. Ids
+are promises.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ from kafkalog.checking.finding_kind import FindingKind, Severity
 from kafkalog.checking.finding_kinds import KIND
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ROLL = "set segment.ms below the retention time; a segment rolls at the next append"
+_TIMES = (
+    "message.timestamp.after.max.ms keeps such records out; `kafka-delete-records` or "
+    "retention.bytes removes these"
+)
 
 AUDIT_KINDS = (
     # -- settings --------------------------------------------------------------------------------
@@ -23,9 +29,172 @@ AUDIT_KINDS = (
     FindingKind(
         "settings-unknown",
         _WARNING,
-        "nobody says by which settings the partition is kept; Kafka's defaults are assumed",
+        "nobody says by which settings the partition is kept; what options say, else Kafka's "
+        "defaults, is assumed",
         "knows them from the cluster's metadata",
         "add the log dir with `__cluster_metadata-0`, `--zookeeper-dir`, or say them by `--config`",
+    ),
+    FindingKind(
+        "policy-not-compact",
+        _WARNING,
+        "the log was compacted once, and its cleanup.policy does not have `compact`",
+        "never cleans it, and deletes by age and size what was meant to stay",
+        "set cleanup.policy=compact, if its keys are still wanted",
+    ),
+    # -- what retention does not do --------------------------------------------------------------
+    FindingKind(
+        "microsecond-timestamps",
+        _WARNING,
+        "timestamps of micro- or nanoseconds: read as ms they lie thousands of years ahead",
+        "keeps the segment, and all behind it, until then",
+        f"let the producer write ms; {_TIMES}",
+    ),
+    FindingKind(
+        "future-timestamp",
+        _WARNING,
+        "a record's timestamp lies in the future",
+        "keeps its segment, and all behind it, until that time and retention.ms are past",
+        _TIMES,
+    ),
+    FindingKind(
+        "awaits-high-watermark",
+        _WARNING,
+        "what is due reaches past the high watermark",
+        "deletes and cleans nothing that is not replicated",
+        "bring the followers back into the ISR, or take the dead replica out by reassignment",
+    ),
+    FindingKind(
+        "behind-younger-segment",
+        _INFO,
+        "segments are due by their own and lie behind one with younger records",
+        "deletes only from the oldest on",
+        "nothing, they go with it",
+    ),
+    FindingKind(
+        "retention-overdue",
+        _WARNING,
+        "segments were due long before the broker's last sign of life, and are still here",
+        "looks every log.retention.check.interval.ms (5 minutes)",
+        "look for errors of its scheduler and log dir, restart it; or `kafkalog retain --apply`",
+    ),
+    FindingKind(
+        "retention-due",
+        _INFO,
+        "segments are due",
+        "deletes them at its next check, when it runs",
+        "nothing, or `kafkalog retain --apply` while it does not run",
+    ),
+    FindingKind(
+        "below-log-start",
+        _WARNING,
+        "segments lie entirely below the log start offset: nobody can read them",
+        "deletes them at its next check, whatever cleanup.policy says; before 2.0 not of compacted "
+        "topics",
+        "`kafkalog retain --apply` while it does not run",
+    ),
+    FindingKind(
+        "active-never-rolls",
+        _WARNING,
+        "records in the active segment are older than retention.ms, or wait for compaction longer "
+        "than segment.ms",
+        "deletes whole segments by their youngest record, never cleans the active one, and rolls "
+        "it only when something is appended",
+        _ROLL,
+    ),
+    FindingKind(
+        "awaits-upload",
+        _WARNING,
+        "local segments of a tiered topic are due by local.retention and not uploaded",
+        "keeps them until they are",
+        "look for errors of the remote storage, and whether remote.log.copy.disable is set",
+    ),
+    FindingKind(
+        "high-watermark-unknown",
+        _INFO,
+        "no checkpoint tells the high watermark; the log's end is assumed",
+        "begins at the log start, and deletes nothing until it is known",
+        "add the log dir's `replication-offset-checkpoint`, or give `--high-watermark`",
+    ),
+    FindingKind(
+        "deleted-still-open",
+        _WARNING,
+        "files are gone from the directory, and a process holds them open",
+        "their space is free only when it closes them",
+        "restart the process, or find out why it keeps them",
+    ),
+    # -- what compaction does not do -------------------------------------------------------------
+    FindingKind(
+        "compaction-overdue",
+        _WARNING,
+        "a log has been cleanable long before the broker's last sign of life, and is not cleaned",
+        "has a dead cleaner, or calls the partition uncleanable until its restart",
+        "look for `log cleaner` in its errors, restart it; `kafkalog compact --apply` while it "
+        "does not run",
+    ),
+    FindingKind(
+        "compaction-due",
+        _INFO,
+        "a log can be cleaned",
+        "cleans the dirtiest first",
+        "nothing, or `kafkalog compact --apply` while it does not run",
+    ),
+    FindingKind(
+        "compaction-lag",
+        _INFO,
+        "closed segments are too young for min.compaction.lag.ms",
+        "leaves them dirty until they are older",
+        "nothing; min.compaction.lag.ms says how long consumers see every value",
+    ),
+    FindingKind(
+        "below-dirty-ratio",
+        _INFO,
+        "the dirty share is not above min.cleanable.dirty.ratio",
+        "leaves the log as it is",
+        "lower min.cleanable.dirty.ratio, or set max.compaction.lag.ms",
+    ),
+    FindingKind(
+        "open-transaction",
+        _WARNING,
+        "a transaction is open: nothing from its first record on is cleaned, nor read by "
+        "read_committed consumers",
+        "aborts it after transaction.timeout.ms, unless its coordinator has forgotten it",
+        "`kafka-transactions find-hanging`, then `abort`",
+    ),
+    FindingKind(
+        "cleaner-would-fail",
+        _ERROR,
+        "a batch or a segment will make the cleaner fail",
+        "marks the partition uncleanable until its restart, and then fails again",
+        "`kafkalog verify` names what is wrong; a sound replica, or `kafkalog salvage`",
+    ),
+    FindingKind(
+        "map-too-small",
+        _WARNING,
+        "a segment has more records than the broker's offset map has room for keys",
+        "cleans less in a round, and with more distinct keys than that in one segment fails",
+        "raise log.cleaner.dedupe.buffer.size; `kafkalog compact` has no such limit",
+    ),
+    FindingKind(
+        "many-markers",
+        _INFO,
+        "transaction markers are a large share of the log",
+        "keeps each for delete.retention.ms after its transaction's records are gone",
+        "commit less often; lower delete.retention.ms",
+    ),
+    # -- directories -----------------------------------------------------------------------------
+    FindingKind(
+        "replica-moving",
+        _WARNING,
+        "a future replica: the partition moves to another log dir of its broker",
+        "does not clean the partition meanwhile, and holds both copies",
+        "let the move end (`kafka-reassign-partitions --verify`), or cancel it",
+    ),
+    FindingKind(
+        "stray-replica",
+        _WARNING,
+        "a directory of a topic that the cluster does not have, or not with this id",
+        "renames it to `-stray` when it starts, or does not start",
+        "when its records are wanted nowhere, delete it",
     ),
     FindingKind(
         "audit-incomplete",

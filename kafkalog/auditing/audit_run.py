@@ -7,15 +7,16 @@ inventory. What lies beside the partitions (a log dir that cannot be read) is a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.core_findings import finding
+from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
+from kafkalog.auditing.surroundings import Surroundings
 from kafkalog.checking.finding import Finding
-from kafkalog.cleaner.settings import RunSettings
-from kafkalog.log.inventory import LogInventory, PartitionInventory
+from kafkalog.log.inventory import LogInventory
 
 Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 
@@ -52,31 +53,23 @@ def audit_run(request: AuditRequest, execute: Executor) -> AuditRun:
     everything = request.open_all()
     found = request.select(everything)
     settings = request.read_settings(everything)
-    tasks = [audit_task(request, partition, settings) for partition in found]
+    surroundings = Surroundings(request, everything, settings)
+    tasks = [surroundings.task(partition) for partition in found]
     done = {audited.path: audited for audited in execute(tasks)}
     return AuditRun(
         now_ms=request.now_ms,
         partitions=tuple(done[task.partition.path] for task in tasks),
-        other_findings=tuple(_problems(everything)),
+        other_findings=(*_problems(everything), *find_open_files(surroundings.log_dirs)),
         notes=settings.notes,
-    )
-
-
-def audit_task(
-    request: AuditRequest, partition: PartitionInventory, settings: RunSettings
-) -> AuditTask:
-    """What a process needs to audit a partition."""
-    return AuditTask(
-        partition=partition,
-        resolved=settings.resolve(partition, needs_policy=False),
-        now_ms=request.now_ms,
-        kafka_version=settings.kafka_version(partition),
-        assumed_high_watermark=request.high_watermark,
     )
 
 
 def _problems(everything: LogInventory) -> Iterator[Finding]:
     for problem in dict.fromkeys(everything.problems):
         path, _, text = problem.partition(": ")
-        found = finding("unreadable", text or path, path)
-        yield replace(found, log_dir=str(Path(path).parent))
+        kind = (
+            "foreign-directory" if text.startswith("not a partition's directory") else "unreadable"
+        )
+        yield Finding(
+            kind, ALL_KINDS[kind].severity, text or path, path, log_dir=str(Path(path).parent)
+        )

@@ -1,38 +1,80 @@
-"""Why a partition keeps what it should not, or is about to lose what it should keep: the findings
-that its facts, its forecast and its verdict tell.
+"""Everything the core of an audit finds in one partition directory: settings, retention,
+compaction, and directories that are nobody's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkalog.auditing.audit_kinds import ALL_KINDS
-from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.request import AuditTask
+from kafkalog.auditing.compaction_findings import find_compaction
+from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.retention_findings import find_retention
 from kafkalog.checking.finding import Finding
-from kafkalog.log.inventory import PartitionFacts
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionKind
+from kafkalog.planning.texts import format_bytes
 
 
-def find_core(
-    audited: AuditedPartition,
-    task: AuditTask,
-    *,
-    is_high_watermark_known: bool,
-    facts: PartitionFacts,
-) -> Iterator[Finding]:
-    """The findings, without their partition's name."""
-    yield from _settings(audited, task)
+def find_core(context: FindingContext) -> Iterator[Finding]:
+    """The findings, with their partition's name."""
+    audited = context.audited
     for problem in audited.problems:
-        yield finding("audit-incomplete", problem, audited.path)
+        yield context.say("audit-incomplete", f"{audited.name}: {problem}")
+    if audited.topic == CLUSTER_METADATA_TOPIC:
+        return
+    if audited.kind is PartitionKind.FUTURE:
+        yield from _moving(context)
+    elif audited.kind is PartitionKind.STRAY or context.task.is_stray:
+        yield _stray(context)
+    elif audited.kind is PartitionKind.LIVE:
+        yield from _settings(context)
+        yield from find_retention(context)
+        yield from find_compaction(context)
 
 
-def finding(kind: str, text: str, path: str, **place: int | None) -> Finding:
-    """A finding of a kind, with the severity of its kind; `place` as in Finding."""
-    return Finding(kind, ALL_KINDS[kind].severity, text, path, **place)  # type: ignore[arg-type]
+def _settings(context: FindingContext) -> Iterator[Finding]:
+    audited, resolved = context.audited, context.task.resolved
+    for difference in resolved.differences:
+        yield context.say(
+            "policy-drift",
+            f"{audited.topic}: {difference}",
+            fix=f"kafka-configs.sh --alter --entity-type topics --entity-name {audited.topic} "
+            f"--add-config {difference.key}={difference.said}, or declare {difference.in_force}",
+        )
+    if resolved.unreliable is not None:
+        yield context.say("settings-unknown", resolved.unreliable)
+    elif context.task.has_no_metadata and audited.config.source("cleanup.policy") == "default":
+        yield context.say(
+            "settings-unknown",
+            f"{audited.topic}: no cluster metadata beside the log dir, and nobody says "
+            "cleanup.policy",
+        )
+    if not context.is_high_watermark_known and audited.segments:
+        yield context.say(
+            "high-watermark-unknown",
+            f"{audited.name}: no high watermark is checkpointed; {audited.high_watermark}, the "
+            "log's end, is assumed",
+        )
 
 
-def _settings(audited: AuditedPartition, task: AuditTask) -> Iterator[Finding]:
-    for difference in task.resolved.differences:
-        yield finding("policy-drift", f"{audited.topic}: {difference}", audited.path)
-    if task.resolved.unreliable is not None:
-        yield finding("settings-unknown", task.resolved.unreliable, audited.path)
+def _moving(context: FindingContext) -> Iterator[Finding]:
+    audited = context.audited
+    twin = context.task.twin_path
+    other = f"its twin is {twin}" if twin else "there is no other copy in these log dirs"
+    yield context.say(
+        "replica-moving",
+        f"{audited.name}: a future replica of {format_bytes(audited.size_in_bytes)}, up to offset "
+        f"{audited.log_end_offset}; {other}",
+    )
+
+
+def _stray(context: FindingContext) -> Finding:
+    audited, task = context.audited, context.task
+    own = task.partition.topic_id or "none"
+    theirs = task.cluster_topic_id or "none"
+    return context.say(
+        "stray-replica",
+        f"{audited.name}: {format_bytes(audited.size_in_bytes)}; topic id in partition.metadata "
+        f"{own}, in the cluster {theirs}; {task.resolved.unreliable or 'renamed by a broker'}",
+        fix=f"compare with the cluster's replicas; then `rm -r {audited.path}` while the broker is "
+        "stopped",
+    )

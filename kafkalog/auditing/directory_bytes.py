@@ -7,9 +7,10 @@ deleted takes space that no directory shows.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS, Leftover
+from kafkalog.auditing.segment_statistics import FileBytes
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -34,20 +35,28 @@ _LEFT_DIRECTORIES = {PartitionKind.DELETE: "delete-dir", PartitionKind.STRAY: "s
 
 @dataclass(frozen=True, slots=True)
 class DirectoryBytes:
-    """`by_kind` has all of BYTE_KINDS; `snapshots`: sizes of producer snapshots by offset."""
+    """`by_kind` has all of BYTE_KINDS; the others are sizes of live files by their offset."""
 
     by_kind: dict[str, int]
-    leftovers: tuple[Leftover, ...]
-    indexes: dict[int, int]
-    snapshots: dict[int, int]
+    leftovers: tuple[Leftover, ...] = ()
+    indexes: dict[int, int] = field(default_factory=dict)
+    time_indexes: dict[int, int] = field(default_factory=dict)
+    snapshots: dict[int, int] = field(default_factory=dict)
+
+    def beside(self, base_offset: int) -> FileBytes:
+        """Of the files of one segment."""
+        return FileBytes(
+            self.indexes.get(base_offset, 0),
+            self.time_indexes.get(base_offset, 0),
+            self.snapshots.get(base_offset, 0),
+        )
 
 
 def measure_directory(path: str, kind: PartitionKind) -> DirectoryBytes:
     """The bytes of the files in a partition directory; OSError if it cannot be listed."""
     by_kind = dict.fromkeys(BYTE_KINDS, 0)
     leftovers: list[Leftover] = []
-    indexes: dict[int, int] = {}
-    snapshots: dict[int, int] = {}
+    sizes = DirectoryBytes(by_kind)
     with os.scandir(path) as entries:
         for entry in entries:
             size = _size(entry)
@@ -60,19 +69,20 @@ def measure_directory(path: str, kind: PartitionKind) -> DirectoryBytes:
                 by_kind["other"] += size
             elif name.kind in _INDEXES:
                 by_kind["index"] += size
-                indexes[name.offset] = indexes.get(name.offset, 0) + size
+                sizes.indexes[name.offset] = sizes.indexes.get(name.offset, 0) + size
+                if name.kind is LogFileKind.TIME_INDEX:
+                    sizes.time_indexes[name.offset] = size
             elif name.kind in _SNAPSHOTS:
                 by_kind["snapshot"] += size
-                snapshots[name.offset] = size
+                sizes.snapshots[name.offset] = size
             else:
                 by_kind["log"] += size
     if kind in _LEFT_DIRECTORIES:
         total = sum(by_kind.values())
         by_kind = dict.fromkeys(BYTE_KINDS, 0) | {"leftover": total}
         leftovers = [Leftover(path, _LEFT_DIRECTORIES[kind], total)]
-    return DirectoryBytes(
-        by_kind, tuple(sorted(leftovers, key=lambda x: x.path)), indexes, snapshots
-    )
+    ordered = tuple(sorted(leftovers, key=lambda each: each.path))
+    return replace(sizes, by_kind=by_kind, leftovers=ordered)
 
 
 def _left_kind(name: str) -> str | None:

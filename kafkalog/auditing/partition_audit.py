@@ -6,20 +6,21 @@ Whatever cannot be read becomes a finding, and the numbers are those of what cou
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
-from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.audited_partition import BYTE_KINDS, AuditedPartition
 from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
+from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
-from kafkalog.checking.finding import Finding
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.retention_facts import repaired_segments
-from kafkalog.log.segment_facts import scan_partition_facts
-from kafkalog.log.segment_file import HeaderScan
+from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
+from kafkalog.log.segment_file import HeaderScan, iterate_headers
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.retention_forecast import forecast_retention
 
@@ -82,14 +83,10 @@ def _judged(
         kafka_version=task.kafka_version,
         problems=tuple(problems),
     )
-    found = find_core(audited, task, is_high_watermark_known=watermark is not None, facts=facts)
-    return replace(audited, findings=tuple(_placed(audited, finding) for finding in found))
-
-
-def _placed(audited: AuditedPartition, finding: Finding) -> Finding:
-    return replace(
-        finding, log_dir=audited.log_dir, topic=audited.topic, partition=audited.partition
+    context = FindingContext(
+        audited, task, partition, facts, is_high_watermark_known=watermark is not None
     )
+    return replace(audited, findings=tuple(find_core(context)))
 
 
 def _sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes:
@@ -97,16 +94,14 @@ def _sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes
         return measure_directory(partition.path, partition.kind)
     except OSError as error:
         problems.append(f"cannot be listed: {error}")
-        sizes = dict.fromkeys(("index", "snapshot", "leftover", "undo", "other"), 0)
-        return DirectoryBytes({"log": partition.size_in_bytes, **sizes}, (), {}, {})
+        none = dict.fromkeys(BYTE_KINDS, 0)
+        return DirectoryBytes({**none, "log": partition.size_in_bytes})
 
 
 def _scan(
     partition: PartitionInventory, task: AuditTask, sizes: DirectoryBytes, problems: list[str]
 ) -> tuple[PartitionFacts, tuple[SegmentStatistics, ...]]:
-    """The facts of the segments that can be read, from the last that cannot on: what is in front of
-    it a broker would not get by either.
-    """
+    """The facts and statistics of the segments that can be read."""
     builders: dict[int, StatisticsBuilder] = {}
 
     def see(segment: SegmentInfo, scan: HeaderScan) -> None:
@@ -121,17 +116,30 @@ def _scan(
         )
     except (KafkaLogError, OSError) as error:
         problems.append(f"cannot be read: {error}")
-        return PartitionFacts((), problems=(str(error),)), ()
+        facts = _each_alone(partition, str(error))
+        builders.clear()
+        for segment in partition.segments:
+            with contextlib.suppress(KafkaLogError, OSError):
+                for scan in iterate_headers(segment.path):
+                    see(segment, scan)
+    known = {each.base_offset: each for each in facts.segments}
     statistics = tuple(
         builders[segment.base_offset].build(
-            segment,
-            known,
-            sizes.indexes.get(segment.base_offset, 0),
-            sizes.snapshots.get(segment.base_offset, 0),
+            segment, known[segment.base_offset], sizes.beside(segment.base_offset)
         )
-        for segment, known in zip(partition.segments, facts.segments, strict=True)
+        for segment in partition.segments
+        if segment.base_offset in known
     )
     return facts, statistics
+
+
+def _each_alone(partition: PartitionInventory, problem: str) -> PartitionFacts:
+    """The facts of those segments that can be read."""
+    found = []
+    for segment in partition.segments:
+        with contextlib.suppress(KafkaLogError, OSError):
+            found.append(scan_segment_facts(segment))
+    return PartitionFacts(tuple(found), problems=(problem,))
 
 
 def _repaired(partition: PartitionInventory, facts: PartitionFacts) -> PartitionFacts:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from kafkalog.cleaner.run_request import RunOptions, RunRequest, run_options_of
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
+
+# A broker's log.cleaner.dedupe.buffer.size where nobody says another.
+DEFAULT_DEDUPE_BUFFER_SIZE = 128 * 1024 * 1024
+DEFAULT_MAP_ENTRIES = usable_entries(DEFAULT_DEDUPE_BUFFER_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,11 @@ class AuditTask:
     """One partition directory, and what is known of it from elsewhere.
 
     `resolved`: the topic's settings and whether they may be relied on. `assumed_high_watermark`:
-    the option's, for logs whose checkpoint does not tell.
+    the option's, for logs whose checkpoint does not tell. `alive_ms`: the broker's last sign of
+    life on the log dir. `map_entries`: keys that a broker's offset map has room for. `twin_path`:
+    of a future replica the present one. `is_stray`: the cluster does not have the topic, or not
+    with this id; `cluster_topic_id`: the one it has. `has_no_metadata`: nothing tells of the
+    cluster.
     """
 
     partition: PartitionInventory
@@ -35,3 +44,9 @@ class AuditTask:
     now_ms: int
     kafka_version: str
     assumed_high_watermark: int | None = None
+    alive_ms: int = 0
+    map_entries: int = DEFAULT_MAP_ENTRIES
+    twin_path: str = ""
+    is_stray: bool = False
+    cluster_topic_id: str = ""
+    has_no_metadata: bool = False

@@ -26,6 +26,15 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
+class FileBytes:
+    """Sizes of the files beside one `.log`, as the directory has them."""
+
+    indexes: int = 0
+    time_index: int = 0
+    snapshot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentStatistics(JsonFacts):
     """One live segment; bytes and ms, -1 for "none".
 
@@ -34,7 +43,7 @@ class SegmentStatistics(JsonFacts):
     where the walk could not go on, or found offsets out of order; `bad_batches` is 1 then, as what
     lies behind is not counted. `indexed_timestamp_ms`: the last time index entry's, by which a
     broker goes that stopped cleanly. `records_count` leaves out the content of legacy wrappers,
-    which headers do not tell.
+    which headers do not tell. `padded_time_index_bytes`: zeros behind its last entry.
     """
 
     base_offset: int
@@ -62,6 +71,7 @@ class SegmentStatistics(JsonFacts):
     bad_reason: str
     index_bytes: int
     snapshot_bytes: int
+    padded_time_index_bytes: int
 
     @property
     def effective_timestamp_ms(self) -> int:
@@ -110,7 +120,7 @@ class StatisticsBuilder:
             self.bytes_by_codec[name] = self.bytes_by_codec.get(name, 0) + size
 
     def build(
-        self, segment: SegmentInfo, facts: SegmentFacts, index_bytes: int, snapshot_bytes: int
+        self, segment: SegmentInfo, facts: SegmentFacts, files: FileBytes
     ) -> SegmentStatistics:
         """The statistics, with what else is known of the segment."""
         return SegmentStatistics(
@@ -139,6 +149,7 @@ class StatisticsBuilder:
             bad_batches=int(facts.corrupt is not None),
             first_bad_position=-1 if facts.corrupt_position is None else facts.corrupt_position,
             bad_reason=facts.corrupt or "",
-            index_bytes=index_bytes,
-            snapshot_bytes=snapshot_bytes,
+            index_bytes=files.indexes,
+            snapshot_bytes=files.snapshot,
+            padded_time_index_bytes=max(files.time_index - segment.time_index_bytes, 0),
         )

@@ -117,7 +117,7 @@ def play_retention(seed: int, kafka: Kafka, work: Path, tally: Tally) -> None:
         kafkas, ours = work / f"kafka-{number}", work / f"ours-{number}"
         shutil.copytree(base, kafkas)
         shutil.copytree(base, ours)
-        call = _random_call(rnd, written, kafka.line)
+        call = random_call(rnd, written, kafka.line)
         expected, found = retain_and_compare(
             call,
             kafka,
@@ -165,7 +165,8 @@ def retain_and_compare(
     return expected, [*found, *map(str, differences)]
 
 
-def _random_call(rnd: random.Random, written: Answer, line: str) -> RetentionCall:
+def random_call(rnd: random.Random, written: Answer, line: str) -> RetentionCall:
+    """Settings and a moment for what `write` answered."""
     segments = written["segments"]
     now_ms = int(written["now"]) + rnd.choice((0, 1, 5000, 10**6))
     # an empty policy is allowed from 4.2 on (KIP-1161)

@@ -1,0 +1,186 @@
+"""Why a compacted log is not cleaned, or will not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
+from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
+from kafkalog.checking.finding import MAX_PER_KIND, Finding
+from kafkalog.planning.compaction import CLEAN, REFUSED
+from kafkalog.planning.texts import format_bytes, format_timestamp
+
+_DAY_MS = 86_400_000
+_MANY_MARKERS = 0.25
+
+
+def find_compaction(context: FindingContext) -> Iterator[Finding]:
+    """The findings about compaction of a live log, and about what its transactions hold."""
+    yield from _open_transactions(context)
+    yield from _markers(context)
+    verdict = context.audited.compaction
+    if verdict.status == NOT_COMPACTED:
+        yield from _no_longer_compacted(context)
+        return
+    if verdict.status == REFUSED:
+        yield from _would_fail(context)
+        return
+    yield from _map(context)
+    if verdict.status == CLEAN:
+        yield _due(context)
+    else:
+        yield from _waiting(context)
+
+
+def _no_longer_compacted(context: FindingContext) -> Iterator[Finding]:
+    cleaned = context.inventory.checkpoints.cleaner
+    if cleaned is not None and cleaned > context.audited.log_start_offset:
+        config = context.audited.config
+        policy = ",".join(config.cleanup_policy) or "empty"
+        yield context.say(
+            "policy-not-compact",
+            f"{context.audited.topic}: it was compacted up to offset {cleaned}; cleanup.policy is "
+            f"{policy} (from {config.source('cleanup.policy')})",
+            offset=cleaned,
+        )
+
+
+def _would_fail(context: FindingContext) -> Iterator[Finding]:
+    """Only what a broker would stumble over: our own caution is no finding."""
+    if any(segment.bad_batches for segment in context.audited.segments):
+        bad = next(s for s in context.audited.segments if s.bad_batches)
+        verdict = context.audited.compaction
+        yield context.say(
+            "cleaner-would-fail",
+            f"{context.audited.topic}: segment {bad.base_offset} @ {bad.first_bad_position}: "
+            f"{bad.bad_reason}; {format_bytes(verdict.dirty_bytes)} are dirty since offset "
+            f"{verdict.first_dirty_offset}",
+            segment=bad.base_offset,
+            position=bad.first_bad_position,
+            path=bad.path,
+        )
+
+
+def _map(context: FindingContext) -> Iterator[Finding]:
+    room = context.task.map_entries
+    first_dirty = context.audited.compaction.first_dirty_offset
+    large = [
+        segment
+        for segment in context.audited.segments
+        if segment.records_count > room
+        and segment.next_offset > first_dirty
+        and not segment.is_active
+    ]
+    for segment in large[:MAX_PER_KIND]:
+        yield context.say(
+            "map-too-small",
+            f"{context.audited.topic}: segment {segment.base_offset} has {segment.records_count} "
+            f"records, the offset map has room for {room} keys",
+            segment=segment.base_offset,
+        )
+
+
+def _due(context: FindingContext) -> Finding:
+    verdict = context.audited.compaction
+    cleaned = context.inventory.checkpoints.cleaner
+    last = "never" if cleaned is None else f"up to offset {cleaned}"
+    text = (
+        f"{context.audited.topic}: {verdict.reason}; {format_bytes(verdict.dirty_bytes)} dirty "
+        f"since offset {verdict.first_dirty_offset}, of "
+        f"{format_timestamp(verdict.dirty_since_ms)}; it was cleaned {last}"
+    )
+    closed = [s for s in context.audited.segments if not s.is_active]
+    closed_ms = min(
+        (s.effective_timestamp_ms for s in closed if s.next_offset > verdict.first_dirty_offset),
+        default=context.now_ms,
+    )
+    if closed_ms < context.alive_ms - _DAY_MS:
+        days = (context.alive_ms - closed_ms) / _DAY_MS
+        return context.say(
+            "compaction-overdue",
+            f"{text}; the broker was alive {days:.0f} days after the first dirty segment",
+            offset=verdict.first_dirty_offset,
+        )
+    return context.say("compaction-due", text, offset=verdict.first_dirty_offset)
+
+
+def _waiting(context: FindingContext) -> Iterator[Finding]:
+    """A closed dirty part that is not cleaned now, and why."""
+    audited, verdict = context.audited, context.audited.compaction
+    closed_dirty = [
+        s for s in audited.segments
+        if not s.is_active and s.next_offset > verdict.first_dirty_offset
+    ]  # fmt: skip
+    if not closed_dirty:
+        return
+    held = sum(s.size_in_bytes for s in closed_dirty) - verdict.cleanable_bytes
+    at = (
+        f"from {format_timestamp(verdict.cleanable_at_ms)} on"
+        if verdict.cleanable_at_ms >= 0
+        else "never, if nothing is appended"
+    )
+    cleaned = context.inventory.checkpoints.cleaner
+    grown = (
+        f"{format_bytes(verdict.clean_bytes)} are clean, {format_bytes(verdict.dirty_bytes)} dirty"
+    )
+    if held > 0 and verdict.uncleanable_reason.startswith("high watermark"):
+        yield context.say(
+            "awaits-high-watermark",
+            f"{audited.topic}: {format_bytes(held)} of closed segments cannot be cleaned: "
+            f"{verdict.uncleanable_reason}, the log ends at {audited.log_end_offset}; {grown}",
+            offset=verdict.first_uncleanable_offset,
+        )
+    elif held > 0 and verdict.uncleanable_reason.startswith("min.compaction.lag.ms"):
+        yield context.say(
+            "compaction-lag",
+            f"{audited.topic}: {format_bytes(held)} of closed segments wait for "
+            f"min.compaction.lag.ms {audited.config.min_compaction_lag_ms}; a round begins {at}; "
+            f"{grown}",
+            offset=verdict.first_uncleanable_offset,
+        )
+    elif verdict.cleanable_bytes > 0:
+        yield context.say(
+            "below-dirty-ratio",
+            f"{audited.topic}: {verdict.reason}; a round begins {at}; {grown}, cleaned up to "
+            f"offset {'none' if cleaned is None else cleaned}",
+            offset=verdict.first_dirty_offset,
+        )
+
+
+def _open_transactions(context: FindingContext) -> Iterator[Finding]:
+    audited = context.audited
+    open_now = [
+        p
+        for p in context.facts.active_producers
+        if p.current_txn_first_offset is not None
+        and context.alive_ms - p.last_timestamp_ms > GRACE_MS
+    ]
+    held = sum(
+        s.size_in_bytes for s in audited.segments
+        if not s.is_active and s.next_offset > audited.last_stable_offset
+    )  # fmt: skip
+    for producer in open_now[:MAX_PER_KIND]:
+        first = producer.current_txn_first_offset
+        yield context.say(
+            "open-transaction",
+            f"{audited.topic}: producer {producer.producer_id}, epoch {producer.epoch}, has a "
+            f"transaction open since offset {first}, its last record is of "
+            f"{format_timestamp(producer.last_timestamp_ms)}; the last stable offset is "
+            f"{audited.last_stable_offset}, {format_bytes(held)} of closed segments cannot be "
+            "cleaned",
+            offset=first,
+            fix=f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {audited.topic} "
+            f"--partition {audited.partition} --start-offset {first}",
+        )
+
+
+def _markers(context: FindingContext) -> Iterator[Finding]:
+    segments = context.audited.segments
+    total = sum(s.valid_bytes for s in segments)
+    markers = sum(s.control_bytes for s in segments)
+    if total and markers / total >= _MANY_MARKERS:
+        yield context.say(
+            "many-markers",
+            f"{context.audited.topic}: {format_bytes(markers)} of {format_bytes(total)} "
+            f"({markers / total:.0%}) are transaction markers",
+        )

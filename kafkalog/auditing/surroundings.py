@@ -1,0 +1,95 @@
+"""What is known of a partition from outside its directory: its topic's settings, its cluster, its
+broker's last sign of life, its twin.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
+from kafkalog.cleaner.settings import RunSettings
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.log_dir_files import CHECKPOINT_FILES
+from kafkalog.planning.compaction import usable_entries
+from kafkalog.planning.config_sources import ResolvedConfig
+
+
+class Surroundings:
+    """Of all partitions below some log dirs."""
+
+    def __init__(
+        self, request: AuditRequest, everything: LogInventory, settings: RunSettings
+    ) -> None:
+        self._request = request
+        self._settings = settings
+        self.log_dirs = sorted({partition.log_dir for partition in everything})
+        self._alive = {log_dir: _alive_ms(log_dir) for log_dir in self.log_dirs}
+        self._live = {
+            partition.topic_partition: partition.path
+            for partition in everything
+            if partition.kind is PartitionKind.LIVE
+        }
+        self._map_entries = _map_entries(request)
+
+    def task(self, partition: PartitionInventory) -> AuditTask:
+        """What a process needs to audit a partition."""
+        cluster = self._settings.cluster(partition)
+        known = None
+        if cluster is not None and not cluster.problems:
+            known = cluster.topics.get(partition.topic_partition.topic)
+        is_foreign = known is None or (
+            partition.topic_id is not None
+            and known.topic_id != ""
+            and known.topic_id != partition.topic_id
+        )
+        has_cluster = cluster is not None and not cluster.problems
+        return AuditTask(
+            partition=partition,
+            resolved=self._resolved(partition),
+            now_ms=self._request.now_ms,
+            kafka_version=self._settings.kafka_version(partition),
+            assumed_high_watermark=self._request.high_watermark,
+            alive_ms=max(
+                [self._alive[partition.log_dir]]
+                + [segment.modification_time_ms for segment in partition.segments]
+            ),
+            map_entries=self._map_entries,
+            twin_path=self._live.get(partition.topic_partition, "")
+            if partition.kind is PartitionKind.FUTURE
+            else "",
+            is_stray=has_cluster and is_foreign,
+            cluster_topic_id="" if known is None else known.topic_id,
+            has_no_metadata=cluster is None,
+        )
+
+    def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:
+        """The settings; those of a topic that Kafka would refuse are its own trouble."""
+        try:
+            return self._settings.resolve(partition, needs_policy=False)
+        except InvalidConfigError as error:
+            if self._request.config_file or self._request.config.given():
+                raise
+            return ResolvedConfig(self._request.config, unreliable=str(error))
+
+
+def _alive_ms(log_dir: str) -> int:
+    """When a broker last wrote a checkpoint there: it does so every minute. 0 if never."""
+    times = [0]
+    for name in CHECKPOINT_FILES:
+        try:
+            times.append(Path(log_dir, name).stat().st_mtime_ns // 1_000_000)
+        except OSError:
+            continue
+    return max(times)
+
+
+def _map_entries(request: AuditRequest) -> int:
+    """Keys in the offset map of one cleaner thread, as the broker's file says."""
+    broker = request.server_properties or {}
+    try:
+        size = int(broker.get("log.cleaner.dedupe.buffer.size", DEFAULT_DEDUPE_BUFFER_SIZE))
+        threads = max(int(broker.get("log.cleaner.threads", 1)), 1)
+        return usable_entries(size // threads)
+    except ValueError as error:
+        raise InvalidConfigError(f"log.cleaner.dedupe.buffer.size or threads: {error}") from None

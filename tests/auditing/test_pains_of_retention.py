@@ -1,0 +1,196 @@
+"""What users met when retention deleted nothing, or too much: a disk each, and the finding that
+names it. A number is that of the list of pains in the issue tracker's words.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kafkalog.format.time_index import pack_time_index
+from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, Disk, segments_of
+from tests.auditing.documents import findings_of
+
+WEEK = {"cleanup_policy": "delete", "retention_ms": 7 * DAY_MS}
+
+
+def test_a_producer_of_microseconds_is_named(tmp_path: Path) -> None:
+    """1: the segment lies in the year 50000 and more, and holds what is due."""
+    disk = Disk(tmp_path, **WEEK)
+    micros = (NOW_MS - 20 * DAY_MS) * 1000
+    disk.segment(20 * DAY_MS, NOW_MS - micros, modified_age_ms=20 * DAY_MS)
+    disk.segment(10 * DAY_MS).segment(0).write()
+    found = disk.finding("microsecond-timestamps")
+    assert found["offset"] == 1
+    assert "in µs it is 2024-02-" in found["text"] or "in µs it is 2024-01-" in found["text"]
+    document = disk.audit()
+    assert [s["blockedBy"] for s in segments_of(document)][:2] == ["microsecond-timestamps"] * 2
+    (partition,) = [p for p in document["partitions"] if p["topic"] == "orders"]
+    assert partition["retention"]["blockedBy"] == "microsecond-timestamps"
+    assert partition["retention"]["blockedBytes"] == sum(
+        s["bytes"] for s in segments_of(document)[:2]
+    )
+
+
+def test_one_future_timestamp_names_segment_record_and_what_it_holds(tmp_path: Path) -> None:
+    """2: what lies behind it is due, and stays."""
+    disk = Disk(tmp_path, **WEEK)
+    disk.segment(20 * DAY_MS, -365 * DAY_MS, 20 * DAY_MS, modified_age_ms=20 * DAY_MS)
+    disk.segment(10 * DAY_MS).segment(9 * DAY_MS).segment(0).write()
+    found = disk.finding("future-timestamp")
+    assert (found["offset"], found["segmentBaseOffset"]) == (1, 0)
+    behind = segments_of(disk.audit())[1:3]
+    assert f"{sum(s['bytes'] for s in behind)} B of them due" in found["text"]
+    assert [s["blockedBy"] for s in behind] == ["future-timestamp"] * 2
+
+
+def test_a_broker_that_lives_and_does_not_delete_is_named(tmp_path: Path) -> None:
+    """4: by the files alone: due for days while checkpoints went on being written."""
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(0).write(alive_age_ms=HOUR_MS)
+    found = disk.finding("retention-overdue")
+    assert "1 segments from 0 on" in found["text"]
+    (partition,) = [p for p in disk.audit()["partitions"] if p["topic"] == "orders"]
+    assert partition["retention"]["status"] == "due"
+    assert partition["retention"]["dueSegments"] == 1
+
+
+def test_what_a_stopped_broker_would_delete_is_no_fault(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS, modified_age_ms=12 * DAY_MS)
+    disk.segment(6 * DAY_MS, modified_age_ms=6 * DAY_MS).write(alive_age_ms=6 * DAY_MS)
+    assert disk.finding("retention-due")["severity"] == "info"
+
+
+def test_every_segment_has_the_date_on_which_it_goes(tmp_path: Path) -> None:
+    """5: 7 days of retention, 11 days of files: one segment goes with its youngest record."""
+    disk = Disk(tmp_path, **WEEK)
+    disk.segment(11 * DAY_MS, 5 * DAY_MS).segment(4 * DAY_MS).segment(DAY_MS).write()
+    document = disk.audit()
+    assert [s["dueMs"] - NOW_MS for s in segments_of(document)] == [
+        2 * DAY_MS + 1, 3 * DAY_MS + 1, 6 * DAY_MS + 1,
+    ]  # fmt: skip
+    assert [day["segments"] for day in document["timeline"] if day["topic"] == "orders"] == [1] * 3
+    (orders,) = [t for t in document["topics"] if t["topic"] == "orders"]
+    assert orders["oldestTimestampMs"] == NOW_MS - 11 * DAY_MS
+
+
+def test_an_override_that_never_arrived_is_drift(tmp_path: Path) -> None:
+    """7: the file declares three days, the topic has seven."""
+    disk = Disk(tmp_path, **WEEK).segment(5 * DAY_MS).segment(0).write()
+    declared = tmp_path / "declared.toml"
+    declared.write_text('[orders]\n"retention.ms" = 259200000\n')
+    found = disk.finding("policy-drift", config_file=str(declared))
+    assert (
+        "retention.ms is 604800000 (from topic), not 259200000 (from config-file)" in found["text"]
+    )
+    assert "--add-config retention.ms=259200000" in found["fix"]
+    # what happens goes by what is in force
+    assert not findings_of(disk.audit(config_file=str(declared)), "retention-due")
+    forced = disk.audit(config_file=str(declared), force=["config-differs"])
+    assert findings_of(forced, "retention-overdue") or findings_of(forced, "retention-due")
+
+
+def test_an_active_segment_that_never_rolls_is_named_with_its_cure(tmp_path: Path) -> None:
+    """9: one record a day, a segment of a week or a GiB."""
+    disk = Disk(tmp_path, **WEEK).segment(*(n * DAY_MS for n in range(12, 0, -1))).write()
+    found = disk.finding("active-never-rolls")
+    assert f"set segment.ms to at most {7 * DAY_MS // 2}" in found["fix"]
+    assert f"segment.ms is {7 * DAY_MS}" in found["text"]
+    rolled = Disk(tmp_path / "rolled", **WEEK).segment(6 * DAY_MS, DAY_MS).write()
+    assert not findings_of(rolled.audit(), "active-never-rolls")
+
+
+def test_a_padded_time_index_is_named_with_the_records_own_time(tmp_path: Path) -> None:
+    """10 and 52: a broker reads the zeros as an entry of 1970, or finds no room when it rolls."""
+    disk = Disk(tmp_path, **WEEK).segment(DAY_MS).segment(0).write()
+    index = disk.log.path / f"{0:020d}.timeindex"
+    os.truncate(index, index.stat().st_size + 1200)
+    found = disk.finding("time-index-padded")
+    assert found["path"] == str(index)
+    assert found["severity"] == "error"
+    assert "1200 bytes of zeros" in found["text"]
+    active = disk.log.path / f"{disk.log.segments[-1].base_offset:020d}.timeindex"
+    os.truncate(active, 10 * 1024 * 1024 // 12 * 12)
+    paths = [f["path"] for f in findings_of(disk.audit(), "time-index-padded")]
+    assert paths == [str(index), str(active)]
+
+
+def test_preallocated_indexes_after_a_crash_are_rebuilt_and_no_finding(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, **WEEK).segment(DAY_MS).segment(0).write(clean_shutdown=False)
+    assert not findings_of(disk.audit(), "time-index-padded")
+
+
+def test_a_time_index_older_than_its_records_is_named(tmp_path: Path) -> None:
+    """10: retention goes by the index; here it would delete what is six days young."""
+    disk = Disk(tmp_path, **WEEK).segment(30 * DAY_MS, DAY_MS).segment(0).write()
+    index = disk.log.path / f"{0:020d}.timeindex"
+    index.write_bytes(pack_time_index([NOW_MS - 30 * DAY_MS], [0], 0))
+    assert "it goes too early" in disk.finding("time-index-short")["text"]
+    assert segments_of(disk.audit())[0]["dueMs"] < NOW_MS
+
+
+def test_compacted_segments_below_the_log_start_are_named(tmp_path: Path) -> None:
+    """11."""
+    disk = Disk(tmp_path, cleanup_policy="compact").segment(9 * DAY_MS).segment(DAY_MS).segment(0)
+    disk.log.log_start_offset(disk.log.segments[1].base_offset)
+    found = disk.write().finding("below-log-start")
+    assert "1 segments from 0 on" in found["text"]
+    assert segments_of(disk.audit())[0]["rule"] == "log-start-offset"
+
+
+def test_deletion_that_waits_for_the_high_watermark_is_named(tmp_path: Path) -> None:
+    """12."""
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(11 * DAY_MS).segment(0)
+    disk.log.high_watermark(1)
+    found = disk.write().finding("awaits-high-watermark")
+    assert "the high watermark is 1, the log ends at 3" in found["text"]
+    assert [s["blockedBy"] for s in segments_of(disk.audit())] == ["", "awaits-high-watermark", ""]
+
+
+def test_files_that_are_gone_and_still_open_are_named(tmp_path: Path) -> None:
+    """18: no audit promises their space; it says who holds it."""
+    disk = Disk(tmp_path, **WEEK).segment(0).write()
+    path = disk.log.path / f"{7:020d}.log.deleted"
+    path.write_bytes(bytes(4096))
+    with path.open("rb"):
+        path.unlink()
+        (found,) = findings_of(disk.audit(), "deleted-still-open")
+    assert f"process {os.getpid()} holds 1 deleted files of 4.0 KiB" in found["text"]
+    assert not findings_of(disk.audit(), "deleted-still-open")
+
+
+@pytest.mark.parametrize(
+    "name", ["replication-offset-checkpoint", "recovery-point-offset-checkpoint"]
+)
+def test_a_missing_checkpoint_leaves_the_rest_complete(tmp_path: Path, name: str) -> None:
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(0).write()
+    whole = disk.audit()
+    (tmp_path / name).unlink()
+    document = disk.audit()
+    assert len(document["segments"]) == len(whole["segments"])
+    assert segments_of(document)[0]["dueMs"] == segments_of(whole)[0]["dueMs"]
+    unknown = findings_of(document, "high-watermark-unknown")
+    assert bool(unknown) == (name == "replication-offset-checkpoint")
+
+
+def test_a_broken_checkpoint_and_a_foreign_directory_are_findings(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(0).write()
+    whole = disk.audit()
+    (tmp_path / "log-start-offset-checkpoint").write_bytes(b"0\n2\norders 0")
+    (tmp_path / "lost+found").mkdir()
+    document = disk.audit()
+    assert [s["dueMs"] for s in segments_of(document)] == [s["dueMs"] for s in segments_of(whole)]
+    assert findings_of(document, "foreign-directory")
+    assert findings_of(document, "audit-incomplete")
+
+
+def test_a_segment_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, **WEEK).segment(3 * DAY_MS).segment(2 * DAY_MS).segment(0).write()
+    log = disk.log.path / f"{1:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[8:12] = (1).to_bytes(4, "big")  # a batch length that leads nowhere
+    log.write_bytes(content)
+    document = disk.audit()
+    assert len(segments_of(document)) == 3
+    assert segments_of(document)[2]["records"] == 1

@@ -1,0 +1,185 @@
+"""Random logs for the audit's forecasts: what we say of a log at one moment, held against what
+Kafka's own code does with copies of it at that moment and later.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerdict
+from tests.auditing.documents import audit
+from tests.oracle.kafka import Answer, Kafka, KafkaFailedError
+from tests.oracle.retention import LOG_CONFIG, NAME, RetentionCall, random_call, retention_script
+from tests.oracle.rounds import copy_log_dir
+from tests.oracle.scripts import START_MS, random_scenario
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class AuditTally:
+    """What was compared; `complaints` is empty where all was equal."""
+
+    logs: int = 0
+    moments: int = 0
+    deleting: int = 0
+    waiting: int = 0
+    cleanable: int = 0
+    later: int = 0
+    uncleanable_reasons: set[str] = field(default_factory=set)
+    complaints: list[str] = field(default_factory=list)
+
+
+def audited(
+    log_dir: Path, now_ms: int, config: Mapping[str, str], high_watermark: int | None, line: str
+) -> AuditedPartition:
+    """What our audit says of the one partition in a log dir."""
+    run = audit(
+        log_dir,
+        now_ms=now_ms,
+        config=[f"{key}={value}" for key, value in config.items()],
+        high_watermark=high_watermark,
+        kafka_version=line,
+    )
+    (partition,) = run.partitions
+    return partition
+
+
+def play_forecast(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> None:
+    """One log and its settings: of several moments the segments that Kafka then deletes are those
+    that were said to go.
+    """
+    rnd = random.Random(seed)
+    base = work / "base"
+    base.mkdir(parents=True)
+    written = kafka.write(base / NAME, retention_script(rnd), now_ms=START_MS, config=LOG_CONFIG)
+    end = int(written["logEndOffset"])
+    if rnd.random() < 0.4:
+        start = rnd.choice((end, rnd.randint(int(written["logStartOffset"]), end)))
+        written = kafka.write(
+            base / NAME, [{"log_start": start}], now_ms=int(written["now"]), config=LOG_CONFIG
+        )
+    kafka.open_once(base, NAME, now_ms=int(written["now"]), config=LOG_CONFIG)
+    call = random_call(rnd, written, kafka.line)
+    forecast = audited(base, call.now_ms, call.config, call.high_watermark, kafka.line).retention
+    tally.logs += 1
+    for time_ms in _moments(rnd, call.now_ms, [s.due_ms for s in forecast.segments]):
+        deleted = _deleted_by_kafka(kafka, base, work / "copy", call, time_ms)
+        said = list(forecast.due_at(time_ms))
+        if said != deleted:
+            tally.complaints.append(
+                f"seed {seed} {call} at {time_ms}: said {said}, Kafka deletes {deleted}"
+            )
+        tally.moments += 1
+        tally.deleting += bool(deleted)
+        tally.waiting += any(s.due_ms > time_ms for s in forecast.segments)
+
+
+def _moments(rnd: random.Random, now_ms: int, due: list[int]) -> list[int]:
+    """Now, and around times at which something is said to go."""
+    later = sorted({time_ms for time_ms in due if time_ms > now_ms})
+    chosen = rnd.sample(later, min(len(later), 2))
+    around = [time_ms + delta for time_ms in chosen for delta in (-1, 0)]
+    return [now_ms, *around, now_ms + rnd.choice((1, _DAY_MS, 400 * _DAY_MS))]
+
+
+def _deleted_by_kafka(
+    kafka: Kafka, base: Path, copy: Path, call: RetentionCall, time_ms: int
+) -> list[int]:
+    copy_log_dir(base, copy)
+    watermark = "checkpoint" if call.high_watermark is None else call.high_watermark
+    answer = kafka.retain(copy, NAME, now_ms=time_ms, config=call.config, high_watermark=watermark)
+    shutil.rmtree(copy)
+    return [int(base_offset) for base_offset in answer["deleted"]]
+
+
+def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> None:
+    """The rounds of one random log: before each the verdict of our audit is that of Kafka's cleaner
+    manager, and where we say from when on it would clean, it does so then and not before.
+    """
+    scenario = random_scenario(
+        seed, transactional=seed % 2 == 1, legacy=seed % 5 == 2, deleting=seed % 4 == 3
+    )
+    base = work / "base"
+    base.mkdir(parents=True)
+    name, expiry = scenario.partition_name, scenario.producer_expiry_ms
+    log_start, log_end, clock = 0, 0, START_MS
+    tally.logs += 1
+    for number in range(scenario.rounds):
+        appended = scenario.next_round(log_start, log_end, clock)
+        written = kafka.write(
+            base / name, appended.lines, now_ms=clock, config=appended.config,
+            producer_expiry_ms=expiry,
+        )  # fmt: skip
+        log_start, log_end = int(written["logStartOffset"]), int(written["logEndOffset"])
+        clock = int(written["now"]) + appended.clean_after_ms
+        config = appended.config
+        kafka.open_once(base, name, now_ms=clock, config=config, producer_expiry_ms=expiry)
+        watermark = appended.high_watermark
+        ours = audited(
+            base, clock, {**config, "producer.id.expiration.ms": str(expiry)}, watermark, kafka.line
+        ).compaction
+
+        def clean(log_dir: Path, now_ms: int, *, obey: bool) -> Answer:
+            return kafka.clean(
+                log_dir, name, now_ms=now_ms, config=config, obey_ratio=obey,  # noqa: B023
+                high_watermark="checkpoint" if watermark is None else watermark,  # noqa: B023
+                producer_expiry_ms=expiry,
+            )  # fmt: skip
+
+        where = f"seed {seed} round {number}"
+        if ours.status not in ("clean", "refused"):
+            moments = (
+                [(ours.cleanable_at_ms - 1, False), (ours.cleanable_at_ms, True)]
+                if ours.cleanable_at_ms > 0
+                else [(clock + 400 * _DAY_MS, False)]
+            )
+            for time_ms, expected in moments:
+                copy_log_dir(base, work / "copy")
+                found = clean(work / "copy", time_ms, obey=True)["eligible"]
+                if found != expected:
+                    tally.complaints.append(f"{where}: at {time_ms} eligible is {found}, {ours}")
+                tally.later += expected
+                shutil.rmtree(work / "copy")
+        try:
+            theirs = clean(base, clock, obey=False)
+        except KafkaFailedError:
+            if ours.status != "refused":
+                tally.complaints.append(f"{where}: Kafka fails, we say {ours.status}")
+            return
+        tally.complaints += [f"{where}: {line}" for line in _verdict_differs(ours, theirs)]
+        tally.moments += 1
+        tally.cleanable += bool(theirs["eligible"])
+        tally.uncleanable_reasons.add(ours.uncleanable_reason.split()[0])
+
+
+def _verdict_differs(ours: CompactionVerdict, theirs: Answer) -> list[str]:
+    wanted = {
+        "first_dirty_offset": theirs["firstDirtyOffset"],
+        "first_uncleanable_offset": theirs["firstUncleanableOffset"],
+        "cleanable_bytes": theirs["cleanableBytes"],
+        "clean_bytes": theirs["cleanBytes"],
+        "cleanable_ratio": theirs["cleanableRatio"] or 0.0,
+        "must_compact": theirs["maxCompactionDelay"] > 0,
+    }
+    found = [
+        f"{name}: ours {getattr(ours, name)}, Kafka's {value}"
+        for name, value in wanted.items()
+        if getattr(ours, name) != value
+    ]
+    if ours.status != "refused" and (ours.status == "clean") != theirs["eligible"]:
+        found.append(f"status {ours.status} ({ours.reason}), Kafka's eligible {theirs['eligible']}")
+    bound = _bound_of(ours)
+    limits = {"high": theirs["highWatermark"], "transaction": theirs["lastStableOffset"]}
+    if bound in limits and ours.first_uncleanable_offset > ours.first_dirty_offset:
+        if limits[bound] != ours.first_uncleanable_offset:
+            found.append(f"{ours.uncleanable_reason}: Kafka's is {limits[bound]}")
+    return found
+
+
+def _bound_of(ours: CompactionVerdict) -> str:
+    return ours.uncleanable_reason.split()[0]

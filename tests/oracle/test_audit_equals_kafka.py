@@ -1,0 +1,74 @@
+"""What an audit says that will happen is what Kafka's own code does: `deleteOldSegments` at several
+moments, and the cleaner manager's verdict, release by release.
+
+`KAFKALOG_AUDIT_SEEDS=a-b` plays these logs with every release instead of the default ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.auditing import AuditTally, play_forecast, play_verdicts
+from tests.oracle.jars import RELEASES
+from tests.oracle.kafka import Kafkas
+
+pytestmark = pytest.mark.oracle
+
+SEEDS = {
+    "4.1": range(1000, 1008),
+    "4.2": range(2000, 2008),
+    "4.3": range(30),
+    "4.4": range(3000, 3008),
+}
+if "KAFKALOG_AUDIT_SEEDS" in os.environ:
+    FIRST, LAST = map(int, os.environ["KAFKALOG_AUDIT_SEEDS"].split("-"))
+    SEEDS = dict.fromkeys(RELEASES, range(FIRST, LAST + 1))
+MANY = {"4.1": range(5000, 5030), "4.2": range(6000, 6030), "4.3": range(300, 600)}
+CHUNKS = [
+    *SEEDS.items(),
+    *(pytest.param(line, seeds, marks=pytest.mark.soak) for line, seeds in MANY.items()),
+]
+
+
+def _named(value: object) -> str:
+    return value if isinstance(value, str) else f"{len(value)}-logs"  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def kafkas() -> Iterator[Kafkas]:
+    with Kafkas() as running:
+        yield running
+
+
+@pytest.mark.parametrize(("line", "seeds"), CHUNKS, ids=_named)
+def test_segments_go_when_they_were_said_to(
+    kafkas: Kafkas, line: str, seeds: range, log_dir: Path
+) -> None:
+    tally = AuditTally()
+    for seed in seeds:
+        play_forecast(seed, kafkas.of(line), log_dir / "case", tally)
+        shutil.rmtree(log_dir / "case")
+    assert not tally.complaints, "\n".join(tally.complaints)
+    assert tally.logs == len(seeds)
+    assert tally.deleting > tally.moments / 5
+    assert tally.waiting > tally.moments / 20
+
+
+@pytest.mark.parametrize(("line", "seeds"), CHUNKS, ids=_named)
+def test_compaction_begins_when_it_was_said_to(
+    kafkas: Kafkas, line: str, seeds: range, log_dir: Path
+) -> None:
+    tally = AuditTally()
+    for seed in seeds:
+        play_verdicts(seed, kafkas.of(line), log_dir / "case", tally)
+        shutil.rmtree(log_dir / "case")
+    assert not tally.complaints, "\n".join(tally.complaints)
+    assert tally.cleanable > tally.moments / 5
+    if len(seeds) > 20:
+        assert tally.later > 2
+        assert {"active", "high", "transaction"} <= tally.uncleanable_reasons
