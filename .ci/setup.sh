@@ -101,6 +101,18 @@ set_up_oracle() {
   fi
 }
 
+# Delta and Avro for the tests' Spark session, so that no test needs a network.
+set_up_spark_jars() {
+  local state
+  [ -f tests/support/spark_jars.lock ] || return 0
+  state=$(fingerprint tests/support/spark_jars.lock)
+  if ! done_before spark-jars "$state"; then
+    say "fetching Delta's and Avro's jars"
+    "$VENV/bin/python" -m tests.support.spark_jars >&2
+    mark_done spark-jars "$state"
+  fi
+}
+
 # numba compiles each kernel at its first import and keeps the result beside the source: once a machine, here.
 warm_up_kernels() {
   local state
@@ -124,4 +136,5 @@ make_venv
 install_packages
 find_java
 set_up_oracle
+set_up_spark_jars
 warm_up_kernels

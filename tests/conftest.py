@@ -29,14 +29,19 @@ def spark() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     from kafkalog.spark import configure_spark
+    from tests.support.spark_jars import session_settings
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["TZ"] = "UTC"
     with tempfile.TemporaryDirectory() as scratch:
         builder = configure_spark(SparkSession.builder.master("local[2]").appName("kafkalog tests"))
+        for key, value in session_settings().items():
+            builder = builder.config(key, value)
         session = (
             builder.config("spark.ui.enabled", "false")
+            # a small table's log in two tasks instead of fifty
+            .config("spark.databricks.delta.snapshotPartitions", "2")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")

@@ -45,15 +45,18 @@ def test_tables_match_the_code(document: Path, tables: Callable[[], dict[str, li
 
 
 @pytest.mark.spark
-def test_python_examples_run_in_order(spark: SparkSession, monkeypatch: Any) -> None:
-    """One after another in one namespace, as a reader would type them."""
+def test_python_examples_run_in_order(
+    spark: SparkSession, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """One after another in one namespace, as a reader would type them, with the temporary directory
+    of the text replaced by one of our own."""
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
     found = examples("python")
     assert len(found) >= 3
     for example in found:
         # blank lines in front, so that a traceback shows README's own line numbers
-        source = "\n" * (example.line - 1) + example.text
+        source = "\n" * (example.line - 1) + example.text.replace("/tmp/", f"{tmp_path}/")
         exec(compile(source, str(README), "exec"), names)
 
 

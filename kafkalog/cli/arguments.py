@@ -81,8 +81,11 @@ def parse_verb_arguments(
 
 def _refuse_verb_of_later(argv: Sequence[str]) -> None:
     first = next((word for word in argv if not word.startswith("-")), None)
-    if any(verb.name == first and verb.module is None for verb in VERBS):
-        raise UsageError(f"the verb {first} is not available yet")
+    for verb in VERBS:
+        if verb.name == first and verb.job is not None:
+            raise UsageError(f"{first} needs Spark: spark-submit jobs/{verb.job}")
+        if verb.name == first and verb.module is None:
+            raise UsageError(f"the verb {first} is not available yet")
 
 
 def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:

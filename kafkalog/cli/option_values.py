@@ -93,6 +93,21 @@ def parse_result_format(text: str) -> str:
     return text
 
 
+def parse_export_mode(text: str) -> str:
+    """What a run of export puts into the table."""
+    if text not in ("append", "merge"):
+        raise ValueError(f"{text!r} is neither append nor merge")
+    return text
+
+
+def parse_source_option(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` of the data source; it knows the names."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise ValueError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
 def parse_partition_name(text: str) -> TopicPartition:
     """`orders-3`."""
     parsed = parse_topic_partition(text)

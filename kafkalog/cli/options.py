@@ -17,6 +17,7 @@ from kafkalog.cli.option_values import (
     parse_bytes,
     parse_bytes_format,
     parse_count,
+    parse_export_mode,
     parse_force_rule,
     parse_memory,
     parse_minutes,
@@ -24,6 +25,7 @@ from kafkalog.cli.option_values import (
     parse_offset,
     parse_partition_name,
     parse_result_format,
+    parse_source_option,
     parse_strategy,
     parse_version,
 )
@@ -32,13 +34,15 @@ from kafkalog.cli.option_values import (
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A verb; `module` has its `run(args)`, None while it is not available. `takes`: what stands
-    behind the verb without an option, as `paths` of the parsed arguments.
+    behind the verb without an option, as `paths` of the parsed arguments. `job`: the script of
+    jobs/ that alone does it.
     """
 
     name: str
     does: str
     module: str | None = None
     takes: str | None = None
+    job: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ VERBS = (
     Verb(
         "purge", "give the space of a run's replaced files back", "kafkalog.cli.purge", takes="RUN"
     ),
+    Verb("export", "append or merge records into a Delta table", job="export_to_delta.py"),
 )
 
 # Told files or runs, not partitions: of the general options these take those about output only.
@@ -109,19 +114,20 @@ _VERIFY = ("verify",)
 _AUDIT = ("audit",)
 _DUMP = ("dump",)
 _SQL = ("sql",)
+_EXPORT = ("export",)
 
 OPTIONS = (
     Option(
         "--log-dir", "DIR", "a log dir, a partition directory or a glob; repeatable",
-        _ALL, _READY, repeatable=True, is_required=True,
+        _ALL, (*_READY, *_EXPORT), repeatable=True, is_required=True,
     ),
     Option(
         "--topic", "NAME|GLOB", "only these topics; needed with --apply ('*' is all); repeatable",
-        _ALL, _READY, repeatable=True,
+        _ALL, (*_READY, *_EXPORT), repeatable=True,
     ),
     Option(
         "--topic-partition", "T-P", "only these partitions, as orders-3; repeatable",
-        _ALL, _READY, parse=parse_partition_name, repeatable=True,
+        _ALL, (*_READY, *_EXPORT), parse=parse_partition_name, repeatable=True,
     ),
     Option(
         "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
@@ -147,7 +153,7 @@ OPTIONS = (
     ),
     Option(
         "--json", None, "one JSON document on stdout (dump: a line a row)",
-        (*_EVERY, *_HISTORY), (*_PRINTING, *_HISTORY),
+        (*_EVERY, *_HISTORY), (*_PRINTING, *_HISTORY, *_EXPORT),
     ),
     Option("--report", "F.html", "write a page", _ALL),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
@@ -244,6 +250,18 @@ OPTIONS = (
     Option(
         "--format", "table|json|parquet", "how rows come: a table, a JSON line each, or files",
         _SQL, _SQL, parse_result_format, default="table",
+    ),
+    Option(
+        "--table", "TABLE", "a path, or the name of a table in the session's catalog", _EXPORT,
+        _EXPORT, is_required=True,
+    ),
+    Option(
+        "--mode", "append|merge", "all records, or the latest of each key (default append)",
+        _EXPORT, _EXPORT, parse_export_mode, default="append",
+    ),
+    Option(
+        "--option", "NAME=VALUE", "an option of the data source, as isolationLevel; repeatable",
+        _EXPORT, _EXPORT, parse_source_option, repeatable=True,
     ),
     Option("--key", "K", "a record's key", ("why",)),
     Option("--offset", "N", "a record's offset", ("why",)),

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from kafkalog.spark.coordinated import remote_segments as remote_segments
     from kafkalog.spark.coordinated import share_states as share_states
     from kafkalog.spark.coordinated import transactional_ids as transactional_ids
+    from kafkalog.spark.delta_export import ExportResult as ExportResult
+    from kafkalog.spark.delta_export import export_to_delta as export_to_delta
     from kafkalog.spark.group_views import coordinator_load as coordinator_load
     from kafkalog.spark.group_views import group_members as group_members
     from kafkalog.spark.group_views import group_offsets as group_offsets
@@ -88,6 +90,8 @@ _PUBLIC = {
     "configure_spark": "kafkalog.spark.session",
     "controllers": "kafkalog.spark.cluster",
     "create_views": "kafkalog.spark.views",
+    "ExportResult": "kafkalog.spark.delta_export",
+    "export_to_delta": "kafkalog.spark.delta_export",
     "features": "kafkalog.spark.cluster",
     "list_segments": "kafkalog.spark.views",
     "messages": "kafkalog.spark.views",
@@ -106,6 +110,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "ExportResult",
     "acls",
     "batches",
     "brokers",
@@ -118,6 +123,7 @@ __all__ = [
     "coordinator_load",
     "create_topic_views",
     "create_views",
+    "export_to_delta",
     "features",
     "gaps",
     "group_members",

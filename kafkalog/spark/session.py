@@ -32,15 +32,30 @@ SESSION_CONF: dict[str, str] = {
     "spark.executor.extraJavaOptions": _ARROW_CHECKS_OFF,
 }
 
+# What export and Avro payloads need and Spark does not ship: the same lines are in
+# spark_conf/packages.conf. Delta's artifact has the Spark version in its name.
+PACKAGES_CONF: dict[str, str] = {
+    "spark.jars.packages": (
+        "io.delta:delta-spark_4.2_2.13:4.4.0,org.apache.spark:spark-avro_2.13:4.2.0"
+    ),
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 
-def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
+
+def configure_spark(
+    builder: SparkSession.Builder, *, packages: bool = False
+) -> SparkSession.Builder:
     """A builder with the settings kafkalog wants; what the caller sets afterwards wins.
+
+    With `packages` also Delta and Avro: Spark fetches their jars when its JVM starts. In a JVM that
+    runs already, as under spark-submit, they come by spark_conf/packages.conf instead.
 
     Python workers start as `python3` unless told otherwise, which may be another Python without
     kafkalog: unless PYSPARK_PYTHON is set, they become this interpreter.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in SESSION_CONF.items():
+    for key, value in (SESSION_CONF | (PACKAGES_CONF if packages else {})).items():
         builder = builder.config(key, value)
     return builder
 

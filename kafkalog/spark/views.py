@@ -88,19 +88,28 @@ def list_segments(
 
     In the order of topic, partition and offset. InvalidConfigError for a name that matches nothing.
     """
+    found = segments(spark, log_dirs, **assigning(log_dirs, topics, topic_partitions))
+    return found.orderBy("topic", "partition", "kind", "baseOffset", "path")
+
+
+def assigning(
+    log_dirs: Sequence[str],
+    topics: Sequence[str] = (),
+    topic_partitions: Sequence[TopicPartition] = (),
+) -> dict[str, str]:
+    """What `--topic` (names or globs) and `--topic-partition` mean, as options of the source;
+    InvalidConfigError for a name that matches nothing."""
+    if not topics and not topic_partitions:
+        return {}
     # Needs kernels; nobody else in this module does.
     from kafkalog.log.log_dir import open_log_dir
     from kafkalog.log.selection import select_partitions
 
-    options: dict[str, str] = {}
-    if topics or topic_partitions:
-        chosen = select_partitions(open_log_dir(*log_dirs), topics, topic_partitions)
-        assigned: dict[str, list[int]] = {}
-        for name in sorted({partition.topic_partition for partition in chosen}):
-            assigned.setdefault(name.topic, []).append(name.partition)
-        options["assign"] = json.dumps(assigned)
-    found = segments(spark, log_dirs, **options)
-    return found.orderBy("topic", "partition", "kind", "baseOffset", "path")
+    chosen = select_partitions(open_log_dir(*log_dirs), topics, topic_partitions)
+    assigned: dict[str, list[int]] = {}
+    for name in sorted({partition.topic_partition for partition in chosen}):
+        assigned.setdefault(name.topic, []).append(name.partition)
+    return {"assign": json.dumps(assigned)}
 
 
 def create_views(

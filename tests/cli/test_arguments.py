@@ -95,7 +95,7 @@ def test_apply_needs_the_topic_by_name() -> None:
         parse_arguments([*COMPACT, "--apply", "--topic-partition", "a-0"])
 
 
-LATER_VERBS = [verb.name for verb in VERBS if verb.module is None]
+LATER_VERBS = [verb.name for verb in VERBS if verb.module is None and verb.job is None]
 LATER_OPTIONS = [
     (verb.name, option)
     for verb in VERBS
@@ -109,6 +109,17 @@ LATER_OPTIONS = [
 def test_a_verb_of_later_is_refused_by_name(verb: str) -> None:
     with pytest.raises(UsageError, match=f"the verb {verb} is not available yet"):
         parse_arguments([verb, "--log-dir", "/data"])
+
+
+def test_a_verb_that_is_a_job_names_it() -> None:
+    with pytest.raises(UsageError, match=r"spark-submit jobs/export_to_delta\.py"):
+        parse_arguments(["export", "--log-dir", "/data", "--table", "/lake/orders"])
+    words = ["--log-dir", "/data", "--table", "t", "--option", "isolationLevel=read_committed"]
+    args = parse_verb_arguments("export", words)
+    assert (args.mode, args.option) == ("append", [("isolationLevel", "read_committed")])
+    for wrong in (["--mode", "overwrite"], ["--option", "isolationLevel"]):
+        with pytest.raises(UsageError):
+            parse_verb_arguments("export", words + wrong)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,11 @@ IVY_SETTINGS = HERE / "java" / "ivysettings.xml"
 LOCK_FILE = HERE / "java" / "jars.lock"
 
 Module = tuple[str, str, str]  # organisation, module, revision
+_MAKERS = {
+    "jars.lock": "tests.oracle.setup",
+    "zookeeper_jars.lock": "data.maker.zookeeper_jars",
+    "spark_jars.lock": "tests.support.spark_jars",
+}
 
 
 def roots(needed_by: str) -> list[Module]:
@@ -90,7 +95,7 @@ def fetch_jars(java: Path, wanted: Iterable[LockedJar], target: Path, scratch: P
     wrong = [jar.file_name for jar in missing if _sha256(scratch / jar.file_name) != jar.sha256]
     if wrong:
         raise OracleUnavailableError(
-            f"These jars are missing or not the ones in {LOCK_FILE.name}: {', '.join(wrong)}."
+            f"These jars are missing or not the ones in the lock: {', '.join(wrong)}."
         )
     target.mkdir(exist_ok=True)
     for jar in missing:
@@ -98,12 +103,17 @@ def fetch_jars(java: Path, wanted: Iterable[LockedJar], target: Path, scratch: P
 
 
 def resolve(
-    java: Path, needed_by: str, scratch: Path, modules: Sequence[Module] | None = None
+    java: Path,
+    needed_by: str,
+    scratch: Path,
+    modules: Sequence[Module] | None = None,
+    *,
+    transitive: bool = True,
 ) -> list[LockedJar]:
     """The roots of a release, or the modules given instead, with all they need."""
     pattern = "[organisation]+[artifact]+[revision].[ext]"
     wanted = roots(needed_by) if modules is None else modules
-    _run_ivy(java, scratch, wanted, pattern, transitive=True)
+    _run_ivy(java, scratch, wanted, pattern, transitive=transitive)
     found = []
     for jar in sorted(scratch.glob("*.jar")):
         organisation, module, revision = jar.name.removesuffix(".jar").split("+")
@@ -118,7 +128,7 @@ def write_lock(jars: Iterable[LockedJar], lock_file: Path = LOCK_FILE) -> int:
     for jar in jars:
         key = LockedJar(jar.organisation, jar.module, jar.revision, jar.sha256, ())
         users.setdefault(key, []).extend(jar.needed_by)
-    maker = "tests.oracle.setup" if lock_file == LOCK_FILE else "data.maker.zookeeper_jars"
+    maker = _MAKERS[lock_file.name]
     head = f"# organisation module revision sha256 needed by; made by {maker} --relock\n"
     lines = (
         f"{jar.organisation} {jar.module} {jar.revision} {jar.sha256} {','.join(needed_by)}\n"

@@ -32,6 +32,7 @@ VERBS_WITH_OPTIONS = (
     "cluster",
     "compact",
     "dump",
+    "export",
     "recover",
     "retain",
     "salvage",

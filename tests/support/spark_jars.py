@@ -1,0 +1,91 @@
+"""Jars that Spark does not ship and the tests need, pinned in `spark_jars.lock`: Delta, Avro, and
+Spark's own Kafka source, which benchmarks compare with.
+
+`python -m tests.support.spark_jars` fetches them, `--relock` writes the lock anew. They come and
+are checked as the oracle's do (tests/oracle/jars.py) and lie under `.cache/spark`. Only what Spark
+lacks is in the list: all that Delta's pom names would hide Spark's own jackson, scala and parquet.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.oracle.jars import (
+    Module,
+    exclusive,
+    fetch_jars,
+    read_lock,
+    resolve,
+    scratch_directory,
+    write_lock,
+)
+from tests.oracle.setup import find_java
+
+SPARK = "4.2.0"
+DELTA = "4.4.0"
+LOCK_FILE = Path(__file__).with_name("spark_jars.lock")
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "spark"
+JARS = CACHE / "jars"
+
+# What a session of the tests has; the Kafka source is for benchmarks.
+SESSION = "session"
+KAFKA_SOURCE = "kafka-source"
+_MODULES: dict[str, list[Module]] = {
+    SESSION: [
+        ("io.delta", "delta-spark_4.2_2.13", DELTA),
+        ("io.delta", "delta-storage", DELTA),
+        ("io.delta", "delta-kernel-api", DELTA),
+        ("io.delta", "delta-kernel-defaults", DELTA),
+        ("io.delta", "delta-kernel-unitycatalog", DELTA),
+        ("io.unitycatalog", "unitycatalog-client", "0.6.0"),
+        ("io.unitycatalog", "unitycatalog-hadoop", "0.6.0"),
+        ("org.apache.spark", "spark-avro_2.13", SPARK),
+    ],
+    KAFKA_SOURCE: [
+        ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", SPARK),
+        ("org.apache.kafka", "kafka-clients", "3.9.2"),
+        ("org.apache.commons", "commons-pool2", "2.13.1"),
+    ],
+}
+
+
+def ensure_spark_jars(needed_by: str = SESSION) -> list[Path]:
+    """The jars of a use, fetched first where they are not there yet; OracleUnavailableError without
+    them."""
+    wanted = [jar for jar in read_lock(LOCK_FILE) if needed_by in jar.needed_by]
+    paths = [JARS / jar.file_name for jar in wanted]
+    if not all(path.is_file() for path in paths):
+        with exclusive(CACHE), scratch_directory(CACHE) as scratch:
+            fetch_jars(find_java(), wanted, JARS, scratch)
+    return paths
+
+
+def session_settings() -> dict[str, str]:
+    """Delta and Avro for a session of the tests, as `spark_conf/packages.conf` gives them, but from
+    the files that setup has fetched."""
+    from kafkalog.spark.session import PACKAGES_CONF
+
+    jars = ",".join(map(str, ensure_spark_jars()))
+    return {k: v for k, v in PACKAGES_CONF.items() if k != "spark.jars.packages"} | {
+        "spark.jars": jars
+    }
+
+
+def relock() -> int:
+    """Looks every jar up anew and rewrites the lock file; the number of jars."""
+    with exclusive(CACHE), scratch_directory(CACHE) as scratch:
+        found = [
+            jar
+            for name, modules in _MODULES.items()
+            for jar in resolve(find_java(), name, scratch, modules, transitive=False)
+        ]
+    return write_lock(found, LOCK_FILE)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--relock"]:
+        relock()
+    for use in (SESSION,) if sys.argv[1:] != ["--all"] else _MODULES:
+        ensure_spark_jars(use)
