@@ -50,17 +50,38 @@ def audit_run(request: AuditRequest, execute: Executor) -> AuditRun:
     InvalidConfigError for paths that do not exist, partitions that are named but not there, and
     settings that Kafka would refuse.
     """
-    everything = request.open_all()
-    found = request.select(everything)
-    settings = request.read_settings(everything)
-    surroundings = Surroundings(request, everything, settings)
-    tasks = [surroundings.task(partition) for partition in found]
+    opened = open_audit(request)
+    tasks, everything = opened.tasks, opened.everything
     done = {audited.path: audited for audited in execute(tasks)}
     return AuditRun(
         now_ms=request.now_ms,
         partitions=tuple(done[task.partition.path] for task in tasks),
-        other_findings=(*_problems(everything), *find_open_files(surroundings.log_dirs)),
-        notes=settings.notes,
+        other_findings=(*_problems(everything), *find_open_files(opened.log_dirs)),
+        notes=opened.notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAudit:
+    """The partitions asked for, as tasks; all there are, and where settings come from."""
+
+    tasks: list[AuditTask]
+    everything: LogInventory
+    log_dirs: list[str]
+    notes: tuple[str, ...]
+
+
+def open_audit(request: AuditRequest) -> OpenedAudit:
+    """Look at all directories, read the settings, and see what is asked for; errors as above."""
+    everything = request.open_all()
+    found = request.select(everything)
+    settings = request.read_settings(everything)
+    surroundings = Surroundings(request, everything, settings)
+    return OpenedAudit(
+        [surroundings.task(partition) for partition in found],
+        everything,
+        surroundings.log_dirs,
+        settings.notes,
     )
 
 

@@ -27,14 +27,20 @@ from kafkalog.planning.retention_forecast import forecast_retention
 
 def audit_partition(task: AuditTask) -> AuditedPartition:
     """What there is to say about one partition directory; what is on disk raises nothing."""
-    partition = _loaded(task)
+    return audit_closely(task)[0]
+
+
+def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
+    """The same, with the facts it was made from."""
+    partition = loaded(task)
     problems = list(partition.problems)
     sizes = _sizes(partition, problems)
     facts, statistics = _scan(partition, task, sizes, problems)
-    return _judged(task, facts, statistics, problems, sizes)
+    return _judged(task, facts, statistics, problems, sizes), facts
 
 
-def _loaded(task: AuditTask) -> PartitionInventory:
+def loaded(task: AuditTask) -> PartitionInventory:
+    """The partition as a broker loads it."""
     return task.partition.as_local_log() if task.resolved.is_local else task.partition
 
 
@@ -45,7 +51,7 @@ def _judged(
     problems: list[str],
     sizes: DirectoryBytes,
 ) -> AuditedPartition:
-    partition = _loaded(task)
+    partition = loaded(task)
     config = task.resolved.in_force
     watermark = effective_high_watermark(partition, task.assumed_high_watermark)
     high_watermark = partition.log_end_offset if watermark is None else watermark

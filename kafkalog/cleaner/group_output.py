@@ -45,7 +45,18 @@ def new_rewriter(
     transactions: CleanedTransactionMetadata | None = None,
 ) -> GroupRewriter:
     """For consecutive groups of the plan; `transactions` in front of the first one."""
-    plan = writing.plan
+    return rewriter_of(writing.plan, flags, aborted, writing.buffers, writing.budget, transactions)
+
+
+def rewriter_of(
+    plan: CompactionPlan,
+    flags: RecordFlags,
+    aborted: AbortedTransactions,
+    buffers: ChunkBuffers,
+    budget: MemoryBudget,
+    transactions: CleanedTransactionMetadata | None = None,
+) -> GroupRewriter:
+    """The same, wherever the output goes."""
     return GroupRewriter(
         flags,
         BatchRetention(plan.active_producers, plan.retained_end_offset),
@@ -54,8 +65,8 @@ def new_rewriter(
         new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
         legacy_horizon_ms=legacy_horizon_ms(plan),
         record_limit=plan.record_limit,
-        buffers=writing.buffers,
-        budget=writing.budget,
+        buffers=buffers,
+        budget=budget,
         transactions=transactions,
     )
 

@@ -11,7 +11,7 @@ Source: Kafka Cleaner.cleanInto.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +72,7 @@ OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """What becomes of the batches of a chunk: arrays [b], see kernels.decide_batches; `flags`
-    uint8[r] of its records.
+    uint8[r] of its records; `rules` what was asked of each batch.
     """
 
     flags: NDArray[np.uint8]
@@ -80,6 +80,7 @@ class Decisions:
     horizons: NDArray[np.int64]
     retained: NDArray[np.int64]
     first_records: NDArray[np.int64]
+    rules: NDArray[np.uint8]
 
 
 class RebuiltBatches:
@@ -142,30 +143,36 @@ class GroupRewriter:
         """
         stats = CleanerStats()
         rebuilt = RebuiltBatches(self._budget.kept_bytes)
+        self._source_checksums |= {segment.base_offset: 0 for segment in sources}
+        for segment, chunk, decisions in self.decide(sources, stats):
+            before = self._source_checksums[segment.base_offset]
+            self._source_checksums[segment.base_offset] = extend_crc32c(before, chunk.buf)
+            stats.bytes_before += chunk.buf.size
+            try:
+                self._write(chunk, decisions, segment.path, output, rebuilt)
+            except LogSegmentOffsetOverflowError as error:
+                error.path = segment.path
+                raise
+        output.aborted_transactions = self._transactions.take_kept_entries()
+        stats.batches_retained = output.written_rows.size
+        stats.bytes_after = output.position
+        return stats, rebuilt
+
+    def decide(
+        self, sources: Sequence[SegmentInfo], stats: CleanerStats
+    ) -> Iterator[tuple[SegmentInfo, Chunk, Decisions]]:
+        """What becomes of the batches of these segments, chunk by chunk, counted into `stats`."""
         for number, segment in enumerate(sources):
             add_aborted(self._transactions, self._aborted, sources, number)
             chunks = read_chunks(
                 segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
             )
-            checksum = 0
             for stored in chunks:
-                checksum = extend_crc32c(checksum, stored.buf)
                 rows = complete_rows(
                     stored.buf, stored.position, stored.rows, self._arena, path=segment.path
                 )
                 chunk = Chunk(stored.buf, stored.position, rows)
-                decisions = self._decide(chunk, segment, stats)
-                stats.bytes_before += chunk.buf.size
-                try:
-                    self._write(chunk, decisions, segment.path, output, rebuilt)
-                except LogSegmentOffsetOverflowError as error:
-                    error.path = segment.path
-                    raise
-            self._source_checksums[segment.base_offset] = checksum
-        output.aborted_transactions = self._transactions.take_kept_entries()
-        stats.batches_retained = output.written_rows.size
-        stats.bytes_after = output.position
-        return stats, rebuilt
+                yield segment, chunk, self._decide(chunk, segment, stats)
 
     def take_source_checksums(self) -> tuple[tuple[int, int], ...]:
         """CRC-32C of the whole `.log` of each source read since it was asked for last, by base
@@ -230,7 +237,7 @@ class GroupRewriter:
         stats.tombstone += int(removed[REMOVED_TOMBSTONE])
         stats.aborted += int(removed[REMOVED_ABORTED])
         stats.marker += int(removed[REMOVED_MARKER])
-        return Decisions(flags, actions, horizons, retained.astype(np.int64), first_records)
+        return Decisions(flags, actions, horizons, retained.astype(np.int64), first_records, rules)
 
     def _write(
         self,

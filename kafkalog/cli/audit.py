@@ -50,7 +50,14 @@ def run_with(
 ) -> ExitCode:
     """Audit with `execute`, print what was found and choose the exit code; talk goes to `tell`."""
     started = time.monotonic()
-    request = audit_request(args.log_dir, settings_options(args))
+    request = audit_request(
+        args.log_dir,
+        {
+            **settings_options(args),
+            "topics": args.topic,
+            "topic_partitions": args.topic_partition,
+        },
+    )
     done = audit_run(request, execute)
     document = audit_document(done, time.monotonic() - started)
     if args.json:

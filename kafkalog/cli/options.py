@@ -86,7 +86,12 @@ VERBS = (
     ),
     Verb("sql", "SQL over all views; starts Spark", "kafkalog.query", takes="DIR"),
     Verb("dump", "batches, records and entries of files", "kafkalog.cli.dump", takes="FILE"),
-    Verb("why", "which rule keeps a partition, record or segment"),
+    Verb(
+        "why",
+        "which rule keeps a partition or a record, and when it goes",
+        "kafkalog.cli.why",
+        takes="T-P",
+    ),
     Verb(
         "salvage", "valid copies of damaged segments without the bad ranges", "kafkalog.cli.salvage"
     ),
@@ -99,19 +104,20 @@ VERBS = (
 )
 
 # Told files or runs, not partitions: of the general options these take those about output only.
-_ALL = tuple(verb.name for verb in VERBS if verb.takes is None)
+_ALL = (*(verb.name for verb in VERBS if verb.takes is None), "why")
 _HISTORY = ("runs", "undo", "purge")
 _EVERY = (*_ALL, "dump")
 _READY = ("audit", "cluster", "compact", "recover", "retain", "salvage", "segments", "verify")
 _CHANGING = ("compact", "recover", "retain")
-_JUDGING = (*_CHANGING, "audit")
+_JUDGING = (*_CHANGING, "audit", "why")
 _KNOWING = (*_JUDGING, "verify")
 _SETTING = (*_JUDGING, "cluster")
-_PRINTING = (*_READY, "dump")
+_PRINTING = (*_READY, "dump", "why")
 _TASKS = ("compact", "recover")
 _COMPACT = ("compact",)
 _VERIFY = ("verify",)
 _AUDIT = ("audit",)
+_WHY = ("why",)
 _DUMP = ("dump",)
 _SQL = ("sql",)
 _EXPORT = ("export",)
@@ -119,7 +125,7 @@ _EXPORT = ("export",)
 OPTIONS = (
     Option(
         "--log-dir", "DIR", "a log dir, a partition directory or a glob; repeatable",
-        _ALL, (*_READY, *_EXPORT), repeatable=True, is_required=True,
+        _ALL, (*_READY, *_EXPORT, *_WHY), repeatable=True, is_required=True,
     ),
     Option(
         "--topic", "NAME|GLOB", "only these topics; needed with --apply ('*' is all); repeatable",
@@ -251,20 +257,7 @@ OPTIONS = (
         "--format", "table|json|parquet", "how rows come: a table, a JSON line each, or files",
         _SQL, _SQL, parse_result_format, default="table",
     ),
-    Option(
-        "--table", "TABLE", "a path, or the name of a table in the session's catalog", _EXPORT,
-        _EXPORT, is_required=True,
-    ),
-    Option(
-        "--mode", "append|merge", "all records, or the latest of each key (default append)",
-        _EXPORT, _EXPORT, parse_export_mode, default="append",
-    ),
-    Option(
-        "--option", "NAME=VALUE", "an option of the data source, as isolationLevel; repeatable",
-        _EXPORT, _EXPORT, parse_source_option, repeatable=True,
-    ),
-    Option("--key", "K", "a record's key", ("why",)),
-    Option("--offset", "N", "a record's offset", ("why",)),
+        _ALL, (*_READY, *_EXPORT, *_WHY), repeatable=True, is_required=True,
     Option(
         "--zookeeper-dir", "DIR",
         "a dead ZooKeeper's dataDir (and its dataLogDir), for settings of that era; repeatable",

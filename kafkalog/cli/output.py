@@ -29,6 +29,12 @@ def write_json(document: Any) -> None:
     _put(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
+def write_lines(lines: Sequence[str]) -> None:
+    """Text on stdout."""
+    for line in lines:
+        _put(line + "\n")
+
+
 def write_bytes(data: bytes | memoryview) -> None:
     """Lines as they are on stdout, behind whatever was written before."""
     try:

@@ -70,16 +70,16 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     """The options that all these verbs take."""
     return {
         **settings_options(args),
+        "topics": args.topic,
+        "topic_partitions": args.topic_partition,
         "run_dir": args.run_dir,
         "no_undo": args.no_undo,
     }
 
 
 def settings_options(args: argparse.Namespace) -> RunOptions:
-    """Those of verbs that decide by a topic's settings, and change nothing."""
+    """Those that say by which settings topics are judged."""
     return {
-        "topics": args.topic,
-        "topic_partitions": args.topic_partition,
         "config": args.config,
         "now_ms": args.now,
         "config_file": args.config_file,

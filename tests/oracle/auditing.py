@@ -6,12 +6,20 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerdict
-from tests.auditing.documents import audit
+from kafkalog.auditing.audit_run import open_audit
+from kafkalog.auditing.audited_partition import CompactionVerdict
+from kafkalog.auditing.explanation import Explainer
+from kafkalog.auditing.partition_audit import audit_partition
+from kafkalog.auditing.request import AuditTask, audit_request
+from kafkalog.cleaner.fates import STAYS
+from kafkalog.cleaner.run_request import RunOptions
+from kafkalog.planning.compaction_plan import CLEAN
+from kafkalog.reading.tables import read_records
 from tests.oracle.kafka import Answer, Kafka, KafkaFailedError
 from tests.oracle.retention import LOG_CONFIG, NAME, RetentionCall, random_call, retention_script
 from tests.oracle.rounds import copy_log_dir
@@ -30,23 +38,29 @@ class AuditTally:
     waiting: int = 0
     cleanable: int = 0
     later: int = 0
+    fates: Counter[str] = field(default_factory=Counter)
     uncleanable_reasons: set[str] = field(default_factory=set)
     complaints: list[str] = field(default_factory=list)
 
 
-def audited(
+def _task(
     log_dir: Path, now_ms: int, config: Mapping[str, str], high_watermark: int | None, line: str
-) -> AuditedPartition:
-    """What our audit says of the one partition in a log dir."""
-    run = audit(
-        log_dir,
-        now_ms=now_ms,
-        config=[f"{key}={value}" for key, value in config.items()],
-        high_watermark=high_watermark,
-        kafka_version=line,
-    )
-    (partition,) = run.partitions
-    return partition
+) -> AuditTask:
+    """The one partition in a log dir, by these settings."""
+    options: RunOptions = {
+        "now_ms": now_ms,
+        "config": [f"{key}={value}" for key, value in config.items()],
+        "high_watermark": high_watermark,
+        "kafka_version": line,
+    }
+    (task,) = open_audit(audit_request([str(log_dir)], options)).tasks
+    return task
+
+
+def _offsets(partition_dir: Path) -> set[int]:
+    """Of all records that are there, control records too."""
+    batches = read_records(partition_dir, columns=["offset"], include_control=True)
+    return {offset for batch in batches for offset in batch.column(0).to_pylist()}
 
 
 def play_forecast(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> None:
@@ -65,7 +79,9 @@ def play_forecast(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         )
     kafka.open_once(base, NAME, now_ms=int(written["now"]), config=LOG_CONFIG)
     call = random_call(rnd, written, kafka.line)
-    forecast = audited(base, call.now_ms, call.config, call.high_watermark, kafka.line).retention
+    forecast = audit_partition(
+        _task(base, call.now_ms, call.config, call.high_watermark, kafka.line)
+    ).retention
     tally.logs += 1
     for time_ms in _moments(rnd, call.now_ms, [s.due_ms for s in forecast.segments]):
         deleted = _deleted_by_kafka(kafka, base, work / "copy", call, time_ms)
@@ -120,9 +136,12 @@ def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         config = appended.config
         kafka.open_once(base, name, now_ms=clock, config=config, producer_expiry_ms=expiry)
         watermark = appended.high_watermark
-        ours = audited(
-            base, clock, {**config, "producer.id.expiration.ms": str(expiry)}, watermark, kafka.line
-        ).compaction
+        settings = {**config, "producer.id.expiration.ms": str(expiry)}
+        explainer = Explainer(_task(base, clock, settings, watermark, kafka.line))
+        ours = explainer.audited.compaction
+        fates = (
+            {fate.offset: fate.fate for fate in explainer.fates()} if ours.status == CLEAN else {}
+        )
 
         def clean(log_dir: Path, now_ms: int, *, obey: bool) -> Answer:
             return kafka.clean(
@@ -152,6 +171,14 @@ def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
                 tally.complaints.append(f"{where}: Kafka fails, we say {ours.status}")
             return
         tally.complaints += [f"{where}: {line}" for line in _verdict_differs(ours, theirs)]
+        if fates:
+            survivors = _offsets(base / name)
+            # what lies below the log start nobody reads, whatever becomes of it
+            readable = {o: f for o, f in fates.items() if o >= log_start}
+            wrong = {o: f for o, f in readable.items() if (f == STAYS) != (o in survivors)}
+            if wrong:
+                tally.complaints.append(f"{where}: fates {wrong}, Kafka keeps {sorted(survivors)}")
+            tally.fates.update(readable.values())
         tally.moments += 1
         tally.cleanable += bool(theirs["eligible"])
         tally.uncleanable_reasons.add(ours.uncleanable_reason.split()[0])

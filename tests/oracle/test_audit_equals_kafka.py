@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkalog.cleaner.fates import ABORTED, EXPIRED, MARKER, REPLACED, STAYS
 from tests.oracle.auditing import AuditTally, play_forecast, play_verdicts
 from tests.oracle.jars import RELEASES
 from tests.oracle.kafka import Kafkas
@@ -72,3 +73,4 @@ def test_compaction_begins_when_it_was_said_to(
     if len(seeds) > 20:
         assert tally.later > 2
         assert {"active", "high", "transaction"} <= tally.uncleanable_reasons
+        assert {STAYS, REPLACED, EXPIRED, ABORTED, MARKER} <= set(tally.fates)

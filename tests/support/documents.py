@@ -39,6 +39,7 @@ VERBS_WITH_OPTIONS = (
     "sql",
     "undo",
     "verify",
+    "why",
 )
 SPARK_NAMES = {
     pa.string(): "STRING",
