@@ -257,7 +257,20 @@ OPTIONS = (
         "--format", "table|json|parquet", "how rows come: a table, a JSON line each, or files",
         _SQL, _SQL, parse_result_format, default="table",
     ),
-        _ALL, (*_READY, *_EXPORT, *_WHY), repeatable=True, is_required=True,
+    Option(
+        "--table", "TABLE", "a path, or the name of a table in the session's catalog", _EXPORT,
+        _EXPORT, is_required=True,
+    ),
+    Option(
+        "--mode", "append|merge", "all records, or the latest of each key (default append)",
+        _EXPORT, _EXPORT, parse_export_mode, default="append",
+    ),
+    Option(
+        "--option", "NAME=VALUE", "an option of the data source, as isolationLevel; repeatable",
+        _EXPORT, _EXPORT, parse_source_option, repeatable=True,
+    ),
+    Option("--key", "K", "a record's key, as UTF-8", _WHY, _WHY),
+    Option("--offset", "N", "a record's offset", _WHY, _WHY, parse_offset),
     Option(
         "--zookeeper-dir", "DIR",
         "a dead ZooKeeper's dataDir (and its dataLogDir), for settings of that era; repeatable",
