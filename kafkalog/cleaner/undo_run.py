@@ -9,7 +9,7 @@ more than is due costs time only), a log start after them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -249,8 +249,23 @@ def _undo(place: Place, run_id: str, record: Replacement | None, files: LocalFil
     try:
         undo_partition(_scratch(place, run_id), record, files)
     except Exception as error:
-        return _failed(place, error)
+        return _given_up(place, _failed(place, error), files)
     return UndoResult(place, UNDONE, files=len(record.every_kept) + (record.cut is not None))
+
+
+def _given_up(place: Place, failed: UndoResult, files: LocalFiles) -> UndoResult:
+    """The same after each group that was on its way back is back, or is not: a partition is never
+    left in between. Undo can be repeated.
+    """
+    try:
+        resolved = recover_partition(place.path, files)
+    except Exception as error:
+        why = describe_error(error, place.path)
+        reason = f"{failed.reason}; cleaning up failed as well: {why}"
+        return replace(failed, reason=reason, fault=failed.fault or fault_text(error))
+    if not resolved:
+        return failed
+    return replace(failed, reason=f"{failed.reason} (interrupted: {'; '.join(resolved)})")
 
 
 def _failed(place: Place, error: Exception) -> UndoResult:
