@@ -18,7 +18,7 @@ from pathlib import Path
 from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.clock import has_passed
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
-from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, list_names, path_in
+from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
 from kafkalog.cleaner.output_segment import owner_of
@@ -38,7 +38,7 @@ from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.source_map import map_sources
 from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
-from kafkalog.cleaner.swap import FinishedGroup, swap_groups
+from kafkalog.cleaner.swap import FinishedGroup, remove_attempt, swap_groups
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import (
     LogChangedError,
@@ -202,7 +202,7 @@ class Cleaning:
         """Split the source at `path`, whose offsets do not fit into one segment, and begin anew:
         what Kafka's cleaner does. The partition as it is then.
         """
-        self._remove_own_files()
+        remove_attempt(self._scratch, self._attempt_id, self._files)
         (segment,) = [source for source in group.sources if source.path == path]
         split_segment(
             segment,
@@ -237,7 +237,7 @@ class Cleaning:
             elif Path(self._scratch.swap_record).exists():
                 done = recover_partition(self._plan.path, self._files)
                 resolved = f" (interrupted while swapping: {'; '.join(done)})"
-        self._remove_own_files()
+        remove_attempt(self._scratch, self._attempt_id, self._files)
         return earlier, resolved
 
     def _finished_by_another_attempt(self) -> Done | None:
@@ -246,12 +246,6 @@ class Cleaning:
         except FileNotFoundError:
             return None
         return Done.from_json(values)
-
-    def _remove_own_files(self) -> None:
-        own = Path(self._scratch.output(self._attempt_id, "")).stem
-        for name in list_names(self._plan.path):
-            if name.startswith(own):
-                self._files.remove(path_in(self._plan.path, name))
 
     def _check_alone(self) -> None:
         """Another attempt that got as far as the swap has done the work, or died over it."""

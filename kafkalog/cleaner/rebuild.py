@@ -70,6 +70,7 @@ from kafkalog.cleaner.run_journal import RECOVER
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.segment_scan import ScannedSegment, scan_segment
 from kafkalog.cleaner.split import Splitting, split_segment
+from kafkalog.cleaner.swap import remove_attempt
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import (
     CorruptCheckpointError,
@@ -237,9 +238,10 @@ class _Rebuild:
 
     def clear(self) -> None:
         """Remove what this attempt wrote and did not put in place."""
-        for name in self._written:
-            self._files.remove(self._scratch.output(self._attempt_id, name))
         self._written = []
+        if not self._task.apply:
+            return
+        remove_attempt(self._scratch, self._attempt_id, self._files)
         begun = read_record(self._scratch.swap_record)
         if begun is not None and begun.attempt_id == self._attempt_id:
             with partition_turn(self._scratch):

@@ -190,6 +190,14 @@ def remove_other_attempts(
             files.remove(path_in(scratch.directory, name))
 
 
+def remove_attempt(scratch: Scratch, attempt_id: str, files: LocalFiles) -> None:
+    """Remove the outputs of one attempt that are not in place."""
+    own = Path(scratch.output(attempt_id, "")).stem
+    for name in list_names(scratch.directory):
+        if name.startswith(own):
+            files.remove(path_in(scratch.directory, name))
+
+
 def existing_files(
     directory: str, base_offsets: Sequence[int], kinds: Sequence[LogFileKind]
 ) -> Iterator[str]:

@@ -8,7 +8,8 @@ did not touch may have changed: a broker may have appended to the active segment
 A group of segments is swapped back as it was swapped in (`swap.swap_in`), the last group first: a
 tombstone must be back before the value it deletes. Deleted segments come back in descending order,
 each `.log` after its indexes, so that the log has no gap on the way. Second names and the record go
-last: dying anywhere leaves a log a broker loads, and `undo` can be repeated.
+last, when the log dir's checkpoints are back, too: dying anywhere leaves a log a broker loads, and
+`undo` can be repeated.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def check_undo(scratch: Scratch, record: Replacement) -> None:
 
 
 def undo_partition(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
-    """Put everything back. The caller holds the log dir's lock, has resolved what an interrupted
-    run left, and has checked (`check_undo`).
+    """Put everything back; it is kept all the same until `end_undo`. The caller holds the log dir's
+    lock, has resolved what an interrupted run left, and has checked (`check_undo`).
     """
     _put_back(scratch, record, files)
     for swap in reversed(record.swapped):
@@ -88,6 +89,10 @@ def undo_partition(scratch: Scratch, record: Replacement, files: LocalFiles) -> 
     if record.cut is not None:
         _put_tail_back(scratch, record.cut, files)
     files.sync_directory(scratch.directory)
+
+
+def end_undo(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """Forget what is back, in the log dir's checkpoints as well."""
     drop_undo(scratch, files)
     files.restore_times(scratch.directory, record.dir_mtime_ns)
 
@@ -239,8 +244,12 @@ def _put_tail_back(scratch: Scratch, cut: CutTail, files: LocalFiles) -> None:
     path, tail = path_in(scratch.directory, cut.before.name), scratch.undo(cut.before.name)
     if os.lstat(path).st_size != cut.before.size:
         files.truncate(path, cut.valid_bytes)
-        with Path(tail).open("rb") as kept:
-            while data := kept.read(_CHUNK_BYTES):
-                files.append(path, data)
-        files.truncate(path, cut.before.size)  # zeros that were preallocated are not kept
+        try:
+            with Path(tail).open("rb") as kept:
+                while data := kept.read(_CHUNK_BYTES):
+                    files.append(path, data)
+            files.truncate(path, cut.before.size)  # zeros that were preallocated are not kept
+        except OSError:
+            files.truncate(path, cut.valid_bytes)
+            raise
     files.restore_times(path, cut.before.mtime_ns)

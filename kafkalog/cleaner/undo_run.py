@@ -3,7 +3,8 @@
 The journal says which partitions a run planned to change; what it replaced is told by the records
 in those directories. Each partition is undone or refused by itself. The order keeps every state on
 the way one a broker may start on: a cleaner checkpoint goes back before the segments do (cleaning
-more than is due costs time only), a log start after them.
+more than is due costs time only), a log start after them. What is kept goes when all of that is
+done in a log dir: until then `undo` can be repeated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kafkalog.cleaner.run_steps import Tell, lock_log_dirs
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.cleaner.turns import wait_for_other_runs
-from kafkalog.cleaner.undo import check_undo, read_undo_record, undo_partition
+from kafkalog.cleaner.undo import check_undo, end_undo, read_undo_record, undo_partition
 from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, LOG_START_OFFSET_FILE
 from kafkalog.log.topic_partition import TopicPartition
@@ -120,7 +121,7 @@ def undo_run(
             except Exception as error:
                 results[place.path] = _failed(place, error)
         stopped = {(p.log_dir, p.topic_partition) for p in places if p.path in results}
-        problems += _restore(changed, CLEANER_OFFSET_FILE, run_id, stopped, files)
+        unsettled = _restore(changed, CLEANER_OFFSET_FILE, run_id, stopped, files)
         for place in present:
             if place.path in records:
                 results[place.path] = _undo(place, run_id, records[place.path], files)
@@ -129,8 +130,13 @@ def undo_run(
             for p in places
             if p.path in results and results[p.path].status in (REFUSED, FAILED)
         }
-        problems += _restore(changed, LOG_START_OFFSET_FILE, run_id, stopped, files)
-        problems += _drop_checkpoints(changed, places, run_id, files) if not stopped else []
+        unsettled |= _restore(changed, LOG_START_OFFSET_FILE, run_id, stopped, files)
+        problems += unsettled.values()
+        for place in present:
+            if results[place.path].status == UNDONE and place.log_dir not in unsettled:
+                problems += _forget(place, run_id, records[place.path], files)
+        if not stopped and not unsettled:
+            problems += _drop_checkpoints(changed, places, run_id, files)
     gone = (UndoResult(p, REFUSED, "there is no such directory any more") for p in places)
     ended = tuple(results.get(result.place.path, result) for result in gone)
     problems += _note(run, "undone", ended)
@@ -253,6 +259,18 @@ def _undo(place: Place, run_id: str, record: Replacement | None, files: LocalFil
     return UndoResult(place, UNDONE, files=len(record.every_kept) + (record.cut is not None))
 
 
+def _forget(
+    place: Place, run_id: str, record: Replacement | None, files: LocalFiles
+) -> Iterator[str]:
+    """Drop what is kept of a partition that is undone; why not, if it cannot be."""
+    try:
+        if record is not None:
+            end_undo(_scratch(place, run_id), record, files)
+    except OSError as error:
+        why = describe_error(error, place.path)
+        yield f"{place.topic_partition}: undone, but what was kept is there still: {why}"
+
+
 def _given_up(place: Place, failed: UndoResult, files: LocalFiles) -> UndoResult:
     """The same after each group that was on its way back is back, or is not: a partition is never
     left in between. Undo can be repeated.
@@ -279,9 +297,12 @@ def _restore(
     run_id: str,
     stopped: Iterable[tuple[str, TopicPartition]],
     files: LocalFiles,
-) -> Iterator[str]:
-    """Give the lines of a checkpoint back but for partitions that stay as they are."""
+) -> dict[str, str]:
+    """Give the lines of a checkpoint back but for partitions that stay as they are. Why not, by log
+    dir, where it failed.
+    """
     without = {(log_dir, name.topic, name.partition) for log_dir, name in stopped}
+    failed = {}
     for (log_dir, name), lines in changed.items():
         if name != file_name:
             continue
@@ -289,7 +310,9 @@ def _restore(
         try:
             CheckpointFile(log_dir, name, files).restore(run_id, back)
         except Exception as error:
-            yield f"{log_dir}: {name} was not put back: {describe_error(error, log_dir)}"
+            why = describe_error(error, log_dir)
+            failed[log_dir] = f"{log_dir}: {name} was not put back: {why}"
+    return failed
 
 
 def _drop_checkpoints(
