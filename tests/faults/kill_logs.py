@@ -1,8 +1,8 @@
 """Three partitions for kills at random times, and what must be left of their records.
 
-    kills-0   plain records of every codec in many segments, tombstones among them
-    kills-1   transactions, committed and aborted, one open; idempotent producers
-    kills-2   segments that become several groups, one whose offsets lie too far apart
+kills-0   plain records of every codec in many segments, tombstones among them
+kills-1   transactions, committed and aborted, one open; idempotent producers
+kills-2   segments that become several groups, one whose offsets lie too far apart
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ SETTINGS = {
 Read = tuple[int, str | None, str | None]
 
 
-def write_kill_logs(log_dir: Path, seed: int) -> None:
-    """All three, the same for the same seed."""
+def write_kill_logs(log_dir: Path, seed: int, scale: int = 1) -> None:
+    """All three, the same for the same seed; the first two with so many times the batches."""
     rnd = random.Random(seed)
-    _write_plain(log_dir, rnd)
-    _write_transactions(log_dir, rnd)
+    _write_plain(log_dir, rnd, 12 * scale)
+    _write_transactions(log_dir, rnd, 12 * scale)
     _write_islands(log_dir, rnd)
 
 
@@ -51,24 +51,24 @@ def _records(rnd: random.Random, count: int, keys: int) -> list[RecordSpec]:
     ]
 
 
-def _write_plain(log_dir: Path, rnd: random.Random) -> None:
+def _write_plain(log_dir: Path, rnd: random.Random, batches: int) -> None:
     log = LogBuilder(log_dir, f"{TOPIC}-0", index_interval_bytes=400)
     for number in range(10):
         log.segment(modified_ms=OLD_MS + number)
-        for _ in range(12):
+        for _ in range(batches):
             codec = rnd.choice(list(CompressionType))
             log.batch(*_records(rnd, 10, 900), codec=codec, timestamp=OLD_MS + number)
     log.segment().batch(("key-1", "active"), timestamp=NOW_MS).write()
 
 
-def _write_transactions(log_dir: Path, rnd: random.Random) -> None:
+def _write_transactions(log_dir: Path, rnd: random.Random, batches: int) -> None:
     log = LogBuilder(log_dir, f"{TOPIC}-1", index_interval_bytes=400)
     producers = range(11, 15)
     open_now: set[int] = set()
     for number in range(8):
         log.segment(modified_ms=OLD_MS + number)
         time_ms = OLD_MS + number
-        for _ in range(12):
+        for _ in range(batches):
             producer = rnd.choice(producers)
             if producer in open_now and rnd.random() < 0.4:
                 end = rnd.choice((ControlRecordType.ABORT, ControlRecordType.COMMIT))

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from kafkalog.cleaner.undo_run import NOTHING, UNDONE, held_runs, purge_run, und
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from tests.undo.cases import CASES, Case, written
-from tests.undo.trees import NAME, differences, files, kept, tree
+from tests.undo.trees import NAME, differences, dress, files, kept, tree
 
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -51,6 +51,37 @@ def test_undo_gives_the_original_tree(case: Case, log_dir: Path, run_dir: Path) 
     assert {n: d for n, d in logs[0].items() if n.endswith((".log", "index"))} == {
         n: d for n, d in logs[1].items() if n.endswith((".log", "index"))
     }
+
+
+@by_case
+def test_undo_gives_back_the_very_files(case: Case, log_dir: Path, run_dir: Path) -> None:
+    """With what hangs on a file and not on its name: its number, other names, attributes."""
+    path, others = written(case, log_dir / "log"), log_dir / "others"
+    others.mkdir()
+    for file in path.iterdir():
+        # A torn tail of a log that has other names is not cut.
+        if not (case.name.startswith("recover") and file.suffix == ".log"):
+            os.link(file, others / file.name)
+        with suppress(OSError):  # not every file system has them
+            os.setxattr(file, "user.kafkalog", file.name.encode())
+    dress(log_dir / "log")
+    before = hanging_on(path)
+    done = case.run(log_dir / "log", run_dir, None)
+    assert hanging_on(path) != before
+    undo_run(run_dir, done.run_id)
+    assert hanging_on(path) == before
+
+
+def hanging_on(path: Path) -> dict[str, tuple[object, ...]]:
+    """Inode, other names and attributes of each file, and the directory's own."""
+    found = {}
+    for file in (path, *path.iterdir()):
+        stat = file.stat()
+        with suppress(OSError):
+            attributes = [(name, os.getxattr(file, name)) for name in sorted(os.listxattr(file))]
+            found[f"{file.name} attributes"] = tuple(attributes)
+        found[file.name] = stat.st_ino, stat.st_nlink, stat.st_mode, stat.st_uid, stat.st_mtime_ns
+    return found
 
 
 @by_case

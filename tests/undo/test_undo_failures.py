@@ -93,23 +93,23 @@ def check_old_or_new(scene: Scene, what: str) -> None:
     is another one after the run; a rebuilt index is right beside either `.log`.
     """
     found = {name: node.data for name, node in live(scene.place).items()}
-    trees = [tree for tree in (scene.old, scene.new, scene.split) if tree]
-    known = [{name: node.data for name, node in tree.items()} for tree in trees]
+    states = [state for state in (scene.old, scene.new, scene.split) if state]
+    known = [{name: node.data for name, node in state.items()} for state in states]
     for name, data in found.items():
         if is_scratch(name.rpartition("/")[2]) or name.endswith((".deleted", ".tmp")):
             continue  # what could not be removed: check_left has it
         if name == LOG_START:
             check_log_start(scene, data or b"", what)
         else:
-            assert data in [tree.get(name) for tree in known], (what, name)
-    for log in {name for tree in known for name in tree if name.endswith(".log")}:
-        logs = [tree.get(log) for tree in known]
+            assert data in [state.get(name) for state in known], (what, name)
+    for log in {name for state in known for name in state if name.endswith(".log")}:
+        logs = [state.get(log) for state in known]
         names = [log[:-3] + kind for kind in ("log", "index", "timeindex", "txnindex")]
-        state = [found.get(name) for name in names]
-        if state[0] is None:
+        segment = [found.get(name) for name in names]
+        if segment[0] is None:
             assert None in logs, (what, log)
         elif len(set(logs)) > 1 and not is_cut(logs):
-            assert state in [[tree.get(name) for name in names] for tree in known], (what, log)
+            assert segment in [[state.get(n) for n in names] for state in known], (what, log)
 
 
 def is_cut(logs: list[bytes | None]) -> bool:
