@@ -7,8 +7,8 @@ from the old offset again, which costs time and changes nothing else. The log st
 before segments go.
 
 A run that can be undone keeps the file it replaces, `kafkalog-RUN-<file>.undo` in the log dir, by a
-second name; an empty one stands for none. A broker reads directories and its own files there, no
-others.
+second name; an empty `kafkalog-RUN-no-<file>.undo` says that there was none (a broker begins with
+an empty file). A broker reads directories and its own files there, no others.
 
 Source: Kafka LogCleanerManager.updateCheckpoints, LogManager.checkpointLogStartOffsetsInDir.
 """
@@ -74,8 +74,8 @@ class CheckpointFile:
         was told and not made is none. If the file then says what it did before the run, it is the
         very one it was.
         """
-        kept = Path(Scratch(self.log_dir, run_id).undo(self.name))
-        if not kept.exists():
+        kept, none = self._kept(run_id)
+        if not (kept.exists() or none.exists()):
             return  # nothing was changed, or it was purged
         found = _entries(self.path)
         left = dict(found)
@@ -84,11 +84,11 @@ class CheckpointFile:
                 if left.get(partition) == after:
                     left.pop(partition, None)
                     left |= {} if before is None else {partition: before}
-        was = _entries(kept) if kept.stat().st_size else {}
+        was = _entries(kept)
         if left != _known(was, self.log_dir):
             if left != found:
                 self._write(left)
-        elif not kept.stat().st_size:
+        elif not kept.exists():
             self.files.remove(str(self.path))
         elif not (self.path.exists() and self.path.samefile(kept)):
             between = f"{self.path}.tmp"
@@ -98,15 +98,20 @@ class CheckpointFile:
         self.files.sync_directory(self.log_dir)
 
     def _keep(self, run_id: str) -> None:
-        kept = Scratch(self.log_dir, run_id).undo(self.name)
-        if Path(kept).exists():
+        kept, none = self._kept(run_id)
+        if kept.exists() or none.exists():
             return  # what was there before the run, not before its last change
         if self.path.exists():
             facts = file_facts(str(self.path), self.name)
-            keep_file(str(self.path), kept, facts, self.files)
+            keep_file(str(self.path), str(kept), facts, self.files)
         else:
-            os.close(self.files.create(kept))
+            os.close(self.files.create(str(none)))
         self.files.sync_directory(self.log_dir)
+
+    def _kept(self, run_id: str) -> tuple[Path, Path]:
+        """Where the file from before a run is kept, and what is there if there was none."""
+        scratch = Scratch(self.log_dir, run_id)
+        return Path(scratch.undo(self.name)), Path(scratch.undo(f"no-{self.name}"))
 
     def _write(self, entries: Mapping[tuple[str, int], int | None]) -> None:
         in_order = {key: offset for key, offset in sorted(entries.items()) if offset is not None}

@@ -7,6 +7,7 @@ them.
     kafkalog-RUN-turn.tmp              there and locked while an attempt swaps
     kafkalog-RUN-<file>.undo           a replaced file, until the run is undone or purged
     kafkalog-RUN-record.undo           what was the swap record, as long
+    kafkalog-RUN-no-<file>.undo        says, as long, that there was no such checkpoint
 
 A stray `.cleaned` would make Kafka's loader delete finished `.swap` files, and a name without a
 leading number in front of `.log`, `.cleaned` or `.swap` would stop it; these names do neither. An

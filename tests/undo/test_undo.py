@@ -121,6 +121,24 @@ def test_no_undo_keeps_nothing(case: Case, log_dir: Path, run_dir: Path) -> None
     assert not held.held_partitions
 
 
+@pytest.mark.parametrize("data", [None, b"", b"0\n0\n", b"0\n1\nother 0 5\n"], ids=repr)
+@pytest.mark.parametrize("case", [CASES[1], CASES[2]], ids=lambda case: case.name)
+def test_undo_gives_back_the_checkpoint_or_none(
+    case: Case, data: bytes | None, log_dir: Path, run_dir: Path
+) -> None:
+    """A broker begins with an empty file."""
+    written(case, log_dir)
+    for name in ("cleaner-offset-checkpoint", "log-start-offset-checkpoint"):
+        (log_dir / name).unlink(missing_ok=True)
+        if data is not None:
+            (log_dir / name).write_bytes(data)
+    before = files(tree(log_dir))
+    done = case.run(log_dir, run_dir, None)
+    assert differences(files(tree(log_dir)), before)
+    assert not undo_run(run_dir, done.run_id).problems
+    assert differences(files(tree(log_dir)), before) == []
+
+
 def test_runs_stack_and_come_off_in_turn(log_dir: Path, run_dir: Path) -> None:
     """The second run's sources are the first one's outputs: the first waits for the second."""
     case = CASES[0]
