@@ -67,8 +67,10 @@ FLOORS: dict[str, Floor] = {
     # Where runs are kept: nothing of what they did.
     "runs": floor("errors", barred_calls=CLOCK),
     "checking": floor(f"{LOWER} cleaner", "numpy"),
-    "auditing": floor(f"{LOWER} cleaner checking", "numpy pyarrow", barred_calls=CLOCK),
-    "report": floor("errors auditing", "jinja2 matplotlib"),
+    "auditing": floor(
+        f"{LOWER} cleaner checking", "numpy pyarrow yaml jsonschema", barred_calls=CLOCK
+    ),
+    "report": floor("errors auditing", "jinja2 markupsafe squarify"),
     "spark": floor(f"{LOWER} cleaner checking auditing report", "numpy pyarrow pyspark py4j delta"),
     "cli": floor(f"{LOWER} cleaner checking auditing report", "numpy pyarrow tqdm"),
     # The package's front door: the ten public names, each imported when it is first asked for.
@@ -94,8 +96,9 @@ ONLY_IN = {
     "tqdm": "cli.progress",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",
 }
-# crc32: of batches; of the kernels' own sources, for the stamp of their cache
-SHARED_BY = {"zlib": {"format.checksum", "kernels.jit"}}
+# crc32: of batches; of the kernels' own sources, for the stamp of their cache. What Spark's tasks
+# are sent travels compressed.
+SHARED_BY = {"zlib": {"format.checksum", "kernels.jit", "spark.tasks"}}
 
 
 @dataclass(frozen=True)

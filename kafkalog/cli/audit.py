@@ -6,23 +6,26 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
-from kafkalog.auditing.audit_run import AuditRun, Executor, audit_run
+from kafkalog.auditing.audit_run import AuditRun, Executor
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.document import audit_document, topic_rows, totals
+from kafkalog.auditing.document import topic_rows, totals
 from kafkalog.auditing.partition_audit import audit_partition, partition_died
 from kafkalog.auditing.request import AuditTask, audit_request
+from kafkalog.auditing.whole import Extras, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import Severity
+from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.process_pool import in_processes
+from kafkalog.cleaner.run_request import RunOptions
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.cli.runs import settings_options
 from kafkalog.planning.texts import format_bytes
+from kafkalog.report.page import write_page
 
 _COLUMNS = (
     "topic", "partitions", "segments", "records", "bytes", "cleanupPolicy", "retentionMs",
@@ -49,21 +52,24 @@ def run_with(
     args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
 ) -> ExitCode:
     """Audit with `execute`, print what was found and choose the exit code; talk goes to `tell`."""
-    started = time.monotonic()
-    request = audit_request(
-        args.log_dir,
-        {
-            **settings_options(args),
-            "topics": args.topic,
-            "topic_partitions": args.topic_partition,
-        },
-    )
-    done = audit_run(request, execute)
-    document = audit_document(done, time.monotonic() - started)
+    options: RunOptions = {
+        **settings_options(args),
+        "topics": args.topic,
+        "topic_partitions": args.topic_partition,
+        "run_dir": args.run_dir,
+    }
+    request = audit_request(args.log_dir, options)
+    extras = Extras(args.policy, dict(args.capacity))
+    whole = whole_audit(request, extras, execute, now_ms)
+    done, document = whole.run, whole.document
+    if args.report is not None:
+        write_page(document, args.report)
     if args.json:
         write_json(document)
     else:
         _write_tables(done, tell)
+        for note in whole.notes:
+            tell(note)
         tell(_summary(done, document))
     return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
 
@@ -76,8 +82,6 @@ def _write_tables(done: AuditRun, tell: Callable[[str], None]) -> None:
         write_table(columns, rows)
     for kind in dict.fromkeys(finding.kind for finding in done.findings):
         tell(f"{kind}: {ALL_KINDS[kind].means}. To do: {ALL_KINDS[kind].remedy}.")
-    for note in done.notes:
-        tell(note)
 
 
 def _summary(done: AuditRun, document: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
 from kafkalog.planning.compaction_plan import STRATEGIES
 from kafkalog.planning.kafka_version import parse_kafka_version
+from kafkalog.planning.setting_units import SIZES, parse_quantity
 
 # Safety rules that --force can lift; one that has nothing to lift is accepted.
 FORCE_RULES = ("null-keys", "config-differs")
@@ -53,6 +54,16 @@ def parse_offset(text: str) -> int:
 def parse_bytes(text: str) -> int:
     """A number of bytes, at least 1."""
     return _parse_number(text, 1, MAX_INT64)
+
+
+def parse_capacity(text: str) -> tuple[str, int]:
+    """`500GiB`, or `/var/lib/kafka/data-1=500GiB`: (path or "", bytes)."""
+    path, _, size = text.rpartition("=")
+    number = int(size) if size.isascii() and size.isdigit() and len(size) <= 19 else None
+    number = parse_quantity(size, SIZES) if number is None else number
+    if number is None or not 0 < number <= MAX_INT64:
+        raise ValueError(f"{size!r} is no size, as 500GiB")
+    return path, number
 
 
 def parse_memory(text: str) -> int:

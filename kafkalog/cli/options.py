@@ -16,6 +16,7 @@ from typing import Any
 from kafkalog.cli.option_values import (
     parse_bytes,
     parse_bytes_format,
+    parse_capacity,
     parse_count,
     parse_export_mode,
     parse_force_rule,
@@ -161,7 +162,9 @@ OPTIONS = (
         "--json", None, "one JSON document on stdout (dump: a line a row)",
         (*_EVERY, *_HISTORY), (*_PRINTING, *_HISTORY, *_EXPORT),
     ),
-    Option("--report", "F.html", "write a page", _ALL),
+    Option(
+        "--report", "F.html", "write one HTML page that needs nothing else", _ALL, _AUDIT,
+    ),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
         "--force", "RULE", "lift one safety rule by name (null-keys, config-differs); repeatable",
@@ -174,7 +177,7 @@ OPTIONS = (
     Option(
         "--run-dir", "DIR",
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
-        (*_ALL, *_HISTORY), (*_CHANGING, *_VERIFY, *_HISTORY),
+        (*_ALL, *_HISTORY), (*_CHANGING, *_VERIFY, *_AUDIT, *_HISTORY),
     ),
     Option("--redact", None, "hash keys and drop values in every output", _EVERY, _PRINTING),
     Option(
@@ -228,8 +231,15 @@ OPTIONS = (
     ),
     Option("--what-if", "KEY=VALUE", "with this setting", _AUDIT),
     Option("--at", "+7d", "at this time", _AUDIT),
-    Option("--capacity", "SIZE", "disk space", _AUDIT),
-    Option("--policy", "F", "rules", _AUDIT),
+    Option(
+        "--capacity", "[DIR=]SIZE",
+        "space for a log dir, or for each: bytes, 500GiB, 4TiB; repeatable",
+        _AUDIT, _AUDIT, parse_capacity, repeatable=True,
+    ),
+    Option(
+        "--policy", "F", "what topics have to keep to, as YAML; violations are findings",
+        _AUDIT, _AUDIT,
+    ),
     Option("--files", "F,F", "files, as DumpLogSegments takes them", _DUMP, _DUMP, repeatable=True),
     Option("--print-data-log", None, "records with key and value, too", _DUMP, _DUMP),
     Option("--deep-iteration", None, "records, too, without key and value", _DUMP, _DUMP),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.analysis import hot_keys as hot_keys
     from kafkalog.spark.analysis import key_stats as key_stats
     from kafkalog.spark.analysis import latest_by_key as latest_by_key
+    from kafkalog.spark.auditing import audit as audit
     from kafkalog.spark.cluster import acls as acls
     from kafkalog.spark.cluster import brokers as brokers
     from kafkalog.spark.cluster import client_quotas as client_quotas
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "acls": "kafkalog.spark.cluster",
+    "audit": "kafkalog.spark.auditing",
     "latest_by_key": "kafkalog.spark.analysis",
     "key_stats": "kafkalog.spark.analysis",
     "hot_keys": "kafkalog.spark.analysis",
@@ -112,6 +114,7 @@ _PUBLIC = {
 __all__ = [
     "ExportResult",
     "acls",
+    "audit",
     "batches",
     "brokers",
     "client_quotas",

@@ -9,6 +9,7 @@ SparkContext.
 from __future__ import annotations
 
 import json
+import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from kafkalog.log.json_facts import JsonFacts
 
 Task = TypeVar("Task", bound=JsonFacts)
 Result = TypeVar("Result", bound=JsonFacts)
+AnyTask = TypeVar("AnyTask")
+AnyResult = TypeVar("AnyResult")
 
 
 def run_packs(
@@ -44,6 +47,27 @@ def run_packs(
             .collect()
         )
     return [result_type.from_json(json.loads(row.result)) for row in rows]
+
+
+def run_pickled_packs(
+    spark: SparkSession,
+    packs: Sequence[Sequence[AnyTask]],
+    work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]],
+    description: str,
+) -> list[AnyResult]:
+    """The same for tasks and results of any kind, which travel pickled: they are of this program,
+    and come from its own tasks alone.
+    """
+    if not packs:
+        return []
+    packed = [zlib.compress(pickle.dumps(tuple(pack)), 1) for pack in packs]
+    with described(spark, description):
+        rows = (
+            spark.range(0, len(packs), 1, len(packs))
+            .mapInArrow(_PickledWork(packed, work), "results binary")
+            .collect()
+        )
+    return [result for row in rows for result in pickle.loads(zlib.decompress(row.results))]
 
 
 @contextmanager
@@ -84,3 +108,20 @@ class _Work:
                 pack = [self._task_type.from_json(values) for values in tasks]
                 for result in self._work(pack):
                     yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})
+
+
+class _PickledWork:
+    """A task: the number of its pack in, its results out at once."""
+
+    def __init__(
+        self, packed: Sequence[bytes], work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]]
+    ) -> None:
+        self._packed = packed
+        self._work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]] = work
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                pack = pickle.loads(zlib.decompress(self._packed[number]))
+                results = zlib.compress(pickle.dumps(list(self._work(pack))), 1)
+                yield pa.RecordBatch.from_pydict({"results": [results]})

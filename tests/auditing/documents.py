@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 
 from kafkalog.auditing.audit_run import AuditRun, audit_run
-from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import audit_request
+from kafkalog.auditing.whole import Extras, whole_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "kafkalog/auditing/audit.schema.json").read_text("utf-8"))
@@ -25,7 +25,11 @@ def audit(*log_dirs: Path, **options: Any) -> AuditRun:
 
 def audited_document(*log_dirs: Path, **options: Any) -> dict[str, Any]:
     """The document, as JSON readers get it, valid by the schema."""
-    document = json.loads(json.dumps(audit_document(audit(*log_dirs, **options), 0.0)))
+    request = audit_request([str(path) for path in log_dirs], options)  # type: ignore[arg-type]
+    whole = whole_audit(
+        request, Extras(keeps=False), lambda tasks: map(audit_partition, tasks), lambda: 0
+    )
+    document = json.loads(json.dumps(whole.document))
     validate(document)
     return document
 

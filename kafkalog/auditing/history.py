@@ -1,0 +1,170 @@
+"""What audits keep for later ones, as Parquet in their run directory: how many bytes each topic had
+in each log dir, and which rules of a policy were broken since when.
+
+    topics.parquet      nowMs, logDir, topic, bytes             a row a topic and log dir
+    violations.parquet  nowMs, sinceMs, kind, rule, logDir, topic, partition, detail
+
+Any tool reads them; a glob over the run dir is the whole history. Growth is the slope of the
+straight line that lies closest to all runs' bytes (least squares), so one day's peak does not
+decide when a disk is full.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.policy_checks import Violation, ViolationKey
+from kafkalog.runs.run_dir import Run, list_runs
+
+KIND = "audit"
+TOPICS_FILE = "topics.parquet"
+VIOLATIONS_FILE = "violations.parquet"
+# Of a longer history the last ones; a run a day is a year and more.
+MOST_RUNS = 400
+_DAY_MS = 86_400_000
+
+_TOPICS = pa.schema(
+    [("nowMs", pa.int64()), ("logDir", pa.string()), ("topic", pa.string()), ("bytes", pa.int64())]
+)
+_VIOLATIONS = pa.schema(
+    [
+        ("nowMs", pa.int64()), ("sinceMs", pa.int64()), ("kind", pa.string()),
+        ("rule", pa.string()),
+        ("logDir", pa.string()), ("topic", pa.string()), ("partition", pa.int64()),
+        ("detail", pa.string()),
+    ]
+)  # fmt: skip
+
+# By log dir and topic: (time of the run, bytes).
+Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Earlier runs, the oldest first. `first_seen`: of each violation of the last run since when it
+    is known. `problems`: runs that could not be read.
+    """
+
+    runs: int = 0
+    sizes: Sizes = field(default_factory=dict)
+    first_seen: Mapping[ViolationKey, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def growth_of(self, log_dir: str, topics: Mapping[str, int], now_ms: int) -> int | None:
+        """Bytes a day of a log dir, whose topics have so many bytes now; None without a run at
+        another time that saw it.
+        """
+        sums: dict[int, int] = defaultdict(int)
+        for (where, _), points in self.sizes.items():
+            for at_ms, size in points if where == log_dir else ():
+                sums[at_ms] += size
+        return slope([*sums.items(), (now_ms, sum(topics.values()))])
+
+    def topic_growth(self, now: Mapping[tuple[str, str], int], now_ms: int) -> list[dict[str, Any]]:
+        """Bytes a day of each topic there is now, over all log dirs, by name."""
+        sums: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for (_, topic), points in self.sizes.items():
+            for at_ms, size in points:
+                sums[topic][at_ms] += size
+        current: dict[str, int] = defaultdict(int)
+        for (_, topic), size in now.items():
+            current[topic] += size
+        rows = []
+        for topic, size in sorted(current.items()):
+            growth = slope([*sums[topic].items(), (now_ms, size)])
+            if growth is not None:
+                rows.append({"topic": topic, "bytesPerDay": growth})
+        return rows
+
+
+def slope(points: Sequence[tuple[int, int]]) -> int | None:
+    """Bytes a day over (ms, bytes); None of fewer than two moments. Later ones at the same moment
+    count alone.
+    """
+    known = dict(points)
+    if len(known) < 2:
+        return None
+    first = min(known)
+    days = [(at_ms - first) / _DAY_MS for at_ms in known]
+    sizes = list(known.values())
+    middle, mean = sum(days) / len(days), sum(sizes) / len(sizes)
+    spread = sum((day - middle) ** 2 for day in days)
+    together = sum((d - middle) * (s - mean) for d, s in zip(days, sizes, strict=True))
+    return round(together / spread)
+
+
+def sizes_now(partitions: Iterable[AuditedPartition]) -> dict[tuple[str, str], int]:
+    """Bytes by log dir and topic."""
+    sums: dict[tuple[str, str], int] = defaultdict(int)
+    for partition in partitions:
+        sums[partition.log_dir, partition.topic] += partition.size_in_bytes
+    return dict(sums)
+
+
+def read_history(run_dir: Path, scope: Mapping[str, Any], now_ms: int) -> History:
+    """The finished audits of the same scope (log dirs, topics) before `now_ms`."""
+    runs, _ = list_runs(run_dir)
+    own = [
+        run
+        for run in runs
+        if run.facts.get("kind") == KIND
+        and "finished" in run.facts
+        and run.facts.get("options") == scope
+        and isinstance(run.facts.get("nowMs"), int)
+        and run.facts["nowMs"] < now_ms
+    ]
+    own = sorted(own, key=lambda run: run.facts["nowMs"])[-MOST_RUNS:]
+    sizes: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    problems = []
+    first_seen: dict[ViolationKey, int] = {}
+    for run in own:
+        try:
+            for row in _rows(run, TOPICS_FILE, _TOPICS):
+                sizes[row["logDir"], row["topic"]].append((row["nowMs"], row["bytes"]))
+            first_seen = {
+                (r["kind"], r["rule"], r["logDir"], r["topic"], r["partition"], r["detail"]): r[
+                    "sinceMs"
+                ]
+                for r in _rows(run, VIOLATIONS_FILE, _VIOLATIONS)
+            }
+        except (OSError, pa.ArrowException, KeyError) as error:
+            problems.append(f"{run.path}: {error}")
+    return History(len(own) - len(problems), dict(sizes), first_seen, tuple(problems))
+
+
+def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(run.path / name, schema=schema).to_pylist()
+    return rows
+
+
+def write_history(
+    run: Run, now_ms: int, sizes: Mapping[tuple[str, str], int], violations: Iterable[Violation]
+) -> None:
+    """The files of one run. OSError where they cannot be written."""
+    topics = [
+        {"nowMs": now_ms, "logDir": log_dir, "topic": topic, "bytes": size}
+        for (log_dir, topic), size in sorted(sizes.items())
+    ]
+    broken = []
+    for violation in violations:
+        kind, rule, log_dir, topic, partition, detail = violation.key
+        broken.append(
+            {
+                "nowMs": now_ms, "sinceMs": violation.since_ms, "kind": kind, "rule": rule,
+                "logDir": log_dir, "topic": topic, "partition": partition, "detail": detail,
+            }
+        )  # fmt: skip
+    for name, rows, schema in (
+        (TOPICS_FILE, topics, _TOPICS),
+        (VIOLATIONS_FILE, broken, _VIOLATIONS),
+    ):
+        table = pa.Table.from_pylist(rows, schema=schema)
+        pq.write_table(table, run.path / name, compression="zstd")

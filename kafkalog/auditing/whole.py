@@ -1,0 +1,113 @@
+"""An audit from its request to its document: partitions, policy, log dirs, the runs before it.
+
+    audit_run → check_policy → log dirs and growth → audit_document; kept in the run dir
+
+The command line, the job and `kafkalog.spark.audit` do this and differ in who executes the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kafkalog import __version__
+from kafkalog.auditing.audit_run import AuditRun, Executor, audit_run
+from kafkalog.auditing.document import audit_document
+from kafkalog.auditing.history import (
+    KIND,
+    History,
+    read_history,
+    sizes_now,
+    write_history,
+)
+from kafkalog.auditing.log_dir_rows import log_dir_rows
+from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
+from kafkalog.auditing.policy_file import read_policy
+from kafkalog.auditing.request import AuditRequest
+from kafkalog.cleaner.run_steps import new_run_id
+from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """policy: a file; capacity: bytes by log dir, "" for all others; keeps: whether the run is kept
+    in the run dir of the request, for growth and for "since when".
+    """
+
+    policy: str | None = None
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    keeps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WholeAudit:
+    """The run, its document, and what there is to say beside it."""
+
+    run: AuditRun
+    document: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def whole_audit(
+    request: AuditRequest, extras: Extras, execute: Executor, clock: Callable[[], int]
+) -> WholeAudit:
+    """Audit what is asked for. `clock`: ms, for how long it took and when it was.
+
+    InvalidConfigError for paths that do not exist, settings that Kafka would refuse, and a policy
+    or a capacity that make no sense.
+    """
+    started_ms = clock()
+    policy = None if extras.policy is None else read_policy(extras.policy)
+    run = audit_run(request, execute)
+    scope = _scope(request)
+    history, notes = History(), list(run.notes)
+    if extras.keeps:
+        check_run_dir(request.run_path, {partition.log_dir for partition in run.partitions})
+        history = read_history(request.run_path, scope, run.now_ms)
+        notes += [f"left out of the history: {problem}" for problem in history.problems]
+    sizes = sizes_now(run.partitions)
+    verdict = None
+    if policy is not None:
+        verdict = check_policy(policy, run.partitions, run.now_ms, history.first_seen)
+        run = replace(run, other_findings=(*run.other_findings, *verdict.findings))
+    log_dirs = log_dir_rows(sizes, extras.capacity, history, run.now_ms)
+    growth = history.topic_growth(sizes, run.now_ms)
+    document = audit_document(run, (clock() - started_ms) / 1000) | {
+        "logDirs": log_dirs,
+        "policy": None if verdict is None else verdict.section,
+        "history": {"runs": history.runs, "growth": growth} if history.runs else None,
+    }
+    if extras.keeps:
+        try:
+            _keep(request, run, scope, sizes, verdict, started_ms, clock())
+        except OSError as error:
+            notes.append(f"the run is not kept, later ones do not know of it: {error}")
+    return WholeAudit(run, document, tuple(notes))
+
+
+def _keep(
+    request: AuditRequest,
+    run: AuditRun,
+    scope: Mapping[str, Any],
+    sizes: Mapping[tuple[str, str], int],
+    verdict: PolicyVerdict | None,
+    started_ms: int,
+    finished_ms: int,
+) -> None:
+    kept = begin_run(
+        request.run_path, new_run_id(), KIND, version=__version__, started_ms=started_ms,
+        options=scope,
+    )  # fmt: skip
+    write_history(kept, run.now_ms, sizes, () if verdict is None else verdict.violations)
+    facts = {"nowMs": run.now_ms, "partitions": len(run.partitions), "findings": len(run.findings)}
+    finish_run(kept, finished_ms=finished_ms, facts=facts)
+
+
+def _scope(request: AuditRequest) -> dict[str, Any]:
+    """Runs of the same are comparable."""
+    return {
+        "logDirs": sorted(request.log_dirs),
+        "topics": sorted(request.topics),
+        "topicPartitions": sorted(map(str, request.topic_partitions)),
+    }

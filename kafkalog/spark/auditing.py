@@ -1,0 +1,115 @@
+"""Audits on Spark: partitions read by tasks, the document put together by the driver.
+
+A task audits some partition directories, packed so that all have about as many segments; small
+results come back. The driver lists directories and reads metadata logs, so driver and executors
+must see the log dirs under the same path. Every list of the document is a DataFrame as well, with
+the columns that its published schema names.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from kafkalog.auditing.audit_run import Executor
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.partition_audit import audit_partition
+from kafkalog.auditing.request import AuditTask, audit_request
+from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.cleaner.clock import now_ms
+from kafkalog.cleaner.run_request import RunOptions
+from kafkalog.errors import InvalidConfigError
+from kafkalog.planning.packing import pack_evenly
+from kafkalog.report.page import render_page
+from kafkalog.spark.document_types import list_schemas
+from kafkalog.spark.tasks import run_pickled_packs
+
+# A task has this many segments to look at, and some milliseconds of work for each.
+_SEGMENTS_A_TASK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found: `document` is that of `kafkalog audit --json`. In a notebook it shows
+    itself as the page.
+    """
+
+    spark: SparkSession
+    document: dict[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The lists of the document there are frames of."""
+        return tuple(list_schemas())
+
+    def frame(self, name: str) -> DataFrame:
+        """A list of the document (`findings`, `segments`, `timeline` …) as a DataFrame.
+
+        InvalidConfigError for a list it does not have.
+        """
+        schema = list_schemas().get(name)
+        if schema is None:
+            raise InvalidConfigError(f"no list {name!r}; there are {', '.join(self.names)}")
+        rows = [_row(row, schema) for row in self.document.get(name) or ()]
+        return self.spark.createDataFrame(rows, schema)
+
+    def page(self) -> str:
+        """The page of `--report`."""
+        return render_page(self.document)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.page(), quote=True)
+        return f'<iframe srcdoc="{page}" title="Log audit" width="100%" height="900"></iframe>'
+
+
+def audit(
+    spark: SparkSession,
+    log_dirs: Sequence[str],
+    *,
+    policy: str | None = None,
+    capacity: Mapping[str, int] | None = None,
+    keeps: bool = True,
+    **options: Unpack[RunOptions],
+) -> Audit:
+    """Audit the selected partitions; the options are those of `kafkalog audit`.
+
+    `policy`: a file; `capacity`: bytes by log dir, "" for all others; `keeps`: whether the run is
+    kept in `run_dir` for later ones. Nothing below the log dirs is changed. Raises
+    InvalidConfigError for paths and partitions that do not exist, settings that Kafka would refuse,
+    and policies that make no sense.
+    """
+    request = audit_request(log_dirs, options)
+    extras = Extras(policy, capacity or {}, keeps)
+    return Audit(spark, whole_audit(request, extras, spark_executor(spark), now_ms).document)
+
+
+def spark_executor(spark: SparkSession) -> Executor:
+    """What turns tasks into audited partitions with Spark; see `kafkalog.auditing.audit_run`."""
+
+    def execute(tasks: Sequence[AuditTask]) -> Iterable[AuditedPartition]:
+        packs = pack_evenly(
+            tasks, lambda task: len(task.partition.segments) + 1, task_bytes=_SEGMENTS_A_TASK
+        )
+        return run_pickled_packs(spark, packs, _audit_pack, f"audit {len(tasks)} partitions")
+
+    return execute
+
+
+def _audit_pack(tasks: Sequence[AuditTask]) -> Iterator[AuditedPartition]:
+    return map(audit_partition, tasks)
+
+
+def _row(values: dict[str, Any], schema: StructType) -> tuple[Any, ...]:
+    """A row's values in the order of its columns; structs within as tuples, too."""
+    found = []
+    for field in schema.fields:
+        value = values.get(field.name)
+        if isinstance(field.dataType, StructType) and value is not None:
+            value = _row(value, field.dataType)
+        found.append(value)
+    return tuple(found)
