@@ -127,7 +127,7 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
     disorder = _first_disorder(rows, base_offset)
     attributes = rows["attributes"]
     timestamps = rows["max_timestamp"][rows["max_timestamp"] != NO_TIMESTAMP]
-    smallest = _smallest_timestamps(rows)
+    smallest = smallest_timestamps(rows)
     corrupt, corrupt_position = None, None
     if disorder is not None:
         batch = rows[disorder]
@@ -199,7 +199,7 @@ def _first_disorder(rows: Rows, base_offset: int) -> int | None:
     return int(wrong.argmax()) if wrong.any() else None
 
 
-def _smallest_timestamps(rows: Rows) -> NDArray[np.int64]:
+def smallest_timestamps(rows: Rows) -> NDArray[np.int64]:
     """Per batch the smallest timestamp its header tells, without those that have none.
 
     Of a batch that is stamped with a delete horizon, or has log-append time, only the largest is

@@ -1,0 +1,91 @@
+"""What is in one partition's log: by its headers always, by its records where that was asked for.
+
+The headers go by in the walk that an audit makes anyway (`HeaderContentsScan`); the records are read
+here, all of them, in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.auditing.latest_keys import MOST_KEYS
+from kafkalog.auditing.record_contents import RecordContents, RecordContentsScan
+from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.reading.transaction_ranges import TransactionRanges
+
+
+@dataclass(frozen=True, slots=True)
+class Contents(JsonFacts):
+    """`records` None where they were not asked for; `problem`: why not all of them were read."""
+
+    headers: HeaderContents
+    records: RecordContents | None = None
+    problem: str = ""
+
+
+def header_scan(partition: PartitionInventory, first_dirty_offset: int) -> HeaderContentsScan:
+    """The scan of a log's headers; CorruptIndexError or OSError for its transaction indexes."""
+    indexes = AbortedTransactions(partition.segments, partition.log_start_offset)
+    entries = [entry for s in partition.segments for entry in indexes.of_segment(s)]
+    markers = np.unique(np.array([entry.last_offset for entry in entries], np.int64))
+    return HeaderContentsScan(markers, first_dirty_offset)
+
+
+def scan_records(
+    partition: PartitionInventory,
+    *,
+    first_dirty_offset: int,
+    end_offset: int,
+    with_keys: bool,
+    most_keys: int = MOST_KEYS,
+) -> tuple[RecordContents, str]:
+    """The records of a log up to its end or to the first that cannot be read, and why not.
+
+    `end_offset`: where a round of cleaning would end. `with_keys`: look at keys as well.
+    """
+    scan = RecordContentsScan(
+        first_dirty_offset=first_dirty_offset,
+        end_offset=end_offset,
+        with_keys=with_keys,
+        most_keys=most_keys,
+    )
+    problem = ""
+    try:
+        transactions = _aborted(partition)
+        arena = Arena()
+        for path, chunk in _chunks(partition):
+            for part, areas in iterate_record_areas(
+                chunk.buf, chunk.position, chunk.rows, arena,
+                path=path, arena_bytes=CLEANER_CHUNK_BYTES,
+            ):  # fmt: skip
+                scan.add(areas, path, transactions.is_aborted(chunk.rows[part]))
+    except (KafkaLogError, OSError) as error:
+        problem = str(error)
+    return scan.finish(), problem
+
+
+def _aborted(partition: PartitionInventory) -> TransactionRanges:
+    indexes = AbortedTransactions(partition.segments, partition.log_start_offset)
+    if indexes.is_empty:
+        return TransactionRanges()
+    return TransactionRanges(
+        tuple(indexes.between(partition.log_start_offset, partition.log_end_offset))
+    )
+
+
+def _chunks(partition: PartitionInventory) -> Iterator[tuple[str, Chunk]]:
+    buffers = ChunkBuffers()
+    for segment in partition.segments:
+        for chunk in read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers):
+            check_checksums(chunk, segment.path)
+            yield segment.path, chunk

@@ -1,0 +1,274 @@
+"""What the records of a log are, for the parts of an audit that headers do not tell: tombstones and
+what looks like one, records without a key, keys, and what compaction would give back.
+
+One pass over all records, by whole columns; memory does not grow with the log. Records count if
+compaction would meet them: no markers, no data of aborted transactions.
+
+The gain is that of one compaction of all that may be cleaned now, with the map large enough: what
+is superseded, aborted, or has no key, and the batches that lose all their records. A compressed
+batch is taken to shrink with its records. What stays as an empty batch for its producer is not
+counted, nor tombstones, which go a delete.retention.ms later.
+
+Source: Kafka Cleaner.shouldRetainRecord.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.auditing.latest_keys import KEY_ROW, MOST_KEYS, Estimate, LatestKeys
+from kafkalog.batches.arena import RecordAreas
+from kafkalog.batches.batch_table import has_delete_horizon, is_control
+from kafkalog.batches.spans import RecordSpans, decode_spans
+from kafkalog.cleaner.key_map import KeySecret
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.constants import MAX_INT64, RECORD_BATCH_OVERHEAD
+from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, DATA, ENTRY_WORDS, MARKER, map_records
+from kafkalog.kernels.status import OK, STATUS_TEXT
+from kafkalog.log.json_facts import JsonFacts
+
+Int64s = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+NULL_TEXT = b"null"
+
+# flags of a key's latest record
+_TOMBSTONE, _EMPTY_VALUE, _NULL_TEXT_VALUE = 1, 2, 4
+# Two buckets, since none is no number of bits.
+_SHIFT, _BUCKETS = 63, 2
+
+
+@dataclass(frozen=True, slots=True)
+class KeyContents(JsonFacts):
+    """What is known of a log's keys. `fake_tombstones`: keys whose latest value is empty or the
+    text null. `gain_bytes`: see the module's text; its error includes what is not known of batches.
+    """
+
+    distinct_keys: Estimate
+    fake_tombstones: Estimate
+    gain_bytes: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RecordContents(JsonFacts):
+    """Counts of records. `tombstones_in_clean`: below the first dirty offset without a delete
+    horizon. `keys` None where nobody asked.
+    """
+
+    records: int
+    tombstones: int
+    tombstones_with_horizon: int
+    tombstones_in_clean: int
+    empty_values: int
+    null_text_values: int
+    keyless_records: int
+    keys: KeyContents | None
+
+
+class RecordContentsScan:
+    """Add the records of all segments in offset order, then `finish`."""
+
+    def __init__(
+        self,
+        *,
+        first_dirty_offset: int,
+        end_offset: int,
+        with_keys: bool,
+        most_keys: int = MOST_KEYS,
+    ) -> None:
+        """`end_offset`: where a round of cleaning would end."""
+        self._first_dirty_offset = first_dirty_offset
+        self._end_offset = end_offset
+        self._latest = LatestKeys(most_keys) if with_keys else None
+        self._hasher = KeyHasher()
+        self._spans: RecordSpans | None = None
+        self._counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+        self._batches = 0
+        self._cleanable_bytes = 0
+        self._cleanable_batches = 0
+        self._gain: Estimate | None = None
+
+    def add(self, areas: RecordAreas, path: str, is_aborted: Mask) -> None:
+        """The records of some batches; bool[b]: which of them belong to aborted transactions.
+
+        CorruptRecordError for a batch whose records cannot be understood.
+        """
+        rows = areas.rows
+        if self._latest is not None and self._gain is None and rows["base_offset"].size:
+            split = int(np.searchsorted(rows["base_offset"], self._end_offset))
+            if split < rows.size:
+                self._add(_part(areas, slice(0, split)), path, is_aborted[:split])
+                self._gain = self._gain_so_far()
+                self._add(_part(areas, slice(split, rows.size)), path, is_aborted[split:])
+                return
+        self._add(areas, path, is_aborted)
+
+    def finish(self) -> RecordContents:
+        """What all records were."""
+        keys = None
+        if self._latest is not None:
+            gain = self._gain_so_far() if self._gain is None else self._gain
+            latest = self._latest.latest()
+            is_fake = (latest["flags"] & (_EMPTY_VALUE | _NULL_TEXT_VALUE)) != 0
+            keys = KeyContents(
+                distinct_keys=self._latest.total(np.ones(latest.size)),
+                fake_tombstones=self._latest.total(is_fake.astype(np.float64)),
+                gain_bytes=gain,
+            )
+        return RecordContents(**self._counts, keys=keys)
+
+    def _add(self, areas: RecordAreas, path: str, is_aborted: Mask) -> None:
+        rows = areas.rows
+        if not rows.size:
+            return
+        spans = self._spans = decode_spans(areas, rows, path, self._spans)
+        is_data = ~(is_control(rows) | is_aborted)
+        batch = spans.batch_indexes
+        counts = is_data[batch]
+        tombstone = counts & (spans.value_lengths < 0)
+        empty = counts & (spans.value_lengths == 0)
+        null_text = counts & _is_null_text(areas.buf, spans)
+        stamped = has_delete_horizon(rows)[batch]
+        in_clean = spans.offsets < self._first_dirty_offset
+        for name, mask in {
+            "records": counts,
+            "tombstones": tombstone,
+            "tombstones_with_horizon": tombstone & stamped,
+            "tombstones_in_clean": tombstone & ~stamped & in_clean,
+            "empty_values": empty,
+            "null_text_values": null_text,
+            "keyless_records": counts & (spans.key_lengths < 0),
+        }.items():
+            self._counts[name] += int(np.count_nonzero(mask))
+        if self._latest is not None:
+            self._add_keys(areas, spans, path, is_data, (tombstone, empty, null_text))
+        self._batches += rows.size
+
+    def _add_keys(
+        self,
+        areas: RecordAreas,
+        spans: RecordSpans,
+        path: str,
+        is_data: Mask,
+        kinds: tuple[Mask, Mask, Mask],
+    ) -> None:
+        rows = areas.rows
+        hashes, records = self._hasher.hash_keys(areas, np.where(is_data, DATA, MARKER), path)
+        tombstone, empty, null_text = (kind[records].astype(np.uint8) for kind in kinds)
+        found = np.empty(records.size, KEY_ROW)
+        found["key"] = hashes
+        found["bytes"] = _stored_bytes(areas, spans)[records]
+        found["batch"] = self._batches + spans.batch_indexes[records]
+        found["flags"] = (
+            tombstone * _TOMBSTONE + empty * _EMPTY_VALUE + null_text * _NULL_TEXT_VALUE
+        )
+        assert self._latest is not None  # noqa: S101
+        self._latest.add(found)
+        if self._gain is None:
+            data = ~is_control(rows)
+            self._cleanable_bytes += int(rows["size_in_bytes"][data].sum(dtype=np.int64))
+            self._cleanable_batches += int(np.count_nonzero(data))
+
+    def _gain_so_far(self) -> Estimate:
+        assert self._latest is not None  # noqa: S101
+        latest = self._latest.latest()
+        kept = self._latest.total(latest["bytes"].astype(np.float64))
+        if self._latest.is_exact:
+            batches = np.unique(latest["batch"]).size
+            kept_bytes = kept.value + batches * RECORD_BATCH_OVERHEAD
+            return Estimate(max(self._cleanable_bytes - kept_bytes, 0), 0)
+        # Of a sample it is not known how many batches keep a record: between none and all that can.
+        keys = self._latest.total(np.ones(latest.size)).value
+        headers = min(self._cleanable_batches, keys) * RECORD_BATCH_OVERHEAD
+        gain = self._cleanable_bytes - kept.value - headers // 2
+        return Estimate(max(gain, 0), kept.error + headers // 2 + 1)
+
+
+_COUNTED = (
+    "records", "tombstones", "tombstones_with_horizon", "tombstones_in_clean", "empty_values",
+    "null_text_values", "keyless_records",
+)  # fmt: skip
+
+
+class KeyHasher:
+    """Hashes of the keys of records, with a secret of its own."""
+
+    def __init__(self) -> None:
+        self._k0, self._k1 = KeySecret().words
+        self._pool = np.empty(0, np.uint64)
+
+    def hash_keys(
+        self, areas: RecordAreas, roles: Int64s, path: str
+    ) -> tuple[NDArray[np.uint64], Int64s]:
+        """(uint64[k] hashes, int64[k] numbers among the records of these batches, ascending) of the
+        records that have a key, in batches of role DATA.
+        """
+        rows = areas.rows
+        count = int(rows["records_count"].sum(dtype=np.int64))
+        blocks = count // BLOCK_ENTRIES + _BUCKETS + 1
+        if self._pool.size < blocks * BLOCK_ENTRIES * ENTRY_WORDS:
+            self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
+        owners, tails = np.full(blocks, -1, np.int32), np.zeros(_BUCKETS, np.int64)
+        _, status, position, b, used, _ = map_records(
+            areas.buf, rows, areas.starts, areas.ends, roles.astype(np.uint8), self._k0, self._k1,
+            _SHIFT, 0, 0, MAX_INT64, int(rows["base_offset"][0]) - 1, 0, self._pool, owners, tails,
+            0, np.empty(count, np.uint8),
+        )  # fmt: skip
+        if status != OK:
+            raise CorruptRecordError(
+                f"{STATUS_TEXT[status]}, {position - int(areas.starts[b])} bytes into its records",
+                path=path,
+                position=int(rows["position"][b]),
+                offset=int(rows["base_offset"][b]),
+            )
+        found = [self._of_bucket(bucket, owners[:used], tails) for bucket in range(_BUCKETS)]
+        entries = np.concatenate(found)
+        entries = entries[np.argsort(entries[:, 2], kind="stable")]
+        return entries[:, 0], entries[:, 2].astype(np.int64)
+
+    def _of_bucket(
+        self, bucket: int, owners: NDArray[np.int32], tails: Int64s
+    ) -> NDArray[np.uint64]:
+        blocks = np.flatnonzero(owners == bucket)
+        if not blocks.size:
+            return np.empty((0, ENTRY_WORDS), np.uint64)
+        in_last = int(tails[bucket]) - int(blocks[-1]) * BLOCK_ENTRIES
+        by_block = self._pool.reshape(-1)[: owners.size * BLOCK_ENTRIES * ENTRY_WORDS]
+        entries = by_block.reshape(-1, BLOCK_ENTRIES, ENTRY_WORDS)[blocks]
+        return entries.reshape(-1, ENTRY_WORDS)[: (blocks.size - 1) * BLOCK_ENTRIES + in_last]
+
+
+def _part(areas: RecordAreas, which: slice) -> RecordAreas:
+    return RecordAreas(areas.buf, areas.starts[which], areas.ends[which], areas.rows[which])
+
+
+def _is_null_text(buf: NDArray[np.uint8], spans: RecordSpans) -> Mask:
+    found = spans.value_lengths == len(NULL_TEXT)
+    which = np.flatnonzero(found)
+    text = buf[spans.value_starts[which, None] + np.arange(len(NULL_TEXT))]
+    found[which] = (text == np.frombuffer(NULL_TEXT, np.uint8)).all(axis=1)
+    result: Mask = found
+    return result
+
+
+def _stored_bytes(areas: RecordAreas, spans: RecordSpans) -> NDArray[np.float64]:
+    """float64[n]: what each record takes of its batch in the file, the batch's header apart.
+
+    From key to key: records of a batch together take exactly what they take, one alone may be some
+    bytes off. Compressed ones take their share.
+    """
+    starts = spans.key_starts[: spans.n]
+    batch = spans.batch_indexes
+    is_last = np.append(batch[1:] != batch[:-1], True)
+    is_first = np.append(True, is_last[:-1])
+    ends = np.append(starts[1:], 0)
+    ends[is_last] = areas.ends[batch[is_last]]
+    sizes = (ends - starts).astype(np.float64)
+    sizes[is_first] += starts[is_first] - areas.starts[batch[is_first]]
+    stored = areas.rows["size_in_bytes"] - RECORD_BATCH_OVERHEAD
+    shares = stored / np.maximum(areas.ends - areas.starts, 1)
+    result: NDArray[np.float64] = sizes * shares[batch]
+    return result

@@ -1,0 +1,185 @@
+"""What would be there if settings were others: bytes and records over time, per topic and in all.
+
+A simulation goes by what the segments' headers said and reads no file. At a time T under changed
+settings it keeps what Kafka's `deleteOldSegments`, called at T, would keep of the segments that are
+there now (`planning.retention`), so it equals `retain --now T` with those settings.
+
+Modelled: cleanup.policy, retention.ms, retention.bytes, and the time that passes. The log start and
+the high watermark are those of now.
+
+Not modelled: records that arrive from now on (`growth` of a history of audits tells how much that
+is), hence no rolling of segments: `segment.bytes`, `segment.ms`, `segment.jitter.ms` and
+`max.compaction.lag.ms` change which segments will be made, not those that are there, and show only
+in the ceiling. What compaction takes out (`--estimate` tells it). Tiered topics, whose local segments
+go by what is uploaded, and partitions that retention refuses, keep all they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention import LoadedSegment, RetentionLimits, count_due
+from kafkalog.planning.setting_units import plain_value
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+# Ages from now at which a curve has a point, where none were asked for.
+DEFAULT_STEPS_MS = (
+    0, _HOUR_MS, 6 * _HOUR_MS, *(days * _DAY_MS for days in (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90)),
+)  # fmt: skip
+
+# Settings that say how segments will be made: nothing that is there changes with them.
+FUTURE_ONLY = frozenset(
+    {
+        "segment.bytes", "internal.segment.bytes", "segment.ms", "segment.jitter.ms",
+        "segment.index.bytes", "index.interval.bytes", "max.compaction.lag.ms", "max.message.bytes",
+        "preallocate", "message.timestamp.type", "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+    }
+)  # fmt: skip
+MODELLED = frozenset({"cleanup.policy", "retention.ms", "retention.bytes"})
+
+SOURCE = "what-if"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Settings under Kafka's names with plain values; none at all is "as configured"."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """`retention.ms=259200000, segment.bytes=268435456`; empty as configured."""
+        return ", ".join(f"{key}={value}" for key, value in self.settings.items())
+
+    @property
+    def not_modelled(self) -> tuple[str, ...]:
+        """The settings that leave the curve as it is: see the module's text."""
+        return tuple(key for key in self.settings if key not in MODELLED)
+
+    def config(self, configured: LogConfig) -> LogConfig:
+        """A topic's settings with these in place of its own.
+
+        InvalidConfigError where a broker would refuse the change: a combination it does not take.
+        """
+        if not self.settings:
+            return configured
+        given = configured.given()
+        sources = {key: configured.source(key) for key in given}
+        if "segment.bytes" in self.settings:
+            given.pop("internal.segment.bytes", None)
+            sources.pop("internal.segment.bytes", None)
+        sources |= dict.fromkeys(self.settings, SOURCE)
+        return LogConfig.from_properties({**given, **self.settings}, source=sources)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLog:
+    """One partition's log as a simulation needs it.
+
+    `segments` as a broker has them after loading, `records` of each; `high_watermark` None where
+    retention refuses the partition: then nothing goes.
+    """
+
+    topic: str
+    config: LogConfig
+    segments: Sequence[LoadedSegment]
+    records: Sequence[int]
+    log_start_offset: int
+    high_watermark: int | None
+
+
+def parse_scenarios(texts: Iterable[str]) -> tuple[Scenario, ...]:
+    """Scenarios of `KEY=VALUE` texts, "as configured" first. All are one scenario, until a key comes
+    again: that begins the next one, so `retention.ms=3d segment.ms=1d retention.ms=1d` are two.
+
+    InvalidConfigError for an unknown key or a value outside Kafka's limits.
+    """
+    found: list[dict[str, str]] = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals:
+            raise InvalidConfigError(f"expected KEY=VALUE, found {text!r}")
+        plain = plain_value(key, value)
+        LogConfig.from_properties({key: plain}, source=SOURCE, is_partial=True)
+        if not found or key in found[-1]:
+            found.append({})
+        found[-1][key] = plain
+    return (Scenario(), *map(Scenario, found))
+
+
+def kept_at(log: SimulatedLog, config: LogConfig, at_ms: int) -> tuple[int, int]:
+    """(bytes, records) of the log's segments that retention leaves at a time under these
+    settings.
+    """
+    gone = 0
+    if log.high_watermark is not None and not config.remote_storage_enable:
+        limits = RetentionLimits(config, at_ms, log.high_watermark, log.log_start_offset)
+        gone = count_due(log.segments, limits)
+    kept = log.segments[gone:]
+    return sum(segment.size_in_bytes for segment in kept), sum(log.records[gone:])
+
+
+def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
+    """What `retention.bytes` lets a topic's partitions on these disks come to, told as (settings,
+    bytes of the largest segment): it counts for each partition, and a pass leaves at least so much
+    and less than one segment more. None without a limit.
+
+    Between two passes (log.retention.check.interval.ms) what arrives comes on top.
+    """
+    total = 0
+    for config, largest_segment_bytes in logs:
+        if config.retention_bytes < 0 or "delete" not in config.cleanup_policy:
+            return None
+        total += config.retention_bytes + max(config.segment_bytes, largest_segment_bytes)
+    return total
+
+
+def simulate(
+    logs: Sequence[SimulatedLog], scenarios: Sequence[Scenario], times_ms: Sequence[int]
+) -> list[dict[str, object]]:
+    """Rows `whatIf` of the audit's document: a curve a scenario, a point a topic and time, and one
+    of topic "" for all together.
+    """
+    return [_curve(logs, scenario, times_ms) for scenario in scenarios]
+
+
+def _curve(
+    logs: Sequence[SimulatedLog], scenario: Scenario, times_ms: Sequence[int]
+) -> dict[str, object]:
+    points: dict[tuple[str, int], list[int]] = {}
+    refused: dict[str, str] = {}
+    by_topic: dict[str, list[tuple[LogConfig, int]]] = {}
+    for log in logs:
+        config = log.config
+        try:
+            config = scenario.config(config)
+        except InvalidConfigError as error:
+            refused.setdefault(log.topic, error.reason)
+        largest = max((segment.size_in_bytes for segment in log.segments), default=0)
+        by_topic.setdefault(log.topic, []).append((config, largest))
+        for at_ms in times_ms:
+            found = kept_at(log, config, at_ms)
+            for topic in (log.topic, ""):
+                point = points.setdefault((topic, at_ms), [0, 0])
+                point[0] += found[0]
+                point[1] += found[1]
+    return {
+        "label": scenario.label,
+        "settings": dict(scenario.settings),
+        "notModelled": list(scenario.not_modelled),
+        "refused": [{"topic": topic, "text": text} for topic, text in sorted(refused.items())],
+        "ceilings": [
+            {"topic": topic, "bytes": ceiling_bytes(configs)}
+            for topic, configs in sorted(by_topic.items())
+        ],
+        "points": [
+            {"topic": topic, "atMs": at_ms, "bytes": size, "records": records}
+            for (topic, at_ms), (size, records) in sorted(points.items())
+        ],
+    }
