@@ -7,6 +7,7 @@ are promises.
 
 from __future__ import annotations
 
+from kafkalog.auditing.contents_kinds import CONTENTS_KINDS
 from kafkalog.auditing.policy_kinds import POLICY_KINDS
 from kafkalog.checking.finding_kind import FindingKind, Severity
 from kafkalog.checking.finding_kinds import KIND
@@ -206,4 +207,4 @@ AUDIT_KINDS = (
     ),
 )
 
-ALL_KINDS = {**KIND, **{kind.id: kind for kind in (*AUDIT_KINDS, *POLICY_KINDS)}}
+ALL_KINDS = {**KIND, **{k.id: k for k in (*AUDIT_KINDS, *CONTENTS_KINDS, *POLICY_KINDS)}}

@@ -12,9 +12,11 @@ from pathlib import Path
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.findings_across import find_across
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.surroundings import Surroundings
+from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import LogInventory
 
@@ -23,14 +25,17 @@ Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """What was audited, in the order of topic, partition and path; `other_findings` are of no
-    partition; `notes`: where settings come from.
+    """What was audited, in the order of topic, partition and path; `other_findings` are those that
+    no partition tells alone; `notes`: where settings come from; `scenarios` are to be simulated,
+    for `times_ms` in ascending order.
     """
 
     now_ms: int
     partitions: tuple[AuditedPartition, ...]
     other_findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    scenarios: tuple[Scenario, ...] = (Scenario(),)
+    times_ms: tuple[int, ...] = ()
 
     @property
     def findings(self) -> list[Finding]:
@@ -52,12 +57,20 @@ def audit_run(request: AuditRequest, execute: Executor) -> AuditRun:
     """
     opened = open_audit(request)
     tasks, everything = opened.tasks, opened.everything
+    times_ms = times_from(request.now_ms, request.scope.times)
     done = {audited.path: audited for audited in execute(tasks)}
+    partitions = tuple(done[task.partition.path] for task in tasks)
     return AuditRun(
         now_ms=request.now_ms,
-        partitions=tuple(done[task.partition.path] for task in tasks),
-        other_findings=(*_problems(everything), *find_open_files(opened.log_dirs)),
+        partitions=partitions,
+        other_findings=(
+            *_problems(everything),
+            *find_open_files(opened.log_dirs),
+            *find_across(partitions),
+        ),
         notes=opened.notes,
+        scenarios=request.scope.scenarios,
+        times_ms=times_ms,
     )
 
 

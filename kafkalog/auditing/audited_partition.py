@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafkalog.auditing.contents import Contents
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
+from kafkalog.checking.finding_kind import Severity
 from kafkalog.log.inventory import JsonFacts, PartitionKind
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import RetentionForecast
@@ -60,7 +62,8 @@ class AuditedPartition(JsonFacts):
     """One partition directory, and what was found about it.
 
     `high_watermark` is the one assumed, `last_stable_offset` where the first open transaction
-    begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS.
+    begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS. `contents` is None
+    of directories that no broker serves, and of logs that could not be read.
     """
 
     log_dir: str
@@ -82,6 +85,7 @@ class AuditedPartition(JsonFacts):
     findings: tuple[Finding, ...] = ()
     kafka_version: str = ""
     problems: tuple[str, ...] = field(default=())
+    contents: Contents | None = None
 
     @property
     def name(self) -> str:
@@ -92,6 +96,16 @@ class AuditedPartition(JsonFacts):
     def size_in_bytes(self) -> int:
         """All bytes of the directory."""
         return sum(self.bytes_by_kind.values())
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the live `.log` files."""
+        return self.bytes_by_kind["log"]
+
+    def finding(self, kind: str, severity: Severity, text: str) -> Finding:
+        """A finding about the whole partition."""
+        place = self.log_dir, self.topic, self.partition
+        return Finding(kind, severity, text, self.path, None, None, *place)
 
     @property
     def records_count(self) -> int:

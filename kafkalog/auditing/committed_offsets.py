@@ -34,8 +34,8 @@ _MERGE_ROWS = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class CommittedRange(JsonFacts):
-    """Of one partition of a topic: the groups that have committed for it, the lowest and the highest
-    offset in force, whose they are, and when (ms) the lowest was committed.
+    """Of one partition of a topic: how many groups have committed for it, the lowest and the
+    highest offset in force, whose they are, and when (ms) the lowest was committed.
     """
 
     topic: str
@@ -143,10 +143,13 @@ def _busy(partition: PartitionInventory) -> tuple[BusyCommitter, ...]:
     )  # fmt: skip
     columns = ("group", "topic", "commits_sum", "partition_count", "bytes_sum", "first_min",
                "last_max")  # fmt: skip
-    seconds = pc.divide(pc.cast(pc.subtract(summed["last_max"], summed["first_min"]), "double"), 1e3)
+    seconds = pc.divide(
+        pc.cast(pc.subtract(summed["last_max"], summed["first_min"]), "double"), 1e3
+    )
     allowed = pc.multiply(pc.cast(summed["partition_count"], "double"), seconds)
-    often = pc.greater(pc.cast(summed["commits_sum"], "double"),
-                       pc.multiply(allowed, _BUSY_PER_SECOND))
+    often = pc.greater(
+        pc.cast(summed["commits_sum"], "double"), pc.multiply(allowed, _BUSY_PER_SECOND)
+    )
     many = pc.greater_equal(summed["commits_sum"], _BUSY_COMMITS)
     found = summed.filter(pc.and_(often, many)).sort_by([("bytes_sum", "descending")])
     rows_found = zip(*(found.column(name).to_pylist() for name in columns), strict=True)

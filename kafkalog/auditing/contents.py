@@ -1,7 +1,7 @@
 """What is in one partition's log: by its headers always, by its records where that was asked for.
 
-The headers go by in the walk that an audit makes anyway (`HeaderContentsScan`); the records are read
-here, all of them, in chunks.
+The headers go by in the walk that an audit makes anyway (`HeaderContentsScan`); the records are
+read here, all of them, in chunks.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kafkalog.auditing.committed_offsets import Commits, read_commits_of
 from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.auditing.latest_keys import MOST_KEYS
 from kafkalog.auditing.record_contents import RecordContents, RecordContentsScan
+from kafkalog.auditing.remote_copies import RemoteCopies, read_remote_copies
 from kafkalog.batches.arena import Arena, iterate_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.errors import KafkaLogError
@@ -21,16 +23,22 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.messages.internal_topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
+from kafkalog.planning.segment_groups import inactive_segments_from
 from kafkalog.reading.transaction_ranges import TransactionRanges
 
 
 @dataclass(frozen=True, slots=True)
 class Contents(JsonFacts):
-    """`records` None where they were not asked for; `problem`: why not all of them were read."""
+    """`records` None where they were not asked for; `problem`: why not all of them were read.
+    `commits`, `remote_copies`: of a partition of `__consumer_offsets`, `__remote_log_metadata`.
+    """
 
     headers: HeaderContents
     records: RecordContents | None = None
     problem: str = ""
+    commits: Commits | None = None
+    remote_copies: tuple[RemoteCopies, ...] = ()
 
 
 def header_scan(partition: PartitionInventory, first_dirty_offset: int) -> HeaderContentsScan:
@@ -72,6 +80,36 @@ def scan_records(
     except (KafkaLogError, OSError) as error:
         problem = str(error)
     return scan.finish(), problem
+
+
+def read_contents(
+    partition: PartitionInventory,
+    headers: HeaderContents,
+    *,
+    first_dirty_offset: int,
+    first_uncleanable_offset: int,
+    with_keys: bool,
+) -> Contents:
+    """The contents of a log whose headers went by already, with what its records tell."""
+    segments = inactive_segments_from(partition.segments, first_uncleanable_offset)
+    end_offset = segments[0].base_offset if segments else first_uncleanable_offset
+    records, problem = scan_records(
+        partition,
+        first_dirty_offset=first_dirty_offset,
+        end_offset=end_offset,
+        with_keys=with_keys,
+    )
+    topic = partition.topic_partition.topic
+    commits: Commits | None = None
+    copies: tuple[RemoteCopies, ...] = ()
+    try:
+        if topic == OFFSETS_TOPIC:
+            commits = read_commits_of(partition)
+        elif topic == REMOTE_LOG_TOPIC:
+            copies = read_remote_copies(partition)
+    except (KafkaLogError, OSError) as error:
+        problem = problem or str(error)
+    return Contents(headers, records, problem, commits, copies)
 
 
 def _aborted(partition: PartitionInventory) -> TransactionRanges:

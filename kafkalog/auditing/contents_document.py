@@ -1,22 +1,17 @@
 """The sections of an audit's document about contents: ages, tombstones, keys, leftovers, what
-would be under other settings, and what all groups have read.
+would be under other settings.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.committed_offsets import CommittedRange, merge_ranges
 from kafkalog.auditing.contents_findings import beyond_policy
-from kafkalog.auditing.latest_keys import Estimate
 from kafkalog.auditing.what_if import SimulatedLog
-from kafkalog.checking.finding import Finding
-from kafkalog.log.inventory import PartitionKind
 from kafkalog.planning.retention import LoadedSegment
-from kafkalog.planning.texts import format_bytes, format_timestamp
 
 Row = dict[str, Any]
 _HOUR_MS = 3_600_000
@@ -100,7 +95,7 @@ def _contents_row(audited: AuditedPartition, now_ms: int) -> Iterator[Row]:
         "stuckMarkers": stuck_markers,
         "emptyValues": records and records.empty_values,
         "nullTextValues": records and records.null_text_values,
-        "fakeTombstones": _value(keys and keys.fake_tombstones),
+        "fakeTombstones": None if keys is None else keys.fake_tombstones.value,
         "keylessRecords": records and records.keyless_records,
         "committedBytes": headers.committed_bytes,
         "abortedBytes": headers.aborted_bytes,
@@ -109,19 +104,11 @@ def _contents_row(audited: AuditedPartition, now_ms: int) -> Iterator[Row]:
         "readableBeyondPolicyRecords": beyond_policy(audited, now_ms)[0],
         "oldestTimestampMs": headers.oldest_timestamp_ms,
         "newestTimestampMs": headers.newest_timestamp_ms,
-        "distinctKeys": _value(keys and keys.distinct_keys),
-        "distinctKeysError": _error(keys and keys.distinct_keys),
-        "compactionGainBytes": _value(keys and keys.gain_bytes),
-        "compactionGainError": _error(keys and keys.gain_bytes),
+        "distinctKeys": None if keys is None else keys.distinct_keys.value,
+        "distinctKeysError": None if keys is None else keys.distinct_keys.error,
+        "compactionGainBytes": None if keys is None else keys.gain_bytes.value,
+        "compactionGainError": None if keys is None else keys.gain_bytes.error,
     }
-
-
-def _value(estimate: Estimate | None) -> int | None:
-    return None if estimate is None else estimate.value
-
-
-def _error(estimate: Estimate | None) -> int | None:
-    return None if estimate is None else estimate.error
 
 
 def leftover_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
@@ -169,99 +156,3 @@ def simulated_log(audited: AuditedPartition) -> SimulatedLog:
         log_start_offset=audited.log_start_offset,
         high_watermark=audited.high_watermark,
     )
-
-
-def live(partitions: Iterable[AuditedPartition]) -> list[AuditedPartition]:
-    """Those whose log a broker serves."""
-    return [p for p in partitions if p.kind is PartitionKind.LIVE]
-
-
-def safe_delete_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
-    """Up to which offset all groups have read each partition that has something in front of it;
-    `bytes` are those of its closed segments there. Of replicas the one that goes furthest.
-    """
-    committed, _ = committed_ranges(partitions)
-    rows = []
-    for key, audited in sorted(_furthest(partitions).items()):
-        found = committed.get(key)
-        if found is None or "delete" not in audited.config.cleanup_policy:
-            continue  # a broker refuses to delete records of a topic that is only compacted
-        offset = min(found.lowest, audited.high_watermark)
-        if offset <= audited.log_start_offset:
-            continue
-        closed = zip(audited.retention.segments, audited.retention.segments[1:], strict=False)
-        rows.append(
-            {
-                "topic": audited.topic,
-                "partition": audited.partition,
-                "offset": offset,
-                "group": found.lowest_group,
-                "groups": found.groups,
-                "committedMs": found.lowest_commit_ms,
-                "bytes": sum(s.size_in_bytes for s, after in closed if after.base_offset <= offset),
-            }
-        )
-    return rows
-
-
-def committed_ranges(
-    partitions: Sequence[AuditedPartition],
-) -> tuple[dict[tuple[str, int], CommittedRange], int]:
-    """What all groups on these disks have committed, and how many partitions of the offsets topic
-    told it. Of replicas the one that goes furthest.
-    """
-    telling = [
-        p.contents.commits
-        for p in _furthest(partitions).values()
-        if p.contents is not None and p.contents.commits is not None
-    ]
-    return merge_ranges(r for commits in telling for r in commits.ranges), len(telling)
-
-
-def _furthest(
-    partitions: Iterable[AuditedPartition],
-) -> dict[tuple[str, int], AuditedPartition]:
-    found: dict[tuple[str, int], AuditedPartition] = {}
-    for audited in live(partitions):
-        key = audited.topic, audited.partition
-        if key not in found or audited.log_end_offset > found[key].log_end_offset:
-            found[key] = audited
-    return found
-
-
-def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
-    """What only several partitions together tell: commits against the logs they are about, and what
-    a topic's retention.bytes comes to.
-    """
-    from kafkalog.auditing.core_findings import finding
-
-    committed, telling = committed_ranges(partitions)
-    logs = _furthest(partitions)
-    for key, found in sorted(committed.items()):
-        audited = logs.get(key)
-        if audited is None:
-            continue
-        if found.highest > audited.log_end_offset:
-            text = (
-                f"group {found.highest_group} has committed {found.highest}, "
-                f"{found.highest - audited.log_end_offset} past the log's end "
-                f"{audited.log_end_offset}"
-            )
-            yield audited.placed(finding("committed-beyond-end", text, audited.path))
-        if found.lowest < audited.log_start_offset:
-            when = format_timestamp(found.lowest_commit_ms)
-            text = (
-                f"group {found.lowest_group} has committed {found.lowest} ({when}), "
-                f"{audited.log_start_offset - found.lowest} below the log's start "
-                f"{audited.log_start_offset}"
-            )
-            yield audited.placed(finding("committed-below-start", text, audited.path))
-    for row in safe_delete_rows(partitions):
-        if row["bytes"]:
-            audited = logs[row["topic"], row["partition"]]
-            text = (
-                f"all {row['groups']} groups have read up to offset {row['offset']} (last of them "
-                f"{row['group']}): {format_bytes(row['bytes'])} of closed segments are in front of "
-                f"it; told by {telling} partitions of __consumer_offsets"
-            )
-            yield audited.placed(finding("consumed-by-all", text, audited.path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.contents import Contents
 from kafkalog.auditing.header_contents import TimeSlice
@@ -18,8 +19,12 @@ COORDINATED = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
 Maker = Callable[[str, str], Finding]
 
 
-def find_in_contents(audited: AuditedPartition, now_ms: int, make: Maker) -> Iterator[Finding]:
-    """The findings of one partition; `make` takes a kind and a text."""
+def find_in_contents(audited: AuditedPartition, now_ms: int) -> Iterator[Finding]:
+    """The findings of one partition, with its name."""
+
+    def make(kind: str, text: str) -> Finding:
+        return audited.finding(kind, ALL_KINDS[kind].severity, text)
+
     contents = audited.contents
     if audited.topic in COORDINATED and audited.log_bytes > LARGE_LOAD_BYTES:
         yield make("coordinator-load", _load(audited))
@@ -58,7 +63,11 @@ def beyond_policy(audited: AuditedPartition, now_ms: int) -> tuple[int, int, int
     for certain: times are those of slices.
     """
     retention_ms = audited.config.retention_ms
-    if audited.contents is None or retention_ms < 0 or "delete" not in audited.config.cleanup_policy:
+    if (
+        audited.contents is None
+        or retention_ms < 0
+        or "delete" not in audited.config.cleanup_policy
+    ):
         return 0, 0, 0
     old = [s for s in audited.contents.headers.slices if _is_older(s, now_ms - retention_ms)]
     return (
@@ -109,7 +118,8 @@ def _tombstones(
         if endless:
             parts.append(
                 f"{endless} tombstones below the first dirty offset "
-                f"{audited.compaction.first_dirty_offset} have no delete horizon (cleaned before 3.1)"
+                f"{audited.compaction.first_dirty_offset} have no delete horizon (cleaned before "
+                "3.1)"
             )
         yield make("stuck-tombstones", f"{'; '.join(parts)}; {_why_no_round(audited)}")
     markers = sum(h.markers for h in expired)

@@ -13,9 +13,16 @@ from typing import Any
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audit_run import AuditRun
 from kafkalog.auditing.audited_partition import BYTE_KINDS, AuditedPartition
+from kafkalog.auditing.contents_document import (
+    age_histogram,
+    contents_rows,
+    leftover_rows,
+    simulated_log,
+)
+from kafkalog.auditing.findings_across import live, safe_delete_rows, topic_ceiling
+from kafkalog.auditing.what_if import simulate
 from kafkalog.checking.document import finding_row
 from kafkalog.checking.finding import Finding
-from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import NEVER, SegmentForecast
 
 Row = dict[str, Any]
@@ -25,6 +32,7 @@ _DAY_MS = 86_400_000
 
 def audit_document(run: AuditRun, seconds: float) -> Row:
     """The whole document."""
+    served = live(run.partitions)
     return {
         "schemaVersion": SCHEMA_VERSION,
         "nowMs": run.now_ms,
@@ -35,6 +43,11 @@ def audit_document(run: AuditRun, seconds: float) -> Row:
         "partitions": [partition_row(partition) for partition in run.partitions],
         "segments": [row for partition in run.partitions for row in segment_rows(partition)],
         "timeline": timeline(run),
+        "ageHistogram": age_histogram(served, run.now_ms),
+        "contents": contents_rows(served, run.now_ms),
+        "leftovers": leftover_rows(run.partitions),
+        "whatIf": simulate([simulated_log(p) for p in served], run.scenarios, run.times_ms),
+        "safeDeleteOffsets": safe_delete_rows(served),
         "findings": [audit_finding_row(finding) for finding in run.findings],
         "kinds": kinds_of(run.findings),
     }
@@ -67,6 +80,7 @@ def topic_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
 def _topic_row(topic: str, own: Sequence[AuditedPartition]) -> Row:
     config = own[0].config
     sums = totals(own)
+    ceiling = topic_ceiling(live(own))
     oldest = [
         s.smallest_timestamp_ms for p in own for s in p.segments if s.smallest_timestamp_ms >= 0
     ]
@@ -86,17 +100,8 @@ def _topic_row(topic: str, own: Sequence[AuditedPartition]) -> Row:
         ),
         "dueBytes": sums["dueBytes"],
         "blockedBytes": sums["blockedBytes"],
-        "retentionCeilingBytes": retention_ceiling(config, len(own)),
+        "retentionCeilingBytes": NEVER if ceiling is None else ceiling,
     }
-
-
-def retention_ceiling(config: LogConfig, partitions: int) -> int:
-    """What a topic's logs really take with this retention.bytes, -1 without one: whole segments
-    go, so each partition keeps up to one more, and the active one grows meanwhile.
-    """
-    if config.retention_bytes < 0 or "delete" not in config.cleanup_policy:
-        return NEVER
-    return partitions * (config.retention_bytes + config.segment_bytes)
 
 
 def partition_row(partition: AuditedPartition) -> Row:

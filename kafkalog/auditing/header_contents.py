@@ -1,5 +1,5 @@
-"""What the batch headers of a log say of its contents: whose bytes they are, how old, and what waits
-for a delete horizon. Nothing is decompressed, no record is decoded.
+"""What the batch headers of a log say of its contents: whose bytes they are, how old, and what
+waits for a delete horizon. Nothing is decompressed, no record is decoded.
 
     bytes      committed data (data outside of transactions too), aborted, open, markers
     times      oldest and newest, and slices: so many bytes and records between two times
@@ -159,9 +159,7 @@ class HeaderContentsScan:
         times, places = np.unique(rows["base_timestamp"][stamped], return_inverse=True)
         batches = np.bincount(places, minlength=times.size)
         markers = np.bincount(places[control[stamped]], minlength=times.size)
-        for at_ms, *counts in zip(
-            times.tolist(), batches.tolist(), markers.tolist(), strict=True
-        ):
+        for at_ms, *counts in zip(times.tolist(), batches.tolist(), markers.tolist(), strict=True):
             known = self._horizons.setdefault(at_ms, [0, 0])
             known[0] += counts[0]
             known[1] += counts[1]

@@ -76,7 +76,8 @@ class LatestKeys:
     def _sampled(self, rows: Keys) -> Keys:
         if not self._sample_bits:
             return rows
-        return rows[rows["key"] & np.uint64((1 << self._sample_bits) - 1) == 0]
+        sampled: Keys = rows[rows["key"] & np.uint64((1 << self._sample_bits) - 1) == 0]
+        return sampled
 
     def _merge(self) -> None:
         if not self._pending:

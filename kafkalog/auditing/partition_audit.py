@@ -14,6 +14,8 @@ from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
 from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.header_contents import HeaderContentsScan
+from kafkalog.auditing.partition_contents import scan_for, with_contents
 from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
 from kafkalog.errors import KafkaLogError
@@ -35,8 +37,11 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     partition = loaded(task)
     problems = list(partition.problems)
     sizes = _sizes(partition, problems)
-    facts, statistics = _scan(partition, task, sizes, problems)
-    return _judged(task, facts, statistics, problems, sizes), facts
+    facts, statistics, headers = _scan(partition, task, sizes, problems)
+    audited = _judged(task, facts, statistics, problems, sizes)
+    if headers is not None:
+        audited = with_contents(audited, task, partition, headers.finish())
+    return audited, facts
 
 
 def loaded(task: AuditTask) -> PartitionInventory:
@@ -106,12 +111,15 @@ def _sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes
 
 def _scan(
     partition: PartitionInventory, task: AuditTask, sizes: DirectoryBytes, problems: list[str]
-) -> tuple[PartitionFacts, tuple[SegmentStatistics, ...]]:
-    """The facts and statistics of the segments that can be read."""
+) -> tuple[PartitionFacts, tuple[SegmentStatistics, ...], HeaderContentsScan | None]:
+    """The facts and statistics of the segments that can be read, and what else headers said."""
     builders: dict[int, StatisticsBuilder] = {}
+    headers = scan_for(partition, problems)
 
     def see(segment: SegmentInfo, scan: HeaderScan) -> None:
         builders.setdefault(segment.base_offset, StatisticsBuilder()).add(scan)
+        if headers is not None:
+            headers.add(scan.rows, is_active=segment.is_active)
 
     try:
         facts = scan_partition_facts(
@@ -124,6 +132,7 @@ def _scan(
         problems.append(f"cannot be read: {error}")
         facts = _each_alone(partition, str(error))
         builders.clear()
+        headers = headers and scan_for(partition, problems)
         for segment in partition.segments:
             with contextlib.suppress(KafkaLogError, OSError):
                 for scan in iterate_headers(segment.path):
@@ -136,7 +145,7 @@ def _scan(
         for segment in partition.segments
         if segment.base_offset in known
     )
-    return facts, statistics
+    return facts, statistics, headers
 
 
 def _each_alone(partition: PartitionInventory, problem: str) -> PartitionFacts:

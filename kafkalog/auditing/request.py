@@ -5,12 +5,14 @@ process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kafkalog.auditing.what_if import Scenario
 from kafkalog.cleaner.run_request import RunOptions, RunRequest, run_options_of
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.log_config import LogConfig
 
 # A broker's log.cleaner.dedupe.buffer.size where nobody says another.
 DEFAULT_DEDUPE_BUFFER_SIZE = 128 * 1024 * 1024
@@ -18,13 +20,41 @@ DEFAULT_MAP_ENTRIES = usable_entries(DEFAULT_DEDUPE_BUFFER_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
+class AuditScope:
+    """How far an audit looks beyond headers and settings.
+
+    reads_records: decode the records of all topics, and what groups have committed; reads_keys:
+    estimate what compaction would give back, of topics that are compacted or would be in a
+    scenario; scenarios: other settings to simulate, "as configured" first; times: for which, see
+    `what_if.times_from`.
+    """
+
+    reads_records: bool = False
+    reads_keys: bool = False
+    scenarios: tuple[Scenario, ...] = (Scenario(),)
+    times: tuple[tuple[bool, int], ...] = ()
+
+    def looks_at_keys(self, config: LogConfig) -> bool:
+        """Whether of a topic with these settings: without compaction keys tell nothing."""
+        compacts = [config.is_compacted]
+        if self.reads_keys:
+            policies = (scenario.settings.get("cleanup.policy", "") for scenario in self.scenarios)
+            compacts += ["compact" in policy for policy in policies]
+        return (self.reads_records or self.reads_keys) and any(compacts)
+
+
+@dataclass(frozen=True, slots=True)
 class AuditRequest(RunRequest):
     """What to audit and by whose settings; see RunRequest."""
 
+    scope: AuditScope = field(default_factory=AuditScope)
 
-def audit_request(log_dirs: Sequence[str], options: RunOptions) -> AuditRequest:
+
+def audit_request(
+    log_dirs: Sequence[str], options: RunOptions, scope: AuditScope | None = None
+) -> AuditRequest:
     """The request these options make; InvalidConfigError for settings Kafka would refuse."""
-    return AuditRequest(**run_options_of(log_dirs, options))
+    return AuditRequest(**run_options_of(log_dirs, options), scope=scope or AuditScope())
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +66,7 @@ class AuditTask:
     life on the log dir. `map_entries`: keys that a broker's offset map has room for. `twin_path`:
     of a future replica the present one. `is_stray`: the cluster does not have the topic, or not
     with this id; `cluster_topic_id`: the one it has. `has_no_metadata`: nothing tells of the
-    cluster.
+    cluster. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
     """
 
     partition: PartitionInventory
@@ -50,3 +80,5 @@ class AuditTask:
     is_stray: bool = False
     cluster_topic_id: str = ""
     has_no_metadata: bool = False
+    reads_records: bool = False
+    reads_keys: bool = False

@@ -44,9 +44,11 @@ class Surroundings:
             and known.topic_id != partition.topic_id
         )
         has_cluster = cluster is not None and not cluster.problems
+        resolved = self._resolved(partition)
+        reads_keys = self._request.scope.looks_at_keys(resolved.in_force)
         return AuditTask(
             partition=partition,
-            resolved=self._resolved(partition),
+            resolved=resolved,
             now_ms=self._request.now_ms,
             kafka_version=self._settings.kafka_version(partition),
             assumed_high_watermark=self._request.high_watermark,
@@ -61,6 +63,8 @@ class Surroundings:
             is_stray=has_cluster and is_foreign,
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
+            reads_records=self._request.scope.reads_records or reads_keys,
+            reads_keys=reads_keys,
         )
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:

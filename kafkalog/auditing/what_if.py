@@ -10,8 +10,9 @@ the high watermark are those of now.
 Not modelled: records that arrive from now on (`growth` of a history of audits tells how much that
 is), hence no rolling of segments: `segment.bytes`, `segment.ms`, `segment.jitter.ms` and
 `max.compaction.lag.ms` change which segments will be made, not those that are there, and show only
-in the ceiling. What compaction takes out (`--estimate` tells it). Tiered topics, whose local segments
-go by what is uploaded, and partitions that retention refuses, keep all they have.
+in the ceiling. What compaction takes out (`--estimate` tells it). Tiered topics, whose local
+segments go by what is uploaded, keep all they have. Where no checkpoint tells the high watermark,
+the log's end is taken for it.
 """
 
 from __future__ import annotations
@@ -21,25 +22,18 @@ from dataclasses import dataclass, field
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.retention import LoadedSegment, RetentionLimits, count_due
+from kafkalog.planning.retention import LoadedSegment, RetentionLimits
+from kafkalog.planning.retention_forecast import due_times
 from kafkalog.planning.setting_units import plain_value
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 # Ages from now at which a curve has a point, where none were asked for.
 DEFAULT_STEPS_MS = (
-    0, _HOUR_MS, 6 * _HOUR_MS, *(days * _DAY_MS for days in (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90)),
+    0, _HOUR_MS, 6 * _HOUR_MS,
+    *(days * _DAY_MS for days in (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90)),
 )  # fmt: skip
 
-# Settings that say how segments will be made: nothing that is there changes with them.
-FUTURE_ONLY = frozenset(
-    {
-        "segment.bytes", "internal.segment.bytes", "segment.ms", "segment.jitter.ms",
-        "segment.index.bytes", "index.interval.bytes", "max.compaction.lag.ms", "max.message.bytes",
-        "preallocate", "message.timestamp.type", "message.timestamp.before.max.ms",
-        "message.timestamp.after.max.ms",
-    }
-)  # fmt: skip
 MODELLED = frozenset({"cleanup.policy", "retention.ms", "retention.bytes"})
 
 SOURCE = "what-if"
@@ -81,8 +75,7 @@ class Scenario:
 class SimulatedLog:
     """One partition's log as a simulation needs it.
 
-    `segments` as a broker has them after loading, `records` of each; `high_watermark` None where
-    retention refuses the partition: then nothing goes.
+    `segments` as a broker has them after loading, `records` of each.
     """
 
     topic: str
@@ -90,12 +83,24 @@ class SimulatedLog:
     segments: Sequence[LoadedSegment]
     records: Sequence[int]
     log_start_offset: int
-    high_watermark: int | None
+    high_watermark: int
+
+
+def times_from(now_ms: int, wanted: Iterable[tuple[bool, int]]) -> tuple[int, ...]:
+    """Times in ms, ascending: (whether it counts from now, ms) each; without any the default ones.
+
+    InvalidConfigError for a time before now: what is deleted does not come back.
+    """
+    times = sorted({now_ms + ms if is_from_now else ms for is_from_now, ms in wanted})
+    if times and times[0] < now_ms:
+        raise InvalidConfigError(f"--at {times[0]} is before --now {now_ms}")
+    return tuple(times) or tuple(now_ms + step for step in DEFAULT_STEPS_MS)
 
 
 def parse_scenarios(texts: Iterable[str]) -> tuple[Scenario, ...]:
-    """Scenarios of `KEY=VALUE` texts, "as configured" first. All are one scenario, until a key comes
-    again: that begins the next one, so `retention.ms=3d segment.ms=1d retention.ms=1d` are two.
+    """Scenarios of `KEY=VALUE` texts, "as configured" first. All are one scenario, until a key
+    comes again: that begins the next one, so `retention.ms=3d segment.ms=1d retention.ms=1d` are
+    two.
 
     InvalidConfigError for an unknown key or a value outside Kafka's limits.
     """
@@ -113,16 +118,23 @@ def parse_scenarios(texts: Iterable[str]) -> tuple[Scenario, ...]:
     return (Scenario(), *map(Scenario, found))
 
 
-def kept_at(log: SimulatedLog, config: LogConfig, at_ms: int) -> tuple[int, int]:
-    """(bytes, records) of the log's segments that retention leaves at a time under these
-    settings.
+def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> list[tuple[int, int]]:
+    """(bytes, records) of the log's segments that retention leaves at each of these times, in
+    ascending order, under these settings.
     """
-    gone = 0
-    if log.high_watermark is not None and not config.remote_storage_enable:
-        limits = RetentionLimits(config, at_ms, log.high_watermark, log.log_start_offset)
-        gone = count_due(log.segments, limits)
-    kept = log.segments[gone:]
-    return sum(segment.size_in_bytes for segment in kept), sum(log.records[gone:])
+    due: list[tuple[int, str]] = []
+    if not config.remote_storage_enable:
+        limits = RetentionLimits(config, times_ms[0], log.high_watermark, log.log_start_offset)
+        due = due_times(log.segments, limits)
+    size = sum(segment.size_in_bytes for segment in log.segments)
+    records, gone, kept = sum(log.records), 0, []
+    for at_ms in times_ms:
+        while gone < len(due) and due[gone][0] <= at_ms:
+            size -= log.segments[gone].size_in_bytes
+            records -= log.records[gone]
+            gone += 1
+        kept.append((size, records))
+    return kept
 
 
 def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
@@ -144,7 +156,7 @@ def simulate(
     logs: Sequence[SimulatedLog], scenarios: Sequence[Scenario], times_ms: Sequence[int]
 ) -> list[dict[str, object]]:
     """Rows `whatIf` of the audit's document: a curve a scenario, a point a topic and time, and one
-    of topic "" for all together.
+    of topic "" for all together. Times are ascending.
     """
     return [_curve(logs, scenario, times_ms) for scenario in scenarios]
 
@@ -163,8 +175,7 @@ def _curve(
             refused.setdefault(log.topic, error.reason)
         largest = max((segment.size_in_bytes for segment in log.segments), default=0)
         by_topic.setdefault(log.topic, []).append((config, largest))
-        for at_ms in times_ms:
-            found = kept_at(log, config, at_ms)
+        for at_ms, found in zip(times_ms, kept_at(log, config, times_ms), strict=True):
             for topic in (log.topic, ""):
                 point = points.setdefault((topic, at_ms), [0, 0])
                 point[0] += found[0]

@@ -15,13 +15,15 @@ from kafkalog.auditing.audit_run import AuditRun, Executor
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.document import topic_rows, totals
 from kafkalog.auditing.partition_audit import audit_partition, partition_died
-from kafkalog.auditing.request import AuditTask, audit_request
+from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
+from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.auditing.whole import Extras, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cleaner.run_request import RunOptions
+from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.cli.runs import settings_options
 from kafkalog.planning.texts import format_bytes
@@ -48,6 +50,16 @@ def largest_first(tasks: Iterable[AuditTask]) -> list[AuditTask]:
     return sorted(tasks, key=lambda task: -len(task.partition.segments))
 
 
+def scope_of(args: argparse.Namespace) -> AuditScope:
+    """How far to look, by the arguments; InvalidConfigError for a setting Kafka would refuse."""
+    return AuditScope(
+        reads_records=args.contents,
+        reads_keys=args.estimate,
+        scenarios=parse_scenarios(args.what_if or ()),
+        times=tuple(args.at or ()),
+    )
+
+
 def run_with(
     args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
 ) -> ExitCode:
@@ -58,7 +70,7 @@ def run_with(
         "topic_partitions": args.topic_partition,
         "run_dir": args.run_dir,
     }
-    request = audit_request(args.log_dir, options)
+    request = audit_request(args.log_dir, options, scope_of(args))
     extras = Extras(args.policy, dict(args.capacity))
     whole = whole_audit(request, extras, execute, now_ms)
     done, document = whole.run, whole.document
@@ -67,15 +79,16 @@ def run_with(
     if args.json:
         write_json(document)
     else:
-        _write_tables(done, tell)
-        for note in whole.notes:
+        _write_tables(done, document, tell)
+        for note in (*simulation_notes(document["whatIf"]), *whole.notes):
             tell(note)
         tell(_summary(done, document))
     return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
 
 
-def _write_tables(done: AuditRun, tell: Callable[[str], None]) -> None:
+def _write_tables(done: AuditRun, document: dict[str, Any], tell: Callable[[str], None]) -> None:
     write_table(_COLUMNS, topic_rows(done.partitions))
+    write_contents_tables(document)
     rows = finding_table(done.findings)
     if rows:
         columns = ("severity", "id", "file", "offset", "text")

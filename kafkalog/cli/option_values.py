@@ -13,7 +13,7 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
 from kafkalog.planning.compaction_plan import STRATEGIES
 from kafkalog.planning.kafka_version import parse_kafka_version
-from kafkalog.planning.setting_units import SIZES, parse_quantity
+from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity
 
 # Safety rules that --force can lift; one that has nothing to lift is accepted.
 FORCE_RULES = ("null-keys", "config-differs")
@@ -39,6 +39,16 @@ def parse_now(text: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def parse_at(text: str) -> tuple[bool, int]:
+    """(True, ms from now) of `+7d`, (False, ms since 1970) of what `parse_now` takes."""
+    if not text.startswith("+"):
+        return False, parse_now(text)
+    ahead_ms = parse_quantity(text[1:], DURATIONS)
+    if ahead_ms is None or ahead_ms > MAX_INT64:
+        raise ValueError(f"{text!r} is no time ahead, as +7d or +12h ({', '.join(DURATIONS)})")
+    return True, ahead_ms
 
 
 def parse_count(text: str) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalog.cli.option_values import (
+    parse_at,
     parse_bytes,
     parse_bytes_format,
     parse_capacity,
@@ -225,12 +226,32 @@ OPTIONS = (
         _COMPACT, _COMPACT, parse_memory,
     ),
     Option("--verify", "deep", "compare every record", _COMPACT),
-    Option("--estimate", None, "expected gain without a plan", _COMPACT),
+    Option(
+        "--contents", None,
+        "read all records: tombstones, keyless records, values that look like tombstones, what "
+        "groups have committed",
+        _AUDIT, _AUDIT,
+    ),
+    Option(
+        "--estimate", None,
+        "distinct keys, and what compaction would give back, of topics that are compacted or would "
+        "be with --what-if",
+        (*_COMPACT, *_AUDIT), _AUDIT,
+    ),
     Option(
         "--since", "RUN", "read only what has changed since this verify run", _VERIFY, _VERIFY
     ),
-    Option("--what-if", "KEY=VALUE", "with this setting", _AUDIT),
-    Option("--at", "+7d", "at this time", _AUDIT),
+    Option(
+        "--what-if", "KEY=VALUE",
+        "simulate retention with this topic setting, as retention.ms=3d or retention.bytes=10GiB; "
+        "repeatable: all at once, a setting named again begins another simulation",
+        _AUDIT, _AUDIT, repeatable=True,
+    ),
+    Option(
+        "--at", "+7d|MS|ISO",
+        "simulate for this time; repeatable (default: from now to 90 days ahead)",
+        _AUDIT, _AUDIT, parse_at, repeatable=True,
+    ),
     Option(
         "--capacity", "[DIR=]SIZE",
         "space for a log dir, or for each: bytes, 500GiB, 4TiB; repeatable",

@@ -51,7 +51,7 @@ def find_cleanable_range(
 ) -> CleanableRange:
     """The range of one round. An unknown high watermark bounds nothing: the plan refuses it."""
     segments = partition.segments
-    first_dirty, checkpoint_reset = _first_dirty_offset(partition)
+    first_dirty, checkpoint_reset = first_dirty_offset(partition)
     dirty_segments = inactive_segments_from(segments, first_dirty)
     active_base = segments[-1].base_offset if segments else partition.log_start_offset
     bound, reason = active_base, "active segment"
@@ -80,7 +80,7 @@ def find_cleanable_range(
     )
 
 
-def _first_dirty_offset(partition: PartitionInventory) -> tuple[int, int | None]:
+def first_dirty_offset(partition: PartitionInventory) -> tuple[int, int | None]:
     """First dirty offset, and the same again if the checkpoint on disk must be corrected to it."""
     checkpoint, log_start = partition.checkpoints.cleaner, partition.log_start_offset
     if checkpoint is None:

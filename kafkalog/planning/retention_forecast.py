@@ -100,7 +100,7 @@ def forecast_retention(
     """The forecast of a log that stays as it is. `facts` as for `plan_retention`."""
     segments = loaded_segments(partition, facts)
     limits = RetentionLimits(config, now_ms, high_watermark, partition.log_start_offset)
-    due = _due(segments, limits)
+    due = due_times(segments, limits)
     due += [(NEVER, "")] * (len(segments) - len(due))
     going = sum(NEVER < due_ms <= now_ms for due_ms, _ in due)
     excess = excess_bases(segments, limits)
@@ -121,8 +121,10 @@ def forecast_retention(
     return _summed_up(tuple(forecasts), now_ms)
 
 
-def _due(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
-    """(when, rule) of the first segments, up to the first that never goes."""
+def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
+    """(when, rule) of the first segments, up to the first that never goes. A pass at a time takes
+    those whose `when` is not later.
+    """
     config = limits.config
     count = 0
     while (

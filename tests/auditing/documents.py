@@ -10,7 +10,7 @@ import jsonschema
 
 from kafkalog.auditing.audit_run import AuditRun, audit_run
 from kafkalog.auditing.partition_audit import audit_partition
-from kafkalog.auditing.request import audit_request
+from kafkalog.auditing.request import AuditRequest, AuditScope, audit_request
 from kafkalog.auditing.whole import Extras, whole_audit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,14 +18,18 @@ SCHEMA = json.loads((ROOT / "kafkalog/auditing/audit.schema.json").read_text("ut
 
 
 def audit(*log_dirs: Path, **options: Any) -> AuditRun:
-    """The run in this process; options are those of RunOptions."""
-    request = audit_request([str(path) for path in log_dirs], options)  # type: ignore[arg-type]
-    return audit_run(request, lambda tasks: map(audit_partition, tasks))
+    """The run in this process; options are those of RunOptions, and `scope` those of AuditScope."""
+    return audit_run(_request(log_dirs, options), lambda tasks: map(audit_partition, tasks))
+
+
+def _request(log_dirs: tuple[Path, ...], options: dict[str, Any]) -> AuditRequest:
+    scope = AuditScope(**options.pop("scope", {}))
+    return audit_request([str(path) for path in log_dirs], options, scope)  # type: ignore[arg-type]
 
 
 def audited_document(*log_dirs: Path, **options: Any) -> dict[str, Any]:
     """The document, as JSON readers get it, valid by the schema."""
-    request = audit_request([str(path) for path in log_dirs], options)  # type: ignore[arg-type]
+    request = _request(log_dirs, options)
     whole = whole_audit(
         request, Extras(keeps=False), lambda tasks: map(audit_partition, tasks), lambda: 0
     )

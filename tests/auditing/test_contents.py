@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkalog.auditing.contents import Contents, header_scan, scan_records
-from kafkalog.auditing.latest_keys import KEY_ROW, LatestKeys
 from kafkalog.auditing.header_contents import MOST_SLICES
+from kafkalog.auditing.latest_keys import KEY_ROW, LatestKeys
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.inventory import PartitionInventory
@@ -20,8 +21,6 @@ from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_file import iterate_headers
 from tests.cleaner.logs import LogSpec, log_specs, read_partition
 from tests.support.log_builder import START_MS, LogBuilder
-
-import numpy as np
 
 
 def partition_of(log_dir: Path) -> PartitionInventory:
@@ -45,9 +44,7 @@ def contents_of(log_dir: Path, *, first_dirty: int = 0, most_rows: int = 1000) -
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    spec=log_specs(keyless=True), first_dirty=st.integers(0, 30), most_rows=st.integers(1, 3)
-)
+@given(spec=log_specs(keyless=True), first_dirty=st.integers(0, 30), most_rows=st.integers(1, 3))
 def test_records_are_counted_as_one_by_one(
     spec: LogSpec, first_dirty: int, most_rows: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -75,9 +72,7 @@ def test_records_are_counted_as_one_by_one(
     keys = found.records.keys
     assert keys is not None
     assert (keys.distinct_keys.value, keys.distinct_keys.error) == (len(latest), 0)
-    assert keys.fake_tombstones.value == sum(
-        value in (b"", b"null") for value in latest.values()
-    )
+    assert keys.fake_tombstones.value == sum(value in (b"", b"null") for value in latest.values())
     headers = found.headers
     sizes = sum(p.stat().st_size for p in path.glob("*.log"))
     assert headers.committed_bytes == sizes

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kafkalog.auditing.audit_kinds import AUDIT_KINDS
+from kafkalog.auditing.contents_kinds import CONTENTS_KINDS
 from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
@@ -146,7 +147,7 @@ def readme_tables() -> dict[str, list[str]]:
     tables |= {f"{verb} options": verb_options(verb) for verb in VERBS_WITH_OPTIONS}
     tables["findings"] = finding_kinds(KINDS)
     tables["cluster findings"] = finding_kinds(CLUSTER_KINDS)
-    tables["audit findings"] = finding_kinds(AUDIT_KINDS)
+    tables["audit findings"] = finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS))
     tables["columns findings"] = column_table(FINDINGS)
     # views with the same columns share the table of the first one
     shown = {columns: view for view, columns in reversed((VIEWS | CLUSTER_TABLES).items())}

@@ -1,0 +1,141 @@
+"""What only several partitions together tell: what groups have committed against the logs it is
+about, and what a topic's retention.bytes comes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kafkalog.auditing.audit_kinds import ALL_KINDS
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.committed_offsets import CommittedRange, merge_ranges
+from kafkalog.auditing.what_if import ceiling_bytes
+from kafkalog.checking.finding import Finding
+from kafkalog.log.inventory import PartitionKind
+from kafkalog.planning.texts import format_bytes, format_timestamp
+
+Row = dict[str, Any]
+
+
+def live(partitions: Iterable[AuditedPartition]) -> list[AuditedPartition]:
+    """Those whose log a broker serves."""
+    return [p for p in partitions if p.kind is PartitionKind.LIVE]
+
+
+def safe_delete_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
+    """Up to which offset all groups have read each partition that has something in front of it;
+    `bytes` are those of its closed segments there. Of replicas the one that goes furthest.
+    """
+    committed, _ = committed_ranges(partitions)
+    rows = []
+    for key, audited in sorted(_furthest(partitions).items()):
+        found = committed.get(key)
+        if found is None or "delete" not in audited.config.cleanup_policy:
+            continue  # a broker refuses to delete records of a topic that is only compacted
+        offset = min(found.lowest, audited.high_watermark)
+        if offset <= audited.log_start_offset:
+            continue
+        closed = zip(audited.retention.segments, audited.retention.segments[1:], strict=False)
+        rows.append(
+            {
+                "topic": audited.topic,
+                "partition": audited.partition,
+                "offset": offset,
+                "group": found.lowest_group,
+                "groups": found.groups,
+                "committedMs": found.lowest_commit_ms,
+                "bytes": sum(s.size_in_bytes for s, after in closed if after.base_offset <= offset),
+            }
+        )
+    return rows
+
+
+def committed_ranges(
+    partitions: Sequence[AuditedPartition],
+) -> tuple[dict[tuple[str, int], CommittedRange], int]:
+    """What all groups on these disks have committed, and how many partitions of the offsets topic
+    told it. Of replicas the one that goes furthest.
+    """
+    telling = [
+        p.contents.commits
+        for p in _furthest(partitions).values()
+        if p.contents is not None and p.contents.commits is not None
+    ]
+    return merge_ranges(r for commits in telling for r in commits.ranges), len(telling)
+
+
+def _furthest(
+    partitions: Iterable[AuditedPartition],
+) -> dict[tuple[str, int], AuditedPartition]:
+    found: dict[tuple[str, int], AuditedPartition] = {}
+    for audited in live(partitions):
+        key = audited.topic, audited.partition
+        if key not in found or audited.log_end_offset > found[key].log_end_offset:
+            found[key] = audited
+    return found
+
+
+def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
+    """The findings of all partitions together, each at the partition it is about."""
+    committed, telling = committed_ranges(partitions)
+    logs = _furthest(partitions)
+    for key, found in sorted(committed.items()):
+        audited = logs.get(key)
+        if audited is None:
+            continue
+        if found.highest > audited.log_end_offset:
+            text = (
+                f"group {found.highest_group} has committed {found.highest}, "
+                f"{found.highest - audited.log_end_offset} past the log's end "
+                f"{audited.log_end_offset}"
+            )
+            yield _found(audited, "committed-beyond-end", text)
+        if found.lowest < audited.log_start_offset:
+            when = format_timestamp(found.lowest_commit_ms)
+            text = (
+                f"group {found.lowest_group} has committed {found.lowest} ({when}), "
+                f"{audited.log_start_offset - found.lowest} below the log's start "
+                f"{audited.log_start_offset}"
+            )
+            yield _found(audited, "committed-below-start", text)
+    for row in safe_delete_rows(partitions):
+        if row["bytes"]:
+            audited = logs[row["topic"], row["partition"]]
+            text = (
+                f"all {row['groups']} groups have read up to offset {row['offset']} (last of them "
+                f"{row['group']}): {format_bytes(row['bytes'])} of closed segments are in front of "
+                f"it; told by {telling} partitions of __consumer_offsets"
+            )
+            yield _found(audited, "consumed-by-all", text)
+    yield from _beyond_retention_bytes(partitions)
+
+
+def _beyond_retention_bytes(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
+    """Topics whose retention.bytes does what it is for, if not what it was meant for."""
+    by_topic: dict[str, list[AuditedPartition]] = {}
+    for audited in live(partitions):
+        by_topic.setdefault(audited.topic, []).append(audited)
+    for topic, own in sorted(by_topic.items()):
+        ceiling = topic_ceiling(own)
+        total, limit = sum(p.log_bytes for p in own), own[0].config.retention_bytes
+        if ceiling is not None and limit < total:
+            text = (
+                f"{topic} has {format_bytes(total)} in {len(own)} partitions here with "
+                f"retention.bytes {limit}: it may come to {format_bytes(ceiling)}, retention.bytes "
+                "and one segment for each partition"
+            )
+            found = _found(own[0], "retention-bytes-per-partition", text)
+            yield replace(found, path=own[0].log_dir, partition=None)
+
+
+def _found(audited: AuditedPartition, kind: str, text: str) -> Finding:
+    return audited.finding(kind, ALL_KINDS[kind].severity, text)
+
+
+def topic_ceiling(own: Sequence[AuditedPartition]) -> int | None:
+    """See `what_if.ceiling_bytes`."""
+    return ceiling_bytes(
+        (p.config, max((s.size_in_bytes for s in p.retention.segments), default=0)) for p in own
+    )

@@ -1,0 +1,49 @@
+"""A partition's contents within its audit: which logs have any, what is read of them, what is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.contents import Contents, header_scan, read_contents
+from kafkalog.auditing.contents_findings import find_in_contents
+from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.auditing.request import AuditTask
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.inventory import PartitionInventory, PartitionKind
+from kafkalog.planning.cleanable_range import first_dirty_offset
+
+
+def scan_for(partition: PartitionInventory, problems: list[str]) -> HeaderContentsScan | None:
+    """The scan that the headers of a log are to be shown; None of what no broker serves, and, with
+    a problem, where transaction indexes cannot be read.
+    """
+    if partition.kind is not PartitionKind.LIVE or not partition.segments:
+        return None
+    try:
+        return header_scan(partition, first_dirty_offset(partition)[0])
+    except (KafkaLogError, OSError) as error:
+        problems.append(f"contents not told: {error}")
+        return None
+
+
+def with_contents(
+    audited: AuditedPartition,
+    task: AuditTask,
+    partition: PartitionInventory,
+    headers: HeaderContents,
+) -> AuditedPartition:
+    """The audited partition with its contents and what was found in them."""
+    contents = Contents(headers)
+    if task.reads_records:
+        verdict = audited.compaction
+        contents = read_contents(
+            partition,
+            headers,
+            first_dirty_offset=verdict.first_dirty_offset,
+            first_uncleanable_offset=verdict.first_uncleanable_offset,
+            with_keys=task.reads_keys,
+        )
+    audited = replace(audited, contents=contents)
+    found = find_in_contents(audited, task.now_ms)
+    return replace(audited, findings=(*audited.findings, *found))

@@ -1,0 +1,118 @@
+"""Tables of `kafkalog audit` about contents, simulations and leftovers; only what has something to
+say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafkalog.cli.output import write_table
+from kafkalog.planning.texts import format_bytes, format_timestamp
+
+Row = dict[str, Any]
+_MOST_LEFTOVERS = 20
+# Columns in which a partition has something to say, and whose shares of its bytes.
+_COUNTS = (
+    "tombstones", "stuckTombstones", "stuckTombstoneBatches", "stuckMarkers", "fakeTombstones",
+    "keylessRecords", "readableBeyondPolicyRecords", "distinctKeys",
+)  # fmt: skip
+_OF_COMPACTED = ("tombstones", "keylessRecords")
+_SHARES = ("committedBytes", "abortedBytes", "openBytes", "markerBytes")
+
+
+def write_contents_tables(document: Mapping[str, Any]) -> None:
+    """Contents by topic, what would be under other settings, safe offsets, leftovers."""
+    _write(_contents(document["contents"]))
+    _write(_ages(document["ageHistogram"]))
+    if len(document["whatIf"]) > 1:
+        _write(_simulations(document["whatIf"]))
+    _write(document["safeDeleteOffsets"])
+    _write(
+        {"left over": row["path"], "kind": row["kind"], "bytes": format_bytes(row["bytes"])}
+        for row in document["leftovers"][:_MOST_LEFTOVERS]
+    )
+
+
+def simulation_notes(scenarios: Iterable[Row]) -> list[str]:
+    """What the simulations leave out, a line each."""
+    notes = []
+    for scenario in scenarios:
+        if scenario["notModelled"]:
+            notes.append(
+                f"{scenario['label']}: {', '.join(scenario['notModelled'])} change what is written "
+                "from then on, not the segments that are there: they show in ceilings only"
+            )
+        notes += [
+            f"{r['topic']}: {scenario['label']} refused: {r['text']}" for r in scenario["refused"]
+        ]
+    return notes
+
+
+def _write(rows: Iterable[Row]) -> None:
+    found = list(rows)
+    if found:
+        write_table(list(found[0]), found)
+
+
+def _contents(partitions: Iterable[Row]) -> list[Row]:
+    """A row a topic that has more in it than committed data by policy."""
+    by_topic: dict[str, Row] = {}
+    for row in partitions:
+        sums = by_topic.setdefault(row["topic"], {"topic": row["topic"]})
+        for name in (*_COUNTS, "compactionGainBytes", *_SHARES):
+            sums[name] = sums.get(name, 0) + (row[name] or 0)
+    return [_shown(sums) for sums in by_topic.values() if _says_something(sums)]
+
+
+def _says_something(sums: Row) -> bool:
+    """Tombstones and missing keys say nothing of a topic that is not compacted."""
+    return any(sums[name] for name in (*_COUNTS, *_SHARES[1:]) if name not in _OF_COMPACTED)
+
+
+def _shown(sums: Row) -> Row:
+    total = sum(sums[name] for name in _SHARES)
+    shares = {name.removesuffix("Bytes"): f"{sums[name] / max(total, 1):.1%}" for name in _SHARES}
+    gain = {"compactionGain": format_bytes(sums["compactionGainBytes"])}
+    return {name: sums[name] for name in ("topic", *_COUNTS)} | gain | shares
+
+
+def _ages(rows: Iterable[Row]) -> list[Row]:
+    """Bytes of all topics by age."""
+    sums: dict[tuple[Any, Any], list[int]] = {}
+    for row in rows:
+        entry = sums.setdefault((row["fromMs"], row["toMs"]), [0, 0, 0])
+        for at, name in enumerate(("closedBytes", "activeBytes", "records")):
+            entry[at] += row[name]
+    order = sorted(sums.items(), key=lambda item: (item[0][0] is not None, item[0][0] or 0))
+    return [
+        {
+            "age": _age(*edges),
+            "closed": format_bytes(closed),
+            "active": format_bytes(active),
+            "records": records,
+        }
+        for edges, (closed, active, records) in order
+    ]
+
+
+def _age(from_ms: int | None, to_ms: int | None) -> str:
+    if from_ms is None:
+        return "in the future" if to_ms is not None else "without a time"
+    return f"from {_span(from_ms)}" + ("" if to_ms is None else f" to {_span(to_ms)}")
+
+
+def _span(ms: int) -> str:
+    hours = ms // 3_600_000
+    return f"{hours} h" if hours < 24 else f"{hours // 24} d"
+
+
+def _simulations(scenarios: list[Row]) -> list[Row]:
+    """A row a time: what all topics together keep under each scenario."""
+    rows: dict[int, Row] = {}
+    for scenario in scenarios:
+        for point in scenario["points"]:
+            if not point["topic"]:
+                row = rows.setdefault(point["atMs"], {"at": format_timestamp(point["atMs"])})
+                row[scenario["label"] or "as configured"] = format_bytes(point["bytes"])
+    return list(rows.values())

@@ -1,0 +1,202 @@
+"""A simulation keeps at a time what a plan of retention made at that time keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkalog.auditing.what_if import (
+    DEFAULT_STEPS_MS,
+    Scenario,
+    SimulatedLog,
+    ceiling_bytes,
+    kept_at,
+    parse_scenarios,
+    simulate,
+    times_from,
+)
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention import loaded_segments, plan_retention
+from kafkalog.planning.setting_units import plain_value
+from tests.auditing.documents import audited_document
+from tests.planning.facts import NOW_MS, partition, segment
+from tests.support.log_builder import START_MS, LogBuilder
+
+DAY_MS = 86_400_000
+_AGES = st.integers(-3, 12).map(lambda days: NOW_MS - days * DAY_MS)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> PartitionInventory:
+    infos = []
+    for number in range(draw(st.integers(1, 7))):
+        size = draw(st.sampled_from([0, 50, 100, 100, 300]))
+        time = draw(_AGES | st.just(-1) | st.just(10**17))
+        infos.append(segment(10 * number, size, largest_timestamp_ms=time))
+    infos = [
+        replace(info, modification_time_ms=draw(_AGES)) if draw(st.booleans()) else info
+        for info in infos
+    ]
+    end = 10 * len(infos)
+    return partition(
+        infos,
+        end=end,
+        start=draw(st.none() | st.integers(0, end)),
+        high_watermark=draw(st.just(end) | st.integers(0, end)),
+    )
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> dict[str, str]:
+    found = {
+        "retention.ms": str(draw(st.integers(-1, 12).map(lambda days: max(days * DAY_MS, -1)))),
+        "retention.bytes": str(draw(st.sampled_from([-1, 0, 99, 100, 101, 250, 400, 1000]))),
+        "cleanup.policy": draw(st.sampled_from(["delete", "delete,compact", "compact"])),
+        "segment.bytes": str(1 << 20),
+    }
+    return {key: value for key, value in found.items() if draw(st.booleans())}
+
+
+@settings(max_examples=300, deadline=None)
+@given(log=logs(), configured=changes(), changed=changes(), days=st.lists(st.integers(0, 15)))
+def test_simulation_at_a_time_is_the_plan_of_that_time(
+    log: PartitionInventory, configured: dict[str, str], changed: dict[str, str], days: list[int]
+) -> None:
+    config = LogConfig.from_properties(configured)
+    facts = PartitionFacts(())
+    assert log.checkpoints.high_watermark is not None
+    segments = loaded_segments(log, facts)
+    simulated = SimulatedLog(
+        topic="orders",
+        config=config,
+        segments=segments,
+        records=[10] * len(segments),
+        log_start_offset=log.log_start_offset,
+        high_watermark=max(log.checkpoints.high_watermark, log.log_start_offset),
+    )
+    times = times_from(NOW_MS, [(True, day * DAY_MS) for day in days] or [(True, 0)])
+    scenario = Scenario(changed)
+    found = kept_at(simulated, scenario.config(config), times)
+    expected = LogConfig.from_properties({**configured, **changed})
+    for at_ms, (size, records) in zip(times, found, strict=True):
+        plan = plan_retention(log, expected, facts, now_ms=at_ms)
+        assert plan.status != "refused", plan.reason
+        assert size == plan.kept_bytes
+        assert records == 10 * len(plan.kept)
+
+
+def test_scenarios_are_told_apart_by_a_setting_that_comes_again() -> None:
+    found = parse_scenarios(
+        ["retention.ms=3d", "segment.bytes=256MiB", "retention.ms=1w", "retention.ms=-1"]
+    )
+    assert [dict(scenario.settings) for scenario in found] == [
+        {},
+        {"retention.ms": "259200000", "segment.bytes": "268435456"},
+        {"retention.ms": "604800000"},
+        {"retention.ms": "-1"},
+    ]
+    assert found[1].not_modelled == ("segment.bytes",)
+    assert found[0].label == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("retention=3d", "did you mean"),
+        ("retention.ms", "KEY=VALUE"),
+        ("retention.ms=3x", "no whole number of ms"),
+        ("retention.ms=0.0001s", "no whole number of ms"),
+        ("segment.bytes=1KiB", "at least 1048576"),
+        ("segment.bytes=3d", "no whole number of bytes"),
+        ("cleanup.policy=keep", "expected compact, delete"),
+    ],
+)
+def test_bad_settings_are_named(text: str, expected: str) -> None:
+    with pytest.raises(InvalidConfigError, match=expected):
+        parse_scenarios([text])
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("retention.ms", "1.5h", "5400000"),
+        ("retention.ms", " 2w ", "1209600000"),
+        ("segment.ms", "10min", "600000"),
+        ("retention.bytes", "1.5GiB", "1610612736"),
+        ("retention.bytes", "2GB", "2000000000"),
+        ("retention.bytes", "5m", "5242880"),
+        ("retention.bytes", "-1", "-1"),
+        ("min.cleanable.dirty.ratio", "0.5", "0.5"),
+    ],
+)
+def test_units(key: str, text: str, expected: str) -> None:
+    assert plain_value(key, text) == expected
+
+
+def test_times() -> None:
+    assert times_from(1000, [(True, 500), (False, 1200), (True, 200)]) == (1200, 1500)
+    assert times_from(0, ()) == DEFAULT_STEPS_MS
+    with pytest.raises(InvalidConfigError, match="before"):
+        times_from(1000, [(False, 999)])
+
+
+def test_a_change_a_broker_refuses_leaves_the_topic_as_it_is() -> None:
+    config = LogConfig.from_properties(
+        {"remote.storage.enable": "true", "local.retention.ms": "5000", "retention.ms": "9000"}
+    )
+    log = SimulatedLog("orders", config, loaded_segments(partition(), PartitionFacts(())), [1] * 5,
+                       0, 50)  # fmt: skip
+    (curve,) = simulate([log], [Scenario({"retention.ms": "1000"})], [NOW_MS])
+    assert curve["refused"] == [
+        {"topic": "orders", "text": "local.retention.ms 5000 is greater than retention.ms 1000"}
+    ]
+    assert curve["points"] == [
+        {"topic": topic, "atMs": NOW_MS, "bytes": 500, "records": 5} for topic in ("", "orders")
+    ]
+
+
+def test_internal_segment_bytes_gives_way_to_the_changed_one() -> None:
+    config = LogConfig.from_properties({"internal.segment.bytes": "4096"}, source="topic")
+    changed = Scenario({"segment.bytes": "1048576"}).config(config)
+    assert changed.segment_bytes == 1_048_576
+    assert changed.source("segment.bytes") == "what-if"
+
+
+def test_ceiling_is_a_segment_a_partition_more() -> None:
+    limited = LogConfig.from_properties({"retention.bytes": "1000", "segment.bytes": "1048576"})
+    assert ceiling_bytes([(limited, 10), (limited, 2_000_000)]) == 2000 + 1_048_576 + 2_000_000
+    assert ceiling_bytes([(limited, 10), (LogConfig(), 0)]) is None
+    compacted = LogConfig.from_properties({"retention.bytes": "1000", "cleanup.policy": "compact"})
+    assert ceiling_bytes([(compacted, 10)]) is None
+
+
+def test_curves_of_an_audit(log_dir: Path) -> None:
+    """From files to the document: three days of segments, a day each, under two settings."""
+    for number in range(2):
+        log = LogBuilder(log_dir, f"orders-{number}")
+        for day in range(3):
+            log.segment().batch(("k", "v"), ("k", "v"), timestamp=START_MS + day * DAY_MS)
+        log.write()
+    size = log.segments[0].batches[0][1].size_in_bytes
+    now = START_MS + 2 * DAY_MS
+    document = audited_document(
+        log_dir,
+        now_ms=now,
+        scope={"scenarios": parse_scenarios(["retention.ms=36h"]), "times": [(True, DAY_MS)]},
+    )
+    expected = {"": (3, 6), "retention.ms=129600000": (1, 2)}
+    for curve in document["whatIf"]:
+        segments, records = expected[curve["label"]]
+        assert curve["points"] == [
+            {
+                "topic": topic, "atMs": now + DAY_MS,
+                "bytes": 2 * segments * size, "records": 2 * records,
+            }
+            for topic in ("", "orders")
+        ]  # fmt: skip
