@@ -1,5 +1,5 @@
-"""What a simulation says is left at a time, against Kafka's own `deleteOldSegments` called then with
-the changed settings, on random logs.
+"""What a simulation says is left at a time, against Kafka's own `deleteOldSegments`, called then
+with the changed settings, on random logs.
 """
 
 from __future__ import annotations
