@@ -1,4 +1,4 @@
-"""A partition's contents within its audit: which logs have any, what is read of them, what is found."""
+"""A partition's contents within its audit: which logs have any, what is read, what is found."""
 
 from __future__ import annotations
 
