@@ -24,8 +24,8 @@ AGE_EDGES_MS = (
 
 
 def age_histogram(partitions: Sequence[AuditedPartition], now_ms: int) -> list[Row]:
-    """Bytes and records of each topic by the age of the newest record of their batch. `fromMs` is
-    null of what is in the future, `toMs` of what is older than all edges, both of what has no time.
+    """Bytes and records of each topic by the age of the newest record of their batch, `fromMs` to
+    `toMs`: -1 to 0 is in the future, -2 to -1 without a time, and -1 as the end is no end.
     """
     sums: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for partition in partitions:
@@ -56,13 +56,10 @@ def _bucket(time_ms: int, now_ms: int) -> int:
 
 
 def _edges(bucket: int) -> Row:
-    if bucket == _NO_TIME:
-        return {"fromMs": None, "toMs": None}
-    following = (*AGE_EDGES_MS, None)
-    return {
-        "fromMs": None if bucket == _FUTURE else AGE_EDGES_MS[bucket],
-        "toMs": following[bucket + 1],
-    }
+    if bucket < 0:
+        return {"fromMs": bucket, "toMs": bucket + 1}
+    following = (*AGE_EDGES_MS[1:], -1)
+    return {"fromMs": AGE_EDGES_MS[bucket], "toMs": following[bucket]}
 
 
 def contents_rows(partitions: Sequence[AuditedPartition], now_ms: int) -> list[Row]:

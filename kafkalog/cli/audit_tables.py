@@ -79,12 +79,11 @@ def _shown(sums: Row) -> Row:
 
 def _ages(rows: Iterable[Row]) -> list[Row]:
     """Bytes of all topics by age."""
-    sums: dict[tuple[Any, Any], list[int]] = {}
+    sums: dict[tuple[int, int], list[int]] = {}
     for row in rows:
         entry = sums.setdefault((row["fromMs"], row["toMs"]), [0, 0, 0])
         for at, name in enumerate(("closedBytes", "activeBytes", "records")):
             entry[at] += row[name]
-    order = sorted(sums.items(), key=lambda item: (item[0][0] is not None, item[0][0] or 0))
     return [
         {
             "age": _age(*edges),
@@ -92,14 +91,14 @@ def _ages(rows: Iterable[Row]) -> list[Row]:
             "active": format_bytes(active),
             "records": records,
         }
-        for edges, (closed, active, records) in order
+        for edges, (closed, active, records) in sorted(sums.items())
     ]
 
 
-def _age(from_ms: int | None, to_ms: int | None) -> str:
-    if from_ms is None:
-        return "in the future" if to_ms is not None else "without a time"
-    return f"from {_span(from_ms)}" + ("" if to_ms is None else f" to {_span(to_ms)}")
+def _age(from_ms: int, to_ms: int) -> str:
+    if from_ms < 0:
+        return "in the future" if to_ms == 0 else "without a time"
+    return f"from {_span(from_ms)}" + ("" if to_ms < 0 else f" to {_span(to_ms)}")
 
 
 def _span(ms: int) -> str:

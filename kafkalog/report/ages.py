@@ -65,9 +65,9 @@ def histograms(
 
 
 def bucket_label(from_ms: int, to_ms: int | None) -> str:
-    """`1 d – 7 d`, `in the future`."""
+    """`1 d – 7 d`, `in the future`, `without a time`."""
     if from_ms < 0:
-        return "in the future"
+        return "in the future" if to_ms == 0 else "without a time"
     if to_ms is None or to_ms < 0 or to_ms >= 2**62:
         return f"over {duration_text(from_ms)}"
     return f"{duration_text(from_ms) if from_ms else '0'} – {duration_text(to_ms)}"

@@ -19,7 +19,8 @@ from pyspark.sql.types import StructType
 from kafkalog.auditing.audit_run import Executor
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.partition_audit import audit_partition
-from kafkalog.auditing.request import AuditTask, audit_request
+from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
+from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.auditing.whole import Extras, whole_audit
 from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.run_request import RunOptions
@@ -74,16 +75,27 @@ def audit(
     policy: str | None = None,
     capacity: Mapping[str, int] | None = None,
     keeps: bool = True,
+    contents: bool = False,
+    estimate: bool = False,
+    what_if: Sequence[str] = (),
+    at_ms: Sequence[int] = (),
     **options: Unpack[RunOptions],
 ) -> Audit:
     """Audit the selected partitions; the options are those of `kafkalog audit`.
 
     `policy`: a file; `capacity`: bytes by log dir, "" for all others; `keeps`: whether the run is
-    kept in `run_dir` for later ones. Nothing below the log dirs is changed. Raises
+    kept in `run_dir` for later ones; `contents`, `estimate`, `what_if` as there, `at_ms`: times to
+    simulate for. Nothing below the log dirs is changed. Raises
     InvalidConfigError for paths and partitions that do not exist, settings that Kafka would refuse,
     and policies that make no sense.
     """
-    request = audit_request(log_dirs, options)
+    scope = AuditScope(
+        reads_records=contents,
+        reads_keys=estimate,
+        scenarios=parse_scenarios(what_if),
+        times=tuple((False, time_ms) for time_ms in at_ms),
+    )
+    request = audit_request(log_dirs, options, scope)
     extras = Extras(policy, capacity or {}, keeps)
     return Audit(spark, whole_audit(request, extras, spark_executor(spark), now_ms).document)
 
