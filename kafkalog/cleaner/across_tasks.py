@@ -21,12 +21,11 @@ from kafkalog.cleaner.clean import CleanRun, Done, carry_out
 from kafkalog.cleaner.clock import has_passed
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaner.key_map import KeySecret
-from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.map_stages import Layout, layout_of, map_segments
 from kafkalog.cleaner.memory import MemoryBudget, memory_budget
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
 from kafkalog.cleaner.record_flags import RecordFlags
-from kafkalog.cleaner.scratch import Scratch, new_attempt_id
+from kafkalog.cleaner.scratch import new_attempt_id
 from kafkalog.cleaner.sequential_state import SegmentState, states_of
 from kafkalog.cleaner.shuffle_rows import (
     COUNTS,
@@ -38,8 +37,8 @@ from kafkalog.cleaner.shuffle_rows import (
     facts_row,
 )
 from kafkalog.cleaner.spilled_array import SpilledArray
-from kafkalog.cleaner.stats import DONE, REFUSED, CleanerStats, CleanResult
 from kafkalog.cleaner.stats import FAILED as FAILED_STATUS
+from kafkalog.cleaner.stats import REFUSED, CleanerStats, CleanResult
 from kafkalog.cleaner.swap import FinishedGroup
 from kafkalog.errors import (
     LogCleaningAbortedError,
@@ -51,6 +50,7 @@ from kafkalog.format.constants import MAX_INT32, CompressionType
 from kafkalog.kernels.hash_keys import SUPERSEDED
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.pace import paced
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import LEFT, CompactionPlan
 
@@ -81,8 +81,16 @@ class AcrossTasks:
         """How many groups there are."""
         return sum(len(plan.groups) for plan in self.plans)
 
+    def shared_by(self, workers: int) -> AcrossTasks:
+        """The same as each of so many workers sees it."""
+        return replace(self, run=self.run.shared_by(workers))
+
     def map(self, task: int) -> Iterator[ShuffleRow]:
         """Rows of map task `task`, for the mergers."""
+        with paced(self.run.bytes_per_second):
+            yield from self._map(task)
+
+    def _map(self, task: int) -> Iterator[ShuffleRow]:
         number, first, end = self.map_tasks[task]
         plan, layout, states = self.plans[number], self.layouts[number], self.states[number]
         try:
@@ -108,6 +116,10 @@ class AcrossTasks:
 
     def rewrite(self, rows: Iterable[ShuffleRow]) -> Iterator[ShuffleRow]:
         """Rows of one or more groups, for the swaps."""
+        with paced(self.run.bytes_per_second):
+            yield from self._rewrite(rows)
+
+    def _rewrite(self, rows: Iterable[ShuffleRow]) -> Iterator[ShuffleRow]:
         by_group: dict[tuple[int, int], list[ShuffleRow]] = defaultdict(list)
         for row in rows:
             if row.kind in (FLAGS, MARKS):
@@ -126,19 +138,21 @@ class AcrossTasks:
         by_plan: dict[int, list[ShuffleRow]] = defaultdict(list)
         for row in rows:
             by_plan[row.plan].append(row)
-        for number, of_plan in sorted(by_plan.items()):
-            yield self._swap(number, of_plan)
+        with paced(self.run.bytes_per_second):
+            for number, of_plan in sorted(by_plan.items()):
+                yield self._swap(number, of_plan)
 
     def _rewrite_group(self, number: int, group: int, rows: Sequence[ShuffleRow]) -> ShuffleRow:
         plan, layout, states = self.plans[number], self.layouts[number], self.states[number]
         budget = self._budget()
         aborted = _checked(plan)
         flags = _flags_of_group(layout, group, rows, budget)
+        self.run.make_place(plan)
         writing = GroupWriting(
             plan,
-            Scratch(plan.path, self.run.run_id),
+            self.run.scratch_of(plan),
             new_attempt_id(),
-            LocalFiles(),
+            self.run.new_files(),
             ChunkBuffers(),
             budget,
         )
@@ -183,7 +197,7 @@ class AcrossTasks:
             )
         first = failures[0]
         result = carry_out(plan, self.run, lambda _: _give_up(first))
-        if result.status == DONE:
+        if result.status == self.run.done_status:
             return result
         return replace(result, status=first["status"], fault=first.get("fault", ""))
 

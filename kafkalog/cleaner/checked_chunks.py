@@ -5,14 +5,16 @@ checksums that are right.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
-from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.batches.batch_table import is_legacy, verify_checksums
+from kafkalog.batches.spans import decode_spans
 from kafkalog.cleaner.batch_roles import BatchRoles
-from kafkalog.errors import CorruptRecordError, RecordTooLargeError
+from kafkalog.errors import CorruptRecordError, KafkaLogError, RecordTooLargeError
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 
@@ -52,12 +54,21 @@ def checked_areas(
     buffers: ChunkBuffers,
     arena: Arena,
     max_batch_bytes: int,
+    passed_over: PassedOver | None = None,
 ) -> Iterator[tuple[RecordAreas, NDArray[np.uint8]]]:
     """The records of a segment, as whoever maps its keys wants them, with the roles of their
-    batches; valid until the next ones are asked for. Raises as `read_whole` and `check_checksums`.
+    batches; valid until the next ones are asked for. Raises as `read_whole` and `check_checksums`,
+    or with `passed_over` leaves corrupt batches out and notes them there.
     """
     for chunk in read_whole(segment.path, buffers, max_batch_bytes):
-        check_checksums(chunk, segment.path)
+        if passed_over is None:
+            check_checksums(chunk, segment.path)
+        else:
+            corrupt = corrupt_batches(chunk, arena, segment.path, max_batch_bytes)
+            passed_over.note(chunk.rows[corrupt], segment.path)
+            chunk = Chunk(chunk.buf, chunk.position, chunk.rows[~corrupt])
+            if not chunk.rows.size:
+                continue
         roles = roles_of.batches(chunk, segment)
         for part, areas in iterate_record_areas(
             chunk.buf,
@@ -69,6 +80,58 @@ def checked_areas(
             arena_bytes=CLEANER_CHUNK_BYTES,
         ):
             yield areas, roles[part]
+
+
+@dataclass(slots=True)
+class PassedOver:
+    """How many corrupt batches were met, and where the first one is."""
+
+    count: int = 0
+    first: str = ""
+
+    def note(self, rows: NDArray[np.void], path: str) -> None:
+        """Count these batches."""
+        if rows.size and not self.count:
+            self.first = f"{path} @ {rows['position'][0]} (offset {rows['base_offset'][0]})"
+        self.count += rows.size
+
+
+def corrupt_batches(
+    chunk: Chunk, arena: Arena, path: str, max_batch_bytes: int
+) -> NDArray[np.bool_]:
+    """bool[b]: batches whose checksum is wrong, or whose records cannot be decoded.
+
+    CorruptRecordError for one of magic 0 or 1: what it holds moves when it becomes magic 2.
+    RecordTooLargeError as in decoding.
+    """
+    corrupt = ~verify_checksums(chunk.buf, chunk.position, chunk.rows)
+    while True:
+        rows = chunk.rows[~corrupt]
+        try:
+            for _, areas in iterate_record_areas(
+                chunk.buf, chunk.position, rows, arena,
+                path=path, max_bytes=max_batch_bytes, arena_bytes=CLEANER_CHUNK_BYTES,
+            ):  # fmt: skip
+                decode_spans(areas, areas.rows, path)
+        except RecordTooLargeError:
+            raise
+        except KafkaLogError as error:
+            found = chunk.rows["position"] == error.position
+            if not (found & ~corrupt).any():
+                raise
+            corrupt |= found
+        else:
+            break
+    legacy = corrupt & is_legacy(chunk.rows)
+    if legacy.any():
+        row = chunk.rows[int(np.argmax(legacy))]
+        raise CorruptRecordError(
+            f"a corrupt batch of magic {row['magic']}, which cannot be kept as it is",
+            path=path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )
+    return corrupt
 
 
 def check_checksums(chunk: Chunk, path: str) -> None:

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.cleaner.bounded_map import bounded_end_offset
+from kafkalog.cleaner.checked_chunks import PassedOver
 from kafkalog.cleaner.clock import has_passed
+from kafkalog.cleaner.deep_verify import DeepVerification
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
+from kafkalog.cleaner.output_dir import OutputFiles, WrittenGroup, put_out, written_group
 from kafkalog.cleaner.output_segment import owner_of
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
 from kafkalog.cleaner.recovery import recover_partition
@@ -37,7 +40,7 @@ from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.source_map import map_sources
 from kafkalog.cleaner.split import Splitting, split_segment
-from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, CleanerStats, CleanResult
+from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, WRITTEN, CleanerStats, CleanResult
 from kafkalog.cleaner.swap import FinishedGroup, remove_attempt, swap_groups
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import (
@@ -61,7 +64,9 @@ class CleanRun:
     locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
     clocks of all hosts that run tasks must agree on it; `keeps_undo` whether replaced files are
     kept; `swap_per_group` whether each group is swapped in before the next one is written;
-    `memory_bytes` what a worker may use.
+    `memory_bytes` what a worker may use; `output` where new segments go instead of into the log
+    dirs; `bytes_per_second` what this worker may read and write; `verify_deep` whether every record
+    is compared; `keeps_corrupt` whether corrupt batches are kept as they are.
     """
 
     run_id: str
@@ -71,14 +76,45 @@ class CleanRun:
     keeps_undo: bool = True
     swap_per_group: bool = False
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    output: str | None = None
+    bytes_per_second: float | None = None
+    verify_deep: bool = False
+    keeps_corrupt: bool = False
+
+    def scratch_of(self, plan: CompactionPlan) -> Scratch:
+        """Where the new files of a plan are written: beside those they replace, or elsewhere."""
+        if self.output is None:
+            return Scratch(plan.path, self.run_id)
+        return Scratch(path_in(self.output, Path(plan.path).name), self.run_id)
+
+    @property
+    def done_status(self) -> str:
+        """How a partition ends that ends well."""
+        return DONE if self.output is None else WRITTEN
+
+    def shared_by(self, workers: int) -> CleanRun:
+        """The run as each of so many workers sees it that are at work at once."""
+        if self.bytes_per_second is None or workers <= 1:
+            return self
+        return replace(self, bytes_per_second=self.bytes_per_second / workers)
+
+    def make_place(self, plan: CompactionPlan) -> None:
+        """Make the directory of a plan's new files, if they go elsewhere."""
+        if self.output is not None:
+            Path(self.scratch_of(plan).directory).mkdir(parents=True, exist_ok=True)
+
+    def new_files(self) -> LocalFiles:
+        """What new files are made with."""
+        return LocalFiles() if self.output is None else OutputFiles()
 
 
 @dataclass(frozen=True, slots=True)
 class Done(JsonFacts):
-    """What a finished swap did, for other attempts of the same task."""
+    """What a finished swap did, for other attempts of the same task; or what was `written`."""
 
     stats: CleanerStats
     replaced: Replacement | None
+    written: tuple[WrittenGroup, ...] = ()
 
 
 def clean_partition(
@@ -103,8 +139,7 @@ def carry_out(
     if has_passed(run.end_s):
         reason = "left for the next run: --max-minutes had passed when its turn came"
         return _result(plan, LEFT, reason, started)
-    files = files or LocalFiles()
-    cleaning = Cleaning(plan, run, files)
+    cleaning = Cleaning(plan, run, files or run.new_files())
     try:
         done = work(cleaning)
     except LogCleaningRefusedError as error:
@@ -112,7 +147,9 @@ def carry_out(
     except Exception as error:
         status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
     else:
-        return _result(plan, DONE, "", started, done)
+        kept = done.stats.corrupt_batches
+        told = f"{kept} corrupt batches were kept as they are, the first: {cleaning.first_corrupt}"
+        return _result(plan, run.done_status, told if kept else "", started, done)
     try:
         earlier, resolved = cleaning.give_up()
     except Exception as error:
@@ -120,9 +157,9 @@ def carry_out(
         resolved = f"; cleaning up failed as well: {describe_error(error, plan.path)}"
         fault = fault or fault_text(error)
     if earlier is not None:
-        by_us = f"compacted, but then: {reason}"
+        by_us = f"{run.done_status}, but then: {reason}"
         who = by_us if cleaning.is_swapped else "by another attempt of the same task"
-        return _result(plan, DONE, who, started, earlier, fault=fault)
+        return _result(plan, run.done_status, who, started, earlier, fault=fault)
     return _result(plan, status, reason + resolved, started, fault=fault)
 
 
@@ -133,7 +170,7 @@ class Cleaning:
         self._plan = plan
         self._run = run
         self._files = files
-        self._scratch = Scratch(plan.path, run.run_id)
+        self._scratch = run.scratch_of(plan)
         self._attempt_id = new_attempt_id()
         self._dir_mtime_ns = 0
         self._buffers = ChunkBuffers()
@@ -143,6 +180,7 @@ class Cleaning:
             plan, self._scratch, self._attempt_id, files, self._buffers, self._budget
         )
         self.is_swapped = False
+        self.first_corrupt = ""
 
     def run_all(self) -> Done:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
@@ -150,6 +188,7 @@ class Cleaning:
         partition = check_unchanged(self._plan.path, self._plan.token)
         self._check_ownership()
         self._dir_mtime_ns = Path(self._plan.path).stat().st_mtime_ns
+        self._run.make_place(self._plan)
         plan = self._plan
         aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
         end_offset = bounded_end_offset(plan, aborted, self._buffers)
@@ -157,6 +196,7 @@ class Cleaning:
         if end_offset < plan.end_offset:
             sources = [s for s in plan.sources if s.base_offset < end_offset]
             groups = group_segments(sources, plan.end_offset, plan.config)
+        passed_over = PassedOver() if self._run.keeps_corrupt else None
         mapped = map_sources(
             [segment for group in groups for segment in group.sources],
             plan.first_dirty_offset,
@@ -165,19 +205,26 @@ class Cleaning:
             self._buffers,
             self._budget,
             end_offset - 1,
+            passed_over,
         )
+        self.first_corrupt = "" if passed_over is None else passed_over.first
         self._check_keyless(mapped.keyless)
+        survivors = self._survivors(groups, aborted, end_offset)
         splits = 0
         while True:
             stats = CleanerStats(
                 distinct_keys=mapped.distinct_keys, end_offset=end_offset, segments_split=splits
             )
             mapped.rewind()
-            rewriter = new_rewriter(self._writing, mapped, aborted)
+            if survivors is not None:
+                survivors.rewind(aborted)
+            rewriter = new_rewriter(self._writing, mapped, aborted, passed_over=passed_over)
             finished: list[FinishedGroup] = []
             try:
                 for group in groups:
                     finished.append(rewrite_group(self._writing, group, rewriter, stats))
+                    if survivors is not None:
+                        survivors.verify(group, finished[-1])
                     if self._run.swap_per_group:
                         self._swap_one(finished[-1])
             except LogSegmentOffsetOverflowError as error:
@@ -198,10 +245,24 @@ class Cleaning:
             else:
                 return self._swap([] if self._run.swap_per_group else finished, stats)
 
+    def _survivors(
+        self, groups: Sequence[SegmentGroup], aborted: AbortedTransactions, end_offset: int
+    ) -> DeepVerification | None:
+        """What is to be compared with, if that is asked for."""
+        if not self._run.verify_deep:
+            return None
+        return DeepVerification(self._plan, groups, aborted, end_offset, self._budget)
+
     def _split(self, group: SegmentGroup, path: str | None) -> PartitionInventory:
         """Split the source at `path`, whose offsets do not fit into one segment, and begin anew:
         what Kafka's cleaner does. The partition as it is then.
         """
+        if self._run.output is not None:
+            raise LogCleaningRefusedError(
+                "its offsets lie too far apart for one segment and it must be split first, which "
+                "--output cannot: --apply does",
+                path=path,
+            )
         remove_attempt(self._scratch, self._attempt_id, self._files)
         (segment,) = [source for source in group.sources if source.path == path]
         split_segment(
@@ -269,10 +330,13 @@ class Cleaning:
     def _check_before_swap(self) -> PartitionInventory:
         self._check_alone()
         partition = check_unchanged(self._plan.path, self._plan.token)
-        check_lock_holder(self._plan.log_dir, self._run.lock_holder)
+        if self._run.output is None:
+            check_lock_holder(self._plan.log_dir, self._run.lock_holder)
         return partition
 
     def _check_ownership(self) -> None:
+        if self._run.output is not None:
+            return
         for group in self._plan.groups:
             owner = owner_of(group.sources[0].path)
             if not can_give_ownership(owner):
@@ -301,13 +365,30 @@ class Cleaning:
         directory's modification time from before.
         """
         self._check_alone()
-        check_unchanged(self._plan.path, self._plan.token)
+        partition = check_unchanged(self._plan.path, self._plan.token)
         self._check_ownership()
         self._dir_mtime_ns = dir_mtime_ns
         self._check_keyless(keyless)
+        aborted = AbortedTransactions(partition.segments, self._plan.log_start_offset)
+        survivors = self._survivors(self._plan.groups, aborted, self._plan.end_offset)
+        if survivors is not None:
+            for group, written in zip(self._plan.groups, finished, strict=True):
+                survivors.verify(group, written)
         return self._swap(finished, stats)
 
+    def _write_out(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
+        """Give the new files their names in the output; the log dir stays as it is."""
+        written = tuple(written_group(group, self._plan.path) for group in finished)
+        with partition_turn(self._scratch):
+            self._check_before_swap()
+            put_out(finished, self._scratch.directory, self._files)
+            done = Done(stats, None, written)
+            write_record(self._scratch.done_record, done, self._files)
+        return done
+
     def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
+        if self._run.output is not None:
+            return self._write_out(finished, stats)
         with partition_turn(self._scratch):
             self._check_before_swap()
             record = self._replacement(finished)
@@ -375,9 +456,10 @@ def _result(
         log_dir=plan.log_dir,
         status=status,
         reason=reason,
-        next_dirty_offset=stats.end_offset if status == DONE else None,
+        next_dirty_offset=stats.end_offset if status in (DONE, WRITTEN) else None,
         seconds=time.monotonic() - started,
         stats=stats,
         fault=fault,
         replaced=None if done is None else done.replaced,
+        written=() if done is None else done.written,
     )

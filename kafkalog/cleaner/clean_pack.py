@@ -14,6 +14,7 @@ from functools import partial
 
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.stats import CleanResult
+from kafkalog.log.pace import paced
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import pack_evenly
 
@@ -38,6 +39,11 @@ def clean_pack(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[Clean
     run may end early. Closed before its end, or interrupted, it finishes what is begun and begins
     nothing further.
     """
+    with paced(run.bytes_per_second):
+        yield from _clean_all(plans, run)
+
+
+def _clean_all(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
     work = partial(clean_partition, run=run)
     if len(plans) == 1 or run.end_s is not None:
         yield from map(work, plans)

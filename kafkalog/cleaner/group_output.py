@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafkalog.cleaner.checked_chunks import PassedOver
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.output_segment import OutputSegment, owner_of
@@ -43,9 +44,14 @@ def new_rewriter(
     flags: RecordFlags,
     aborted: AbortedTransactions,
     transactions: CleanedTransactionMetadata | None = None,
+    passed_over: PassedOver | None = None,
 ) -> GroupRewriter:
-    """For consecutive groups of the plan; `transactions` in front of the first one."""
-    return rewriter_of(writing.plan, flags, aborted, writing.buffers, writing.budget, transactions)
+    """For consecutive groups of the plan; `transactions` in front of the first one; `passed_over`
+    where corrupt batches are kept.
+    """
+    return rewriter_of(
+        writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, passed_over
+    )
 
 
 def rewriter_of(
@@ -55,6 +61,7 @@ def rewriter_of(
     buffers: ChunkBuffers,
     budget: MemoryBudget,
     transactions: CleanedTransactionMetadata | None = None,
+    passed_over: PassedOver | None = None,
 ) -> GroupRewriter:
     """The same, wherever the output goes."""
     return GroupRewriter(
@@ -68,6 +75,7 @@ def rewriter_of(
         buffers=buffers,
         budget=budget,
         transactions=transactions,
+        passed_over=passed_over,
     )
 
 

@@ -33,6 +33,7 @@ from kafkalog.format.file_names import (
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.format.transaction_index import AbortedTxn, pack_transaction_index
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.pace import spend
 from kafkalog.planning.log_config import LogConfig
 
 
@@ -88,6 +89,7 @@ class OutputSegment:
             )
         for part in parts:
             self._files.write(self._open_fd(), part)
+            spend(len(part))
             self._checksum = extend_crc32c(self._checksum, part)
         self.position += size
         self.written_rows.append(rows)
@@ -114,6 +116,7 @@ class OutputSegment:
             fd = self._files.create(self._paths[name])
             try:
                 self._files.write(fd, memoryview(data))
+                spend(len(data))
                 self._finish(fd, owner)
             finally:
                 os.close(fd)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena, complete_rows, open_record_areas
 from kafkalog.batches.batch_table import is_legacy
 from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, convert, reencode
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
+from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, PassedOver, corrupt_batches
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
@@ -34,7 +34,7 @@ from kafkalog.errors import (
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
 )
-from kafkalog.format.checksum import crc32c_of_ranges, extend_crc32c
+from kafkalog.format.checksum import crc32c, crc32c_of_ranges, extend_crc32c
 from kafkalog.format.constants import CONTROL_FLAG_MASK, MAGIC_VALUE_V2, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
@@ -72,7 +72,8 @@ OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """What becomes of the batches of a chunk: arrays [b], see kernels.decide_batches; `flags`
-    uint8[r] of its records; `rules` what was asked of each batch.
+    uint8[r] of its records; `rules` what was asked of each batch; `corrupt` the rows of corrupt
+    batches that are kept, as their headers state them.
     """
 
     flags: NDArray[np.uint8]
@@ -81,14 +82,19 @@ class Decisions:
     retained: NDArray[np.int64]
     first_records: NDArray[np.int64]
     rules: NDArray[np.uint8]
+    corrupt: NDArray[np.void]
 
 
 class RebuiltBatches:
-    """Where rebuilt batches went in a new segment, and the fold of their records, for `verify`."""
+    """Where rebuilt batches went in a new segment, and the fold of their records, for `verify`;
+    `corrupt` has the positions of corrupt batches that were kept, and the CRC-32C of all their
+    bytes.
+    """
 
     def __init__(self, kept_bytes: int) -> None:
         self.positions = SpilledArray(np.int64, kept_bytes)
         self.folds = SpilledArray(np.int64, kept_bytes)
+        self.corrupt: dict[int, int] = {}
 
     def add(self, positions: NDArray[np.int64], folds: NDArray[np.int64]) -> None:
         """Batches behind all that were added before."""
@@ -114,16 +120,21 @@ class GroupRewriter:
         buffers: ChunkBuffers,
         budget: MemoryBudget,
         transactions: CleanedTransactionMetadata | None = None,
+        passed_over: PassedOver | None = None,
     ) -> None:
         """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
         before. `record_limit`: see `record_limit`, None without one. `transactions`: their state in
-        front of the first group, if that is not the round's first.
+        front of the first group, if that is not the round's first. `passed_over`: what the map left
+        out, if corrupt batches are kept: where there is one nothing of transactions is removed,
+        since a marker may be in it.
         """
         self._flags = flags
         self._retention = retention
         self._aborted = aborted
         self._transactions = transactions or CleanedTransactionMetadata()
         self._budget = budget
+        self._keeps_corrupt = passed_over is not None
+        self._keeps_transactions = passed_over is not None and passed_over.count > 0
         self._now_ms = now_ms
         self._new_horizon_ms = new_horizon_ms
         self._legacy_horizon_ms = legacy_horizon_ms
@@ -154,6 +165,10 @@ class GroupRewriter:
                 error.path = segment.path
                 raise
         output.aborted_transactions = self._transactions.take_kept_entries()
+        if self._keeps_transactions:
+            output.aborted_transactions = [
+                entry for segment in sources for entry in self._aborted.of_segment(segment)
+            ]
         stats.batches_retained = output.written_rows.size
         stats.bytes_after = output.position
         return stats, rebuilt
@@ -172,7 +187,12 @@ class GroupRewriter:
                     stored.buf, stored.position, stored.rows, self._arena, path=segment.path
                 )
                 chunk = Chunk(stored.buf, stored.position, rows)
-                yield segment, chunk, self._decide(chunk, segment, stats)
+                corrupt = self._corrupt(chunk, segment.path)
+                if corrupt.any():
+                    chunk = Chunk(stored.buf, stored.position, rows.copy())
+                    chunk.rows["records_count"][corrupt] = 0
+                    stats.corrupt_batches += int(corrupt.sum())
+                yield segment, chunk, self._decide(chunk, segment, stats, stored.rows, corrupt)
 
     def take_source_checksums(self) -> tuple[tuple[int, int], ...]:
         """CRC-32C of the whole `.log` of each source read since it was asked for last, by base
@@ -181,10 +201,19 @@ class GroupRewriter:
         taken, self._source_checksums = self._source_checksums, {}
         return tuple(taken.items())
 
+    def _corrupt(self, chunk: Chunk, path: str) -> NDArray[np.bool_]:
+        """bool[b]: batches that are kept as they are, whatever is in them."""
+        if not self._keeps_corrupt:
+            return np.zeros(chunk.rows.size, np.bool_)
+        return corrupt_batches(chunk, self._arena, path, self._budget.max_batch_bytes)
+
     def _rules(self, chunk: Chunk, segment: SegmentInfo) -> NDArray[np.uint8]:
         """What is asked of each batch of a chunk: bits of kernels.decide_batches."""
         rows = chunk.rows
-        discardable = self._transactions.discardable(chunk, segment.path)
+        if self._keeps_transactions:
+            discardable = np.zeros(rows.size, np.bool_)
+        else:
+            discardable = self._transactions.discardable(chunk, segment.path)
         is_control = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
         # A marker with nothing left to mark stays until the horizon it was given has passed.
         goes = discardable & (~is_control | expired_horizons(rows, self._now_ms))
@@ -199,7 +228,14 @@ class GroupRewriter:
             rules[is_legacy(rows)] |= np.uint8(LEGACY_EXPIRED)
         return rules
 
-    def _decide(self, chunk: Chunk, segment: SegmentInfo, stats: CleanerStats) -> Decisions:
+    def _decide(
+        self,
+        chunk: Chunk,
+        segment: SegmentInfo,
+        stats: CleanerStats,
+        stated: NDArray[np.void],
+        corrupt: NDArray[np.bool_],
+    ) -> Decisions:
         rows = chunk.rows
         counts = rows["records_count"].astype(np.int64)
         first_records = np.cumsum(counts) - counts
@@ -211,8 +247,9 @@ class GroupRewriter:
         if records > self._flags.left:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
         rules = self._rules(chunk, segment)
+        rules[corrupt] = RETAIN_EMPTY
         if self._record_limit is not None and self._record_limit < MAX_BATCH_BYTES:
-            is_read = (rules & (DISCARD | RETAIN_EMPTY)) != DISCARD
+            is_read = ((rules & (DISCARD | RETAIN_EMPTY)) != DISCARD) & ~corrupt
             refuse_large_records(chunk, is_read, self._record_limit, self._arena, segment.path)
         flags = self._flags.take(records)
         decide_batches(
@@ -227,6 +264,7 @@ class GroupRewriter:
             retained,
             removed,
         )
+        actions[corrupt] = COPY
         _refuse_empty_legacy(rows, actions, segment.path)
         stats.batches_read += rows.size
         stats.batches_copied += int((actions == COPY).sum())
@@ -237,7 +275,15 @@ class GroupRewriter:
         stats.tombstone += int(removed[REMOVED_TOMBSTONE])
         stats.aborted += int(removed[REMOVED_ABORTED])
         stats.marker += int(removed[REMOVED_MARKER])
-        return Decisions(flags, actions, horizons, retained.astype(np.int64), first_records, rules)
+        return Decisions(
+            flags,
+            actions,
+            horizons,
+            retained.astype(np.int64),
+            first_records,
+            rules,
+            stated[corrupt],
+        )
 
     def _write(
         self,
@@ -274,6 +320,8 @@ class GroupRewriter:
             if done:
                 new_rows = rows_out[:done].copy()
                 is_rebuilt = set_checksums(self._out, output.position, new_rows)
+                for row in decisions.corrupt:
+                    _note_corrupt(row, chunk, new_rows, rebuilt)
                 if is_rebuilt.any():
                     rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
                 output.append([self._out[:size].data], new_rows)
@@ -371,6 +419,22 @@ def set_checksums(
         out[starts[:, None] + CRC_POSITION + np.arange(4)] = stored
     is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)
     return is_rebuilt
+
+
+def _note_corrupt(
+    row: np.void, chunk: Chunk, new_rows: NDArray[np.void], rebuilt: RebuiltBatches
+) -> None:
+    """If a corrupt batch is among those just copied: its row as it states it, and the checksum that
+    its own is not.
+    """
+    at = np.flatnonzero(
+        (new_rows["base_offset"] == row["base_offset"]) & (new_rows["crc"] == row["crc"])
+    )
+    if at.size:
+        new_rows["records_count"][at[0]] = row["records_count"]
+        start = int(row["position"]) - chunk.position
+        data = chunk.buf[start : start + int(row["size_in_bytes"])]
+        rebuilt.corrupt[int(new_rows["position"][at[0]])] = crc32c(data)
 
 
 def _changed(path: str, row: np.void, what: str) -> CorruptRecordError:

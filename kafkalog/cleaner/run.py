@@ -41,6 +41,7 @@ from kafkalog.log.inventory import (
     PartitionKind,
     TopicPartition,
 )
+from kafkalog.log.pace import paced
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
@@ -60,14 +61,16 @@ def plan_run(request: CompactionRequest) -> CompactionRun:
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    found = request.open_all()
-    settings = request.read_settings(found)
-    return _plan_all(request, new_run_id(), request.select(found), settings)
+    with paced(request.max_bytes_per_second):
+        found = request.open_all()
+        settings = request.read_settings(found)
+        return plan_all(request, new_run_id(), request.select(found), settings)
 
 
-def _plan_all(
+def plan_all(
     request: CompactionRequest, run_id: str, found: LogInventory, settings: RunSettings
 ) -> CompactionRun:
+    """A plan for each of these partitions."""
     troubles = Troubles(found.problems)
     plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
     return CompactionRun(
@@ -77,6 +80,7 @@ def _plan_all(
             limit_bytes(plans, request.max_bytes),
             keeps_undo=request.keeps_undo,
             swap_per_group=request.swap_per_group,
+            output=request.output,
         ),
         problems=tuple(troubles.problems),
         notes=settings.notes,
@@ -98,18 +102,8 @@ def apply_run(
     LogCleaningRefusedError if no journal can be kept: then nothing was changed.
     """
     files = files or LocalFiles()
-    minutes = request.max_minutes
-    end_s = None if minutes is None else seconds_in(minutes)
-    run = CleanRun(
-        new_run_id(),
-        os.getpid(),
-        request.force,
-        end_s,
-        request.keeps_undo,
-        request.swap_per_group,
-        request.memory,
-    )
-    with locked_log_dirs(request) as log_dirs:
+    run = new_clean_run(request, new_run_id())
+    with paced(request.max_bytes_per_second), locked_log_dirs(request) as log_dirs:
         journal = begin_journal(request, run.run_id, COMPACT, log_dirs)
         found = request.open_all()
         settings = request.read_settings(found)
@@ -121,10 +115,10 @@ def apply_run(
         for line in recovered:
             tell(line)
         journal.resolved(recovered)
-        planned = _plan_all(request, run.run_id, request.select(found), settings)
+        planned = plan_all(request, run.run_id, request.select(found), settings)
         troubles.problems += planned.problems
         troubles.faults += planned.faults
-        chosen = _in_order(planned.plans, request)
+        chosen = in_order(planned.plans, request)
         journal.planned(
             (plan.topic_partition, plan.path, plan.log_dir, plan.peak_bytes) for plan in chosen
         )
@@ -134,7 +128,7 @@ def apply_run(
             for result in coming:
                 results.append(result)
                 _note_end(journal, result)
-                tell(_told(result))
+                tell(told(result))
         finally:
             # Nobody may be at work any more when checkpoints are written and the locks given up.
             if isinstance(coming, Generator):
@@ -143,7 +137,7 @@ def apply_run(
             troubles.problems += [f"{log_dir}: {why}" for log_dir, why in unwritten.items()]
             for plan in chosen:
                 troubles.problems += _clear(plan, run, files, troubles)
-            troubles.problems += journal.problems
+            troubles.problems += journal.problems + corrupt_kept(results)
             for line in troubles.problems:
                 tell(line)
         journal.finish(results)
@@ -158,6 +152,32 @@ def apply_run(
     )
 
 
+def new_clean_run(request: CompactionRequest, run_id: str) -> CleanRun:
+    """What the tasks of a run need to know of its request; this process holds the locks."""
+    minutes = request.max_minutes
+    return CleanRun(
+        run_id,
+        os.getpid(),
+        request.force,
+        None if minutes is None else seconds_in(minutes),
+        request.keeps_undo,
+        request.swap_per_group,
+        request.memory,
+        bytes_per_second=request.max_bytes_per_second,
+        verify_deep=request.verify_deep,
+        keeps_corrupt=request.keeps_corrupt,
+    )
+
+
+def corrupt_kept(results: Sequence[CleanResult]) -> list[str]:
+    """The partitions in which corrupt batches were kept: done, but something to look at."""
+    return [
+        f"{result.topic}-{result.partition}: {result.reason}"
+        for result in results
+        if result.stats.corrupt_batches
+    ]
+
+
 def _note_end(journal: RunJournal, result: CleanResult) -> None:
     path = path_in(result.log_dir, f"{result.topic}-{result.partition}")
     name = TopicPartition(result.topic, result.partition)
@@ -166,11 +186,12 @@ def _note_end(journal: RunJournal, result: CleanResult) -> None:
 
 def clean_one_by_one(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
     """The simplest executor: in this process, one after the other."""
-    for plan in plans:
-        yield clean_partition(plan, run)
+    with paced(run.bytes_per_second):
+        for plan in plans:
+            yield clean_partition(plan, run)
 
 
-def _in_order(plans: Sequence[CompactionPlan], request: CompactionRequest) -> list[CompactionPlan]:
+def in_order(plans: Sequence[CompactionPlan], request: CompactionRequest) -> list[CompactionPlan]:
     """The plans to carry out, as they are to be begun."""
     chosen = [plan for plan in plans if plan.status == CLEAN]
     is_limited = request.max_bytes is not None or request.max_minutes is not None
@@ -203,7 +224,9 @@ def _plan(
         high_watermark=request.high_watermark,
         kafka_version=settings.kafka_version(partition),
         dedupe_buffer_size=request.dedupe_buffer_size,
-        strategy=WITHIN_TASK if request.swap_per_group else request.strategy,
+        strategy=WITHIN_TASK
+        if request.swap_per_group or request.keeps_corrupt
+        else request.strategy,
     )
     if resolved.refusal is None or _is_never_cleaned(partition):
         return plan
@@ -235,6 +258,21 @@ def _write_checkpoints(
     journal: RunJournal,
 ) -> dict[str, str]:
     """Write each log dir's checkpoint; why not, for those where it failed."""
+    failures: dict[str, str] = {}
+    for log_dir, entries in checkpoint_lines(plans, results).items():
+        try:
+            CheckpointFile(
+                log_dir, CLEANER_OFFSET_FILE, files, journal.keep_for, journal.checkpoint
+            ).update(entries)
+        except (KafkaLogError, OSError) as error:
+            failures[log_dir] = f"the cleaner checkpoint was not written: {error}"
+    return failures
+
+
+def checkpoint_lines(
+    plans: Sequence[CompactionPlan], results: Sequence[CleanResult]
+) -> dict[str, dict[tuple[str, int], int]]:
+    """By log dir, what its cleaner checkpoint is to say of these partitions."""
     offsets: dict[str, dict[tuple[str, int], int]] = {}
     for plan in plans:
         if plan.checkpoint_reset is not None:
@@ -244,15 +282,7 @@ def _write_checkpoints(
         if result.next_dirty_offset is not None:
             key = (result.topic, result.partition)
             offsets.setdefault(result.log_dir, {})[key] = result.next_dirty_offset
-    failures: dict[str, str] = {}
-    for log_dir, entries in offsets.items():
-        try:
-            CheckpointFile(
-                log_dir, CLEANER_OFFSET_FILE, files, journal.keep_for, journal.checkpoint
-            ).update(entries)
-        except (KafkaLogError, OSError) as error:
-            failures[log_dir] = f"the cleaner checkpoint was not written: {error}"
-    return failures
+    return offsets
 
 
 def _with_checkpoint_failure(result: CleanResult, unwritten: dict[str, str]) -> CleanResult:
@@ -273,13 +303,15 @@ def _clear(plan: CompactionPlan, run: CleanRun, files: LocalFiles, troubles: Tro
     return [f"{plan.topic_partition}: {line}" for line in done]
 
 
-def _told(result: CleanResult) -> str:
+def told(result: CleanResult) -> str:
+    """How one partition ended, in a line."""
     name = f"{result.topic}-{result.partition}"
     if result.next_dirty_offset is None:
         return f"{name}: {result.status}: {result.reason}"
     stats = result.stats
     split = f", {stats.segments_split} segments split first" if stats.segments_split else ""
+    kept = f"; {result.reason}" if stats.corrupt_batches else ""
     return (
         f"{name}: {stats.records_read} records to {stats.records_retained}, "
-        f"{stats.bytes_before} bytes to {stats.bytes_after}, {result.seconds:.1f} s{split}"
+        f"{stats.bytes_before} bytes to {stats.bytes_after}, {result.seconds:.1f} s{split}{kept}"
     )

@@ -12,13 +12,14 @@ from typing import Any
 
 from kafkalog.cleaner.run import CompactionRun
 from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
-from kafkalog.cleaner.stats import DONE, CleanResult
+from kafkalog.cleaner.stats import DONE, WRITTEN, CleanResult
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
-    return run_frame(run, seconds, [_partition(plan, result) for plan, result in _pairs(run)])
+    document = run_frame(run, seconds, [_partition(plan, result) for plan, result in _pairs(run)])
+    return document if run.output is None else {**document, "output": run.output}
 
 
 def partition_statuses(run: CompactionRun, named_topics: Sequence[str]) -> list[str]:
@@ -37,7 +38,7 @@ def status_table(run: CompactionRun) -> list[dict[str, Any]]:
     """One row per partition for people."""
     rows = []
     for plan, result in _pairs(run):
-        done = result is not None and result.status == DONE
+        done = result is not None and result.status in (DONE, WRITTEN)
         rows.append(
             {
                 "partition": str(plan.topic_partition),
@@ -50,7 +51,7 @@ def status_table(run: CompactionRun) -> list[dict[str, Any]]:
                 "bytesAfter": result.stats.bytes_after if done and result else None,
                 "records": result.stats.records_read if done and result else None,
                 "retained": result.stats.records_retained if done and result else None,
-                "reason": plan.reason if result is None or done else result.reason,
+                "reason": result.reason if result and result.reason else plan.reason,
             }
         )
     return rows
@@ -75,7 +76,7 @@ def _bytes(plan: CompactionPlan) -> int:
 
 
 def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, Any]:
-    stats = result.stats if result is not None and result.status == DONE else None
+    stats = result.stats if result is not None and result.status in (DONE, WRITTEN) else None
     return {
         "topic": plan.topic_partition.topic,
         "partition": plan.topic_partition.partition,
@@ -98,6 +99,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "recordsRead": stats and stats.records_read,
         "recordsRetained": stats and stats.records_retained,
         "segmentsSplit": stats and stats.segments_split,
+        "corruptBatches": stats and stats.corrupt_batches,
         "bytesBefore": stats.bytes_before if stats else _bytes(plan),
         "bytesAfter": stats and stats.bytes_after,
         "removed": stats

@@ -31,7 +31,8 @@ class Run(Generic[Plan, Result]):
     recovered: interrupted cleanings it found, and what became of them; problems: what in the log
     dirs could not be read, what went wrong in the end, when the partitions were done; notes: where
     the settings of each log dir came from; faults: tracebacks of errors that only a fault of ours
-    can raise, each under its partition's name; keeps_undo: what was replaced is kept for `undo`.
+    can raise, each under its partition's name; keeps_undo: what was replaced is kept for `undo`;
+    output: where results went instead of into the log dirs.
     """
 
     run_id: str
@@ -43,6 +44,12 @@ class Run(Generic[Plan, Result]):
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     keeps_undo: bool = True
+    output: str | None = None
+
+    @property
+    def is_carried_out(self) -> bool:
+        """Whether it was more than a plan."""
+        return self.applied or self.output is not None
 
 
 def run_frame(

@@ -26,6 +26,9 @@ from kafkalog.runs.run_dir import default_run_dir
 from kafkalog.zookeeper.settings import ZooKeeperClusters, read_zookeeper_settings
 
 FORCE_NULL_KEYS = "null-keys"
+# The values of --verify and --on-corrupt-batch.
+VERIFY_DEEP = "deep"
+KEEP = "keep"
 # A rule that has nothing to lift is accepted: scripts may always name it.
 KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS})
 
@@ -109,7 +112,10 @@ class CompactionRequest(RunRequest):
     whatever the keys; max_bytes: of the segments that rounds read, see `planning.run_order`;
     max_minutes: after which no further partition is begun; swap_per_group: swap each group of
     segments in before the next one is written;
-    memory: bytes of each worker; strategy: how key maps are made, None for the choice by size.
+    memory: bytes of each worker; strategy: how key maps are made, None for the choice by size;
+    output: where the new segments go instead of into the log dirs; max_bytes_per_second: read and
+    written by all workers together; verify_deep: compare every record before the swap;
+    keeps_corrupt: keep corrupt batches as they are instead of giving their partition up.
     """
 
     dedupe_buffer_size: int | None = None
@@ -118,9 +124,31 @@ class CompactionRequest(RunRequest):
     swap_per_group: bool = False
     memory: int = DEFAULT_MEMORY_BYTES
     strategy: str | None = None
+    output: str | None = None
+    max_bytes_per_second: int | None = None
+    verify_deep: bool = False
+    keeps_corrupt: bool = False
 
     def __post_init__(self) -> None:
         RunRequest.__post_init__(self)
+        if self.output is not None and self.swap_per_group:
+            raise InvalidConfigError("--output swaps nothing: not with --swap-per-group")
+        if self.output is not None and not self.keeps_undo:
+            raise InvalidConfigError("--output replaces nothing: not with --no-undo")
+        if self.keeps_corrupt and self.strategy == ACROSS_TASKS:
+            raise InvalidConfigError(
+                "corrupt batches are kept (--on-corrupt-batch) within a task: not across-tasks"
+            )
+        if self.keeps_corrupt and self.verify_deep:
+            raise InvalidConfigError(
+                "of a corrupt batch no record can be compared: not --verify deep with "
+                "--on-corrupt-batch"
+            )
+        if self.keeps_corrupt and self.dedupe_buffer_size is not None:
+            raise InvalidConfigError(
+                "a bounded key map (--dedupe-buffer-size) ends where a broker's does, which knows "
+                "no corrupt batches: not with --on-corrupt-batch"
+            )
         if self.strategy == ACROSS_TASKS and self.dedupe_buffer_size is not None:
             raise InvalidConfigError(
                 "a bounded key map (--dedupe-buffer-size) is made within a task: not across-tasks"
@@ -162,6 +190,10 @@ class CompactionOptions(RunOptions, total=False):
     swap_per_group: bool
     memory: int | None
     strategy: str | None
+    output: str | None
+    max_bytes_per_second: int | None
+    verify: str | None
+    on_corrupt_batch: str | None
 
 
 def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
@@ -179,7 +211,18 @@ def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> C
         swap_per_group=options.get("swap_per_group", False),
         memory=check_memory(options.get("memory") or DEFAULT_MEMORY_BYTES),
         strategy=options.get("strategy"),
+        output=options.get("output"),
+        max_bytes_per_second=options.get("max_bytes_per_second"),
+        verify_deep=_is_chosen("verify", options.get("verify"), VERIFY_DEEP),
+        keeps_corrupt=_is_chosen("on_corrupt_batch", options.get("on_corrupt_batch"), KEEP),
     )
+
+
+def _is_chosen(option: str, word: str | None, known: str) -> bool:
+    """Whether an option with one value was given; InvalidConfigError for any other word."""
+    if word not in (None, known):
+        raise InvalidConfigError(f"{option} {word!r}: {known!r} is all there is")
+    return word is not None
 
 
 def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from kafkalog.cleaner.rebuild import rebuild_partition
 from kafkalog.cleaner.rebuild_result import DONE, SOUND, RebuildTask
 from kafkalog.cleaner.run_steps import new_run_id
 from kafkalog.cleaner.sound_batches import LeftOut, SegmentWalk
-from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
+from kafkalog.errors import KafkaLogError, LogChangedError
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     pack_offset_checkpoint,
@@ -80,22 +79,6 @@ class SalvagedPartition(JsonFacts):
     def is_whole(self) -> bool:
         """Whether everything was taken over."""
         return self.status == SALVAGED and not any(s.left_out for s in self.segments)
-
-
-def check_output(output: Path, partitions: Sequence[PartitionInventory]) -> None:
-    """InvalidConfigError unless `output` is a new or empty directory away from all log dirs."""
-    place = output.resolve()
-    for log_dir in {Path(partition.log_dir).resolve() for partition in partitions}:
-        if place == log_dir or log_dir in place.parents or place in log_dir.parents:
-            raise InvalidConfigError(
-                f"the output must lie outside of the log dir {log_dir}", path=str(output)
-            )
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise InvalidConfigError("the output is there already and not empty", path=str(output))
-    names = [Path(partition.path).name for partition in partitions]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidConfigError(f"several directories of one name: {', '.join(twice)}")
 
 
 def salvage_partition(

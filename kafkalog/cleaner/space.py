@@ -17,9 +17,14 @@ from kafkalog.planning.texts import format_bytes
 
 
 def refuse_without_space(
-    plans: Sequence[CompactionPlan], *, keeps_undo: bool, swap_per_group: bool = False
+    plans: Sequence[CompactionPlan],
+    *,
+    keeps_undo: bool,
+    swap_per_group: bool = False,
+    output: str | None = None,
 ) -> tuple[CompactionPlan, ...]:
-    """The plans, those refused for which their disk has no room; in the order they are in.
+    """The plans, those refused for which their disk has no room; in the order they are in. With
+    `output` all new files go to its disk and stay there.
 
     A log dir whose file system does not tell is not judged here.
     """
@@ -30,9 +35,10 @@ def refuse_without_space(
             judged.append(plan)
             continue
         try:
-            device = Path(plan.log_dir).stat().st_dev
+            place = plan.log_dir if output is None else _existing(output)
+            device = Path(place).stat().st_dev
             if device not in left:
-                left[device] = free_bytes(plan.log_dir)
+                left[device] = free_bytes(place)
         except OSError:
             judged.append(plan)
             continue
@@ -41,6 +47,9 @@ def refuse_without_space(
             needed = plan.peak_bytes_per_group
         if needed > left[device]:
             reason = _reason(plan, needed, left[device], keeps_undo=keeps_undo)
+            if output is not None:
+                reason = f"no space: the new files may take {needed} bytes, the disk of {output} "
+                reason += f"has {left[device]}"
             judged.append(plan.refused(reason))
             continue
         left[device] -= needed if keeps_undo else 0
@@ -52,6 +61,12 @@ def free_bytes(directory: str) -> int:
     """What the file system of a directory has room for."""
     stat = os.statvfs(directory)
     return stat.f_bavail * stat.f_frsize
+
+
+def _existing(path: str) -> str:
+    """The directory, or the nearest one above it that is there."""
+    place = Path(path).absolute()
+    return str(next(each for each in (place, *place.parents) if each.is_dir()))
 
 
 def _reason(plan: CompactionPlan, needed: int, left: int, *, keeps_undo: bool) -> str:

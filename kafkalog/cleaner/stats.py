@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kafkalog.cleaner.output_dir import WrittenGroup
 from kafkalog.cleaner.replacement import Replacement
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.compaction_plan import LEFT
 
 DONE = "compacted"
+WRITTEN = "written"  # beside the log dirs: nothing there was changed
 FAILED = "failed"
 REFUSED = "refused"
 
@@ -25,7 +27,8 @@ class CleanerStats(JsonFacts):
     `superseded`, `tombstone`, `no_key`, `aborted`, `marker`: records removed, by the rule that
     removed them. Bytes are those of
     `.log` files. Of the whole round alone: `end_offset`, where it ended, below the plan's with a
-    bounded map; `segments_split`, sources that had to be split first.
+    bounded map; `segments_split`, sources that had to be split first. `corrupt_batches` were kept
+    as they were and count in nothing else of records.
     """
 
     records_read: int = 0
@@ -43,6 +46,7 @@ class CleanerStats(JsonFacts):
     distinct_keys: int = 0
     end_offset: int = 0
     segments_split: int = 0
+    corrupt_batches: int = 0
 
     def add(self, other: CleanerStats) -> None:
         """Add another's counts, of another group of the same round."""
@@ -54,7 +58,8 @@ class CleanerStats(JsonFacts):
 class CleanResult(JsonFacts):
     """How cleaning one partition ended; `next_dirty_offset` goes into the cleaner checkpoint, None
     if nothing was done. `fault` is the traceback of an error that only a fault of ours can raise;
-    `replaced` what was replaced in the partition, None if nothing was.
+    `replaced` what was replaced in the partition, None if nothing was; `written` what was written
+    for it elsewhere.
     """
 
     topic: str
@@ -67,3 +72,4 @@ class CleanResult(JsonFacts):
     stats: CleanerStats = field(default_factory=CleanerStats)
     fault: str = ""
     replaced: Replacement | None = None
+    written: tuple[WrittenGroup, ...] = ()

@@ -193,7 +193,8 @@ def remove_other_attempts(
 def remove_attempt(scratch: Scratch, attempt_id: str, files: LocalFiles) -> None:
     """Remove the outputs of one attempt that are not in place."""
     own = Path(scratch.output(attempt_id, "")).stem
-    for name in list_names(scratch.directory):
+    names = list_names(scratch.directory) if Path(scratch.directory).is_dir() else []
+    for name in names:
         if name.startswith(own):
             files.remove(path_in(scratch.directory, name))
 

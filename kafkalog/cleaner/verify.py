@@ -42,7 +42,7 @@ def verify_segment(
         end = min(seen + chunk.rows.size, written_rows.size)
         _check_rows(chunk.rows, written_rows.read(seen, end), log.path)
         seen = end
-        check_checksums(chunk, log.path)
+        _check_checksums(chunk, rebuilt, log.path)
         previous_offset = _check_order(chunk.rows, previous_offset, log.path)
         # No more of them than batches of the chunk.
         upto = min(rebuilt_seen + chunk.rows.size, rebuilt.positions.size)
@@ -73,6 +73,22 @@ def verify_index(index: OutputFile) -> None:
             f"read back: {len(data)} bytes that are not the {index.size_in_bytes} written",
             path=index.path,
         )
+
+
+def _check_checksums(chunk: Chunk, rebuilt: RebuiltBatches, path: str) -> None:
+    """CorruptRecordError unless each batch has the checksum it states, or is one that was corrupt
+    before, byte for byte.
+    """
+    if not rebuilt.corrupt:
+        check_checksums(chunk, path)
+        return
+    corrupt = np.isin(chunk.rows["position"], list(rebuilt.corrupt))
+    check_checksums(Chunk(chunk.buf, chunk.position, chunk.rows[~corrupt]), path)
+    for row in chunk.rows[corrupt]:
+        start = int(row["position"]) - chunk.position
+        found = crc32c(chunk.buf[start : start + int(row["size_in_bytes"])])
+        if found != rebuilt.corrupt[int(row["position"])]:
+            raise _differs("not the corrupt batch that was to be kept", row, path)
 
 
 def _check_records(

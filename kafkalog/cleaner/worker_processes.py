@@ -27,7 +27,7 @@ def clean_in_processes(
     return execute_by_strategy(
         plans,
         run,
-        lambda across: run_across_tasks(across, workers),
+        lambda across: run_across_tasks(across.shared_by(workers), workers),
         lambda within: _in_packs(within, run, workers),
     )
 
@@ -38,6 +38,7 @@ def _in_packs(
     if min(workers, len(plans)) <= 1:
         yield from clean_pack(plans, run)
         return
+    run = run.shared_by(min(workers, len(plans)))
     packs = pack_plans(plans, run, task_bytes=_PACK_BYTES, min_tasks=_PACKS_PER_WORKER * workers)
     for results in in_processes(packs, partial(_clean_all, run=run), workers, _died):
         yield from results

@@ -9,12 +9,15 @@ import os
 from collections.abc import Iterable, Sequence
 
 from kafkalog.cleaner.clean import CleanRun
+from kafkalog.cleaner.output_run import output_run
 from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.cleaner.run_document import partition_statuses, run_document, status_table
 from kafkalog.cleaner.run_request import CompactionOptions, compaction_request
 from kafkalog.cleaner.run_steps import Tell
-from kafkalog.cleaner.stats import DONE, CleanResult
+from kafkalog.cleaner.stats import DONE, WRITTEN, CleanResult
+from kafkalog.cleaner.swap_script import SCRIPT_FILE
 from kafkalog.cleaner.worker_processes import clean_in_processes
+from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
@@ -48,8 +51,15 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         "swap_per_group": args.swap_per_group,
         "memory": args.memory,
         "strategy": args.strategy,
+        "output": args.output,
+        "max_bytes_per_second": args.max_bytes_per_second,
+        "verify": args.verify,
+        "on_corrupt_batch": args.on_corrupt_batch,
     }
     request = compaction_request(args.log_dir, options)
+    if args.apply and args.output is not None:
+        raise UsageError("--output writes beside the log dirs, --apply into them: one of them")
+    writes = args.output is not None
     verb = RunVerb(
         plan=lambda: plan_run(request),
         apply=lambda tell: apply_run(request, execute, tell),
@@ -57,6 +67,7 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         document=run_document,
         table=status_table,
         summary=_summary,
+        write=(lambda tell: output_run(request, execute, tell)) if writes else None,
     )
     return carry_out(args, verb, tell)
 
@@ -65,12 +76,18 @@ def _summary(run: CompactionRun, seconds: float) -> str:
     left = sum(plan.status == LEFT for plan in run.plans)
     left += sum(result.status == LEFT for result in run.results)
     beyond = f", {left} left for the next run" if left else ""
-    if not run.applied:
+    if not run.is_carried_out:
         planned = f"{len(run.plans)} partitions planned in {seconds:.1f} s{beyond}"
         return f"{planned}; nothing was changed (--apply does)"
-    done = [result for result in run.results if result.status == DONE]
+    done = [result for result in run.results if result.status in (DONE, WRITTEN)]
     before = sum(result.stats.bytes_before for result in done)
     after = sum(result.stats.bytes_after for result in done)
+    if run.output is not None:
+        return (
+            f"{len(done)} of {len(run.plans)} partitions written to {run.output} in {seconds:.1f} s"
+            f"{beyond}: {before} bytes to {after}; nothing was changed, {run.output}/{SCRIPT_FILE} "
+            f"swaps them in (run {run.run_id})"
+        )
     return (
         f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s{beyond}: "
         f"{before} bytes to {after}, {format_bytes(int(before / max(seconds, 1e-3)))} a second "

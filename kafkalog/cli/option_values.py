@@ -93,6 +93,16 @@ def parse_strategy(text: str) -> str:
     return text
 
 
+def parse_verify(text: str) -> str:
+    """How thoroughly new segments are checked."""
+    return _one_word(text, "deep")
+
+
+def parse_on_corrupt_batch(text: str) -> str:
+    """What becomes of a corrupt batch."""
+    return _one_word(text, "keep")
+
+
 def parse_minutes(text: str) -> float:
     """Minutes above 0, fractions too."""
     if _MINUTES.fullmatch(text) and float(text) > 0:
@@ -150,6 +160,12 @@ def parse_force_rule(text: str) -> str:
     """The name of a safety rule."""
     if text not in FORCE_RULES:
         raise ValueError(f"no safety rule is called {text!r}; there are {', '.join(FORCE_RULES)}")
+    return text
+
+
+def _one_word(text: str, word: str) -> str:
+    if text != word:
+        raise ValueError(f"{text!r} is not {word}, which is all there is")
     return text
 
 

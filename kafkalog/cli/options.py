@@ -25,10 +25,12 @@ from kafkalog.cli.option_values import (
     parse_minutes,
     parse_now,
     parse_offset,
+    parse_on_corrupt_batch,
     parse_partition_name,
     parse_result_format,
     parse_source_option,
     parse_strategy,
+    parse_verify,
     parse_version,
 )
 
@@ -198,7 +200,7 @@ OPTIONS = (
     ),
     Option(
         "--output", "DIR", "write there, beside the log dirs; a new or empty directory",
-        ("compact", "salvage", "sql"), ("salvage", "sql"),
+        ("compact", "salvage", "sql"), ("compact", "salvage", "sql"),
     ),
     Option(
         "--swap-per-group", None,
@@ -206,7 +208,11 @@ OPTIONS = (
         "one group takes",
         _COMPACT, _COMPACT,
     ),
-    Option("--on-corrupt-batch", "keep", "keep a corrupt batch as it is", _COMPACT),
+    Option(
+        "--on-corrupt-batch", "keep",
+        "keep a corrupt batch as it is, in its place (default: leave its partition as it is)",
+        _COMPACT, _COMPACT, parse_on_corrupt_batch,
+    ),
     Option(
         "--max-bytes", "N",
         "the dirtiest partitions first, no further one that would pass so many bytes read; dump: "
@@ -218,14 +224,23 @@ OPTIONS = (
         "the dirtiest partitions first, no further one begun after so many minutes",
         _COMPACT, _COMPACT, parse_minutes,
     ),
-    Option("--max-bytes-per-second", "N", "read and write no faster", _COMPACT),
+    Option(
+        "--max-bytes-per-second", "N",
+        "read and write no more of logs a second, all workers together; each gets an equal part",
+        _COMPACT, _COMPACT, parse_bytes,
+    ),
     Option(
         "--memory", "SIZE",
         "memory of each worker: bytes, 512m or 2g (default 512m, at least 256m); what does not fit "
         "goes to disk",
         _COMPACT, _COMPACT, parse_memory,
     ),
-    Option("--verify", "deep", "compare every record", _COMPACT),
+    Option(
+        "--verify", "deep",
+        "before the swap, compare every record with what an independent second pass finds has to "
+        "stay",
+        _COMPACT, _COMPACT, parse_verify,
+    ),
     Option(
         "--contents", None,
         "read all records: tombstones, keyless records, values that look like tombstones, what "

@@ -26,7 +26,8 @@ AnyRun = TypeVar("AnyRun", bound=Run[Any, Any])
 class RunVerb(Generic[AnyRun]):
     """What a verb does, and how it shows what it did. `statuses` takes the topics that were named
     and gives one status a partition, of which `is_done` needs to know whether the run applied;
-    `document` and `summary` take the seconds as well.
+    `document` and `summary` take the seconds as well; `write`, if it is asked for, writes elsewhere
+    what `apply` would have changed.
     """
 
     plan: Callable[[], AnyRun]
@@ -36,6 +37,7 @@ class RunVerb(Generic[AnyRun]):
     table: Callable[[AnyRun], list[dict[str, Any]]]
     summary: Callable[[AnyRun, float], str]
     is_done: Callable[[str, bool], bool] = lambda status, applied: is_done(status, applied=applied)
+    write: Callable[[Tell], AnyRun] | None = None
 
 
 def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> ExitCode:
@@ -45,6 +47,8 @@ def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> Ex
         if args.no_undo:
             tell(CANNOT_BE_UNDONE)
         run = verb.apply(tell)
+    elif verb.write is not None:
+        run = verb.write(tell)
     else:
         run = verb.plan()
         for problem in run.problems:
@@ -100,8 +104,8 @@ def _exit_code(
     """
     if run.faults:
         return ExitCode.FAULT
-    if not run.problems and all(is_done(status, run.applied) for status in statuses):
+    if not run.problems and all(is_done(status, run.is_carried_out) for status in statuses):
         return ExitCode.DONE
-    if run.applied and all(status == REFUSED for status in statuses):
+    if run.is_carried_out and all(status == REFUSED for status in statuses):
         return ExitCode.UNSAFE
     return ExitCode.FINDINGS

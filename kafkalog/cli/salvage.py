@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.output_dir import check_output
 from kafkalog.cleaner.salvage import (
     FAILED,
     MANIFEST_FILE,
     SalvagedPartition,
-    check_output,
     salvage_partition,
 )
 from kafkalog.cli.arguments import UsageError
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     inventory = open_log_dir(*args.log_dir)
     partitions = select_partitions(inventory, args.topic, args.topic_partition)
     output = Path(args.output)
-    check_output(output, partitions)
+    check_output(output, [each.path for each in partitions], [each.log_dir for each in partitions])
     output.mkdir(parents=True, exist_ok=True)
     files, now_ms = LocalFiles(), time.time_ns() // 1_000_000
     done = []

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import LogChangedError
+from kafkalog.log.pace import spend
 
 
 class LocalFile:
@@ -67,10 +68,13 @@ class LocalFile:
                     position=position + done,
                 )
             done += count
+        spend(length)
 
     def read_bytes(self, position: int, length: int) -> bytes:
         """Up to `length` bytes at `position`: fewer where the file ends."""
-        return os.pread(self._descriptor, length, position)
+        data = os.pread(self._descriptor, length, position)
+        spend(len(data))
+        return data
 
     def will_need(self, position: int, length: int) -> None:
         """Have the system read this range ahead, in the background."""

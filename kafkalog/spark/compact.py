@@ -14,16 +14,19 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
+from kafkalog.cleaner.across_tasks import AcrossTasks
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.clean_pack import clean_pack, pack_plans
+from kafkalog.cleaner.output_run import output_run
 from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.cleaner.run_request import CompactionOptions, compaction_request
 from kafkalog.cleaner.stats import CleanResult
 from kafkalog.cleaner.strategies import execute_by_strategy
+from kafkalog.errors import InvalidConfigError
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES
 from kafkalog.spark.across_tasks import run_across_tasks
-from kafkalog.spark.tasks import run_packs
+from kafkalog.spark.tasks import run_packs, tasks_at_once
 
 
 def compact(
@@ -38,13 +41,19 @@ def compact(
     The options are those of `kafkalog compact`: topics (names or globs, needed with `apply`),
     topic_partitions, config (KEY=VALUE each), config_file, server_properties, now_ms (default: the
     clock), kafka_version, high_watermark, force, dedupe_buffer_size, max_bytes, max_minutes,
-    run_dir, no_undo, swap_per_group, memory, strategy.
-    Without `apply` nothing is changed, nor any task started.
+    run_dir, no_undo, swap_per_group, memory, strategy, max_bytes_per_second, verify,
+    on_corrupt_batch, and output: a directory that all hosts share, for new segments beside the log
+    dirs instead of in them.
+    Without `apply` and `output` nothing is changed, nor any task started.
 
     Raises InvalidConfigError for what Kafka would refuse, LogDirLockedError if a broker runs. What
     stops one partition is in its result.
     """
     request = compaction_request(log_dirs, options)
+    if request.output is not None:
+        if apply:
+            raise InvalidConfigError("output writes beside the log dirs, apply into them: not both")
+        return output_run(request, spark_executor(spark))
     return apply_run(request, spark_executor(spark)) if apply else plan_run(request)
 
 
@@ -52,12 +61,17 @@ def spark_executor(spark: SparkSession) -> Executor:
     """What turns plans into results with Spark tasks; see `kafkalog.cleaner.run`."""
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
+        at_once = 1 if run.bytes_per_second is None else tasks_at_once(spark)
+
         def within(chosen: Sequence[CompactionPlan]) -> Iterable[CleanResult]:
             packs = pack_plans(chosen, run, task_bytes=TASK_BYTES, min_tasks=MIN_TASKS)
             text = f"compact {len(chosen)} partitions, run {run.run_id}"
-            work = partial(clean_pack, run=run)
+            work = partial(clean_pack, run=run.shared_by(min(at_once, len(packs))))
             return run_packs(spark, packs, work, CompactionPlan, CleanResult, text)
 
-        return execute_by_strategy(plans, run, partial(run_across_tasks, spark), within)
+        def across(tasks: AcrossTasks) -> Iterable[CleanResult]:
+            return run_across_tasks(spark, tasks.shared_by(at_once))
+
+        return execute_by_strategy(plans, run, across, within)
 
     return execute

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from kafkalog.log.json_facts import JsonFacts
 
@@ -68,6 +69,18 @@ def run_pickled_packs(
             .collect()
         )
     return [result for row in rows for result in pickle.loads(zlib.decompress(row.results))]
+
+
+def tasks_at_once(spark: SparkSession) -> int:
+    """How many tasks this session runs side by side: spark.default.parallelism, else the cores of
+    the executors that are there. Asked twice, since executors may come with the first job.
+    """
+
+    def count() -> int:
+        ids = spark.range(1_000_000).select(F.spark_partition_id().alias("id"))
+        return ids.distinct().count()
+
+    return max(count(), count(), 1)
 
 
 @contextmanager

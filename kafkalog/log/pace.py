@@ -1,0 +1,74 @@
+"""How fast this process may read segments and write new ones (`--max-bytes-per-second`).
+
+One pace holds for a whole process, whoever reads in it and on how many threads: `LocalFile` and
+whoever writes segments tell it of every byte; small files beside them do not count. It is paid
+afterwards: whoever read or wrote n bytes waits until the time they are worth has passed since the
+last payment. So the mean from the beginning never passes the limit by more than the one read or
+write that was last, of a few MiB, and time that went by without reading is not made up for.
+
+Several processes share a limit by taking a part of it each.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# Shorter waits are added up: a system sleeps no shorter than this with any precision.
+SHORTEST_WAIT_S = 0.005
+
+
+class Pace:
+    """Bytes a second, with the clock and the sleep (both in seconds) that measure them."""
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._paid_at = clock()
+
+    def spend(self, size: int) -> None:
+        """So many bytes were read or written: wait for what they are worth."""
+        with self._lock:
+            now = self._clock()
+            self._paid_at = max(self._paid_at, now) + size / self._bytes_per_second
+            wait = self._paid_at - now
+        if wait >= SHORTEST_WAIT_S:
+            self._sleep(wait)
+
+    def settle(self) -> None:
+        """Wait for what is not paid yet."""
+        if (wait := self._paid_at - self._clock()) > 0:
+            self._sleep(wait)
+
+
+_current: Pace | None = None
+
+
+def spend(size: int) -> None:
+    """This process read or wrote so many bytes of a log."""
+    if _current is not None:
+        _current.spend(size)
+
+
+@contextmanager
+def paced(bytes_per_second: float | None) -> Iterator[None]:
+    """Within, this process keeps to a pace; None for none, or the one it keeps to already."""
+    global _current
+    before = _current
+    if bytes_per_second is not None:
+        _current = Pace(bytes_per_second)
+    try:
+        yield
+        if _current is not None and _current is not before:
+            _current.settle()
+    finally:
+        _current = before
