@@ -20,7 +20,7 @@ from kafkalog.cleaner.checked_chunks import PassedOver
 from kafkalog.cleaner.clock import has_passed
 from kafkalog.cleaner.deep_verify import DeepVerification
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
-from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership
+from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
 from kafkalog.cleaner.output_dir import OutputFiles, WrittenGroup, put_out, written_group
