@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.log_dir_lock import LogDirLock
 from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
-from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.cleaner.run_request import CompactionOptions, CompactionRequest
 from kafkalog.cleaner.stats import DONE, FAILED
 from kafkalog.errors import InvalidConfigError, LogDirLockedError
 from kafkalog.format.constants import CompressionType
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.spark import compact
 from kafkalog.spark.compact import spark_executor
-from kafkalog.spark.tasks import described
+from kafkalog.spark.tasks import described, tasks_at_once
 from tests.support.log_builder import LogBuilder
 
 pytestmark = pytest.mark.spark
@@ -51,6 +51,36 @@ def contents(log_dir: Path) -> dict[str, bytes]:
         for path in sorted(log_dir.rglob("*"))
         if path.is_file() and path.name != ".lock"
     }
+
+
+@pytest.mark.parametrize("strategy", [None, "across-tasks"])
+def test_tasks_write_beside_the_log_dir_what_apply_would_put_in_place(
+    spark: SparkSession, three_partitions: Path, tmp_path: Path, now_ms: int, strategy: str | None
+) -> None:
+    """Compared record by record, at a pace that tasks share."""
+    before = contents(three_partitions)
+    applied = Path(shutil.copytree(three_partitions, tmp_path / "applied"))
+    options: CompactionOptions = {
+        "topics": ["orders"], "config": CONFIG, "now_ms": now_ms, "strategy": strategy,
+        "verify": "deep", "max_bytes_per_second": 100_000_000,
+    }  # fmt: skip
+    run = compact(spark, [str(three_partitions)], output=str(tmp_path / "output"), **options)
+    assert [(result.status, result.reason) for result in run.results] == [("written", "")] * 3
+    assert contents(three_partitions) == before
+    done = compact(spark, [str(applied)], apply=True, no_undo=True, **options)
+    assert [result.status for result in done.results] == [DONE] * 3
+    made = contents(tmp_path / "output")
+    wanted = contents(applied)
+    assert made.pop("swap.sh")
+    assert len(json.loads(made.pop("compaction.json"))["partitions"]) == 3
+    assert made == {name: wanted[name] for name in made}
+    assert len(made) >= 9
+    with pytest.raises(InvalidConfigError, match="not both"):
+        compact(spark, [str(applied)], apply=True, output=str(tmp_path / "x"), **options)
+
+
+def test_a_sessions_tasks_at_once_are_its_cores(spark: SparkSession) -> None:
+    assert tasks_at_once(spark) == 2
 
 
 def test_tasks_write_the_same_bytes_as_processes(
