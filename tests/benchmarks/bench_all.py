@@ -29,6 +29,7 @@ FIGURES = (
     ("scan", "--records", "8000000", "--peer"),
     ("decode",),
     ("verify",),
+    ("safety",),
 )
 
 
