@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kafkalog.auditing.contents import Contents, header_scan, scan_records
 from kafkalog.auditing.header_contents import MOST_SLICES
-from kafkalog.auditing.latest_keys import KEY_ROW, LatestKeys
+from kafkalog.auditing.latest_keys import KEY_ROW, Estimate, LatestKeys
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.inventory import PartitionInventory
@@ -223,3 +223,29 @@ def test_damage_ends_the_count_and_is_told(log_dir: Path) -> None:
     assert found.records is not None
     assert "CRC" in found.problem
     assert str(file) in found.problem
+
+
+def test_gain_of_a_sample_is_within_its_error(log_dir: Path) -> None:
+    log = LogBuilder(log_dir)
+    rnd = np.random.default_rng(11)
+    for _ in range(3):
+        log.segment()
+        for _ in range(60):
+            log.batch(*((f"k{k}", rnd.bytes(40)) for k in rnd.integers(0, 4000, 100)))
+    log.segment().batch(("k1", "active"))
+    log.write()
+    partition = partition_of(log_dir)
+
+    def gain(most_keys: int) -> Estimate:
+        end = partition.segments[-1].base_offset
+        records, problem = scan_records(
+            partition, first_dirty_offset=0, end_offset=end, with_keys=True, most_keys=most_keys
+        )
+        assert problem == ""
+        assert records.keys is not None
+        return records.keys.gain_bytes
+
+    exact, sampled = gain(100_000), gain(500)
+    assert exact.error == 0
+    assert 0 < sampled.error < exact.value
+    assert abs(sampled.value - exact.value) <= 2 * sampled.error

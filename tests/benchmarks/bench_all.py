@@ -30,6 +30,7 @@ FIGURES = (
     ("decode",),
     ("verify",),
     ("safety",),
+    ("contents",),
 )
 
 
