@@ -10,6 +10,7 @@ from kafkalog.auditing.contents import Contents
 from kafkalog.auditing.header_contents import TimeSlice
 from kafkalog.auditing.latest_keys import Estimate
 from kafkalog.checking.finding import Finding
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.planning.texts import format_bytes, format_timestamp
 
@@ -63,6 +64,8 @@ def beyond_policy(audited: AuditedPartition, now_ms: int) -> tuple[int, int, int
     for certain: times are those of slices.
     """
     retention_ms = audited.config.retention_ms
+    if audited.topic == CLUSTER_METADATA_TOPIC:
+        return 0, 0, 0  # its snapshots decide
     if (
         audited.contents is None
         or retention_ms < 0

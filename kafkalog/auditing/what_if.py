@@ -11,7 +11,8 @@ Not modelled: records that arrive from now on (`growth` of a history of audits t
 is), hence no rolling of segments: `segment.bytes`, `segment.ms`, `segment.jitter.ms` and
 `max.compaction.lag.ms` change which segments will be made, not those that are there, and show only
 in the ceiling. What compaction takes out (`--estimate` tells it). Tiered topics, whose local
-segments go by what is uploaded, keep all they have. Where no checkpoint tells the high watermark,
+segments go by what is uploaded, and the cluster's metadata log, whose snapshots decide, keep all
+they have. Where no checkpoint tells the high watermark,
 the log's end is taken for it.
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention import LoadedSegment, RetentionLimits
 from kafkalog.planning.retention_forecast import due_times
@@ -123,7 +125,7 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
     ascending order, under these settings.
     """
     due: list[tuple[int, str]] = []
-    if not config.remote_storage_enable:
+    if not config.remote_storage_enable and log.topic != CLUSTER_METADATA_TOPIC:
         limits = RetentionLimits(config, times_ms[0], log.high_watermark, log.log_start_offset)
         due = due_times(log.segments, limits)
     size = sum(segment.size_in_bytes for segment in log.segments)

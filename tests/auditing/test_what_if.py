@@ -19,6 +19,8 @@ from kafkalog.auditing.what_if import (
     simulate,
     times_from,
 )
+from kafkalog.cli.main import main
+from kafkalog.cli.option_values import parse_at
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.log_config import LogConfig
@@ -63,7 +65,7 @@ def changes(draw: st.DrawFn) -> dict[str, str]:
     return {key: value for key, value in found.items() if draw(st.booleans())}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(log=logs(), configured=changes(), changed=changes(), days=st.lists(st.integers(0, 15)))
 def test_simulation_at_a_time_is_the_plan_of_that_time(
     log: PartitionInventory, configured: dict[str, str], changed: dict[str, str], days: list[int]
@@ -200,3 +202,48 @@ def test_curves_of_an_audit(log_dir: Path) -> None:
             }
             for topic in ("", "orders")
         ]  # fmt: skip
+
+
+def test_metadata_log_stays_as_it_is() -> None:
+    log = SimulatedLog(
+        "__cluster_metadata", LogConfig(), loaded_segments(partition(), PartitionFacts(())),
+        [1] * 5, 0, 50,
+    )  # fmt: skip
+    assert kept_at(log, log.config, [NOW_MS]) == [(500, 5)]
+
+
+def test_command_line_shows_curves_and_what_is_not_modelled(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = LogBuilder(log_dir)
+    for day in range(3):
+        log.segment().batch(("k", "v" * 1000), timestamp=START_MS + day * DAY_MS)
+    log.write()
+    arguments = ["audit", "--log-dir", str(log_dir), "--now", str(START_MS + 2 * DAY_MS)]
+    arguments += ["--workers", "1", "--run-dir", str(tmp_path / "runs"), "--contents"]
+    changes = ["--what-if", "retention.ms=36h", "--what-if", "segment.bytes=256MiB"]
+    assert main([*arguments, *changes, "--at", "+1d", "--at", "+0d"]) == 1
+    out, err = capsys.readouterr()
+    (header,) = [line for line in out.splitlines() if line.startswith("at ")]
+    assert "as configured" in header
+    assert "retention.ms=129600000, segment.bytes=268435456" in header
+    (now, later) = [line.split() for line in out.splitlines() if line.startswith("2023-11-1")]
+    assert now[0] == "2023-11-16T22:13:20.000Z"
+    assert later[0] == "2023-11-17T22:13:20.000Z"
+    assert now[1:3] == ["3.1", "KiB"]
+    assert later[3:] == ["1.0", "KiB"]
+    assert "segment.bytes change what is written from then on" in err
+    assert main([*arguments, "--at", "1999-01-01"]) == 2
+    assert "is before --now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["+7", "+x", "+3y", "tomorrow", "+"])
+def test_no_time_ahead(text: str) -> None:
+    with pytest.raises(ValueError, match=r"neither|ahead"):
+        parse_at(text)
+
+
+def test_times_on_the_command_line() -> None:
+    assert parse_at("+36h") == (True, 129_600_000)
+    assert parse_at("1700000000000") == (False, 1_700_000_000_000)
+    assert parse_at("2023-11-14T22:13:20Z") == (False, 1_700_000_000_000)
