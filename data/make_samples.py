@@ -9,7 +9,8 @@ loopback address one after the other:
              it wrote, so anybody can ask for the same pass again and compare bytes;
 * `share`    the state of two share groups;
 * `cluster`  three nodes, what happened to them, and what their admin API said meanwhile;
-* `zookeeper` two clusters of Kafka 3.9 in one ZooKeeper, which all die at the end.
+* `zookeeper` two clusters of Kafka 3.9 in one ZooKeeper, which all die at the end;
+* `migration` a cluster of Kafka 3.9 that moves from ZooKeeper to KRaft.
 
 Names on the command line (`python data/make_samples.py share`) make only those samples anew.
 
@@ -33,6 +34,8 @@ import numpy as np
 from data.copy_samples import read_manifest
 from data.maker.client import Cluster
 from data.maker.description import describe, disk_bytes, write_manifest, write_table
+from data.maker.migration_story import TOPICS as MIGRATION_TOPICS
+from data.maker.migration_story import make as make_migration_sample
 from data.maker.records import updates, varied
 from data.maker.three_nodes import play, three_nodes, write_events
 from data.maker.topics import CODECS, NEVER_MS, STEPS, TOPICS
@@ -48,7 +51,7 @@ NOTHING_YET: dict[str, Any] = {"date": "", "cleaning": {}, "files": {}}
 MAX_DISK_BYTES = 8 * 1024 * 1024
 DELETE_RETENTION_MS = 86_400_000
 
-SAMPLE_NAMES = ("broker", "cleaning", "share", "cluster", "zookeeper")
+SAMPLE_NAMES = ("broker", "cleaning", "share", "cluster", "zookeeper", "migration")
 SHARE_TOPICS = {
     "shared": "2 partitions, shared by two groups",
     "__share_group_state": "their states, superseded again and again; its policy is delete",
@@ -217,6 +220,8 @@ def main(wanted: list[str]) -> int:
             make_cluster_sample(Path(scratch))
         if "zookeeper" in wanted:
             make_zookeeper_sample(Path(scratch) / "zookeeper", SAMPLES / "zookeeper")
+        if "migration" in wanted:
+            make_migration_sample(Path(scratch) / "migration", SAMPLES / "migration")
     manifest = describe(SAMPLES, cleaning)
     for path, facts in known["files"].items():
         # Git does not keep modification times: those of samples that stay are in the manifest.
@@ -231,6 +236,7 @@ def main(wanted: list[str]) -> int:
         ("share", SHARE_TOPICS),
         ("cluster", CLUSTER_TOPICS),
         ("zookeeper/broker-1", ZOOKEEPER_TOPICS),
+        ("migration/broker-1", MIGRATION_TOPICS),
     ]
     write_table(README, SAMPLES, manifest, groups)
     total = disk_bytes(SAMPLES)

@@ -112,7 +112,7 @@ PRODUCER_IDS_RECORD = metadata_message(
 )  # fmt: skip
 ZK_MIGRATION_STATE_RECORD = metadata_message(
     "ZkMigrationStateRecord", 21, "0", "how far a migration from ZooKeeper is",
-    Field("zkMigrationState", _INT8, "0 none, 1 before, 2 within, 3 after it", source="KIP-866"),
+    Field("zkMigrationState", _INT8, "0 none, 1 within, 2 before, 3 after it", source="KIP-866"),
     source="ZkMigrationRecord.json",
 )  # fmt: skip
 

@@ -70,13 +70,25 @@ class _Piece:
 
 
 def read_offset_commits(
-    splits: Sequence[ScanSplit], request: ReadRequest, counts: ReadCounts, *, latest: bool
+    splits: Sequence[ScanSplit],
+    request: ReadRequest,
+    counts: ReadCounts,
+    *,
+    latest: bool,
+    later_paths: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The commits in the splits of one partition, in order. Raises as `read_record_splits`."""
+    """The commits in the splits of one partition, in order. Raises as `read_record_splits`.
+
+    With `later_paths` the splits are a part of the partition, and these the segments behind them:
+    the latest record of each key then comes where it is a tombstone too, which ends a commit of an
+    earlier part.
+    """
     if not splits:
         return
     paths = list(dict.fromkeys(split.path for split in splits))
     ends = read_transaction_ends(paths)
+    if ends is not None and later_paths:
+        ends = read_transaction_ends([*paths, *later_paths])
     in_force = _InForce()
     unreadable = 0
     for split in splits:
@@ -95,9 +107,9 @@ def read_offset_commits(
         # The view `messages` says which, and why.
         _logger.warning("left out %d unreadable records of %s", unreadable, ", ".join(paths))
     if latest:
-        batch = build_commits(
-            in_force.rows(splits[0].partition, paths[-1]), request.schema, request.names
-        )
+        is_whole = later_paths is None
+        rows = in_force.rows(splits[0].partition, [*paths, *(later_paths or ())][-1], is_whole)
+        batch = build_commits(rows, request.schema, request.names)
         for first in range(0, batch.num_rows, _ROWS_PER_BATCH):
             yield batch.slice(first, _ROWS_PER_BATCH)
 
@@ -202,10 +214,11 @@ class _InForce:
             self.metadata = [_EMPTY_TEXT, kept]
             self.metadata_rows[:count] = 1 + np.arange(count)
 
-    def rows(self, partition: int, path: str) -> CommitRows:
-        """The keys that have a commit in force, in the order they came up."""
+    def rows(self, partition: int, path: str, in_force_only: bool) -> CommitRows:
+        """The keys that have a commit in force, or all of them, in the order they came up."""
         latest = self.latest.rows
-        which = np.flatnonzero(latest[:, commits.KIND] == commits.COMMIT)
+        is_commit = latest[:, commits.KIND] == commits.COMMIT
+        which = np.flatnonzero(is_commit | (not in_force_only))
         latest = latest[which]
         text_rows = np.zeros(len(which), np.int64)
         has_text = latest[:, commits.METADATA_LENGTH] > 0

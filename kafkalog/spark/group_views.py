@@ -14,7 +14,9 @@ from pyspark.sql import functions as F
 
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.spark.internal_topics import latest_messages, load_view, partitions_on_disk
+from kafkalog.spark.latest_commits import latest_commits
 from kafkalog.spark.loading import Paths
+from kafkalog.spark.zookeeper import old_commits
 
 # Kafka's default of offsets.retention.minutes: seven days.
 OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
@@ -40,7 +42,7 @@ def groups(spark: SparkSession, path: Paths) -> DataFrame:
     and nothing else.
     """
     known = _known_groups(_group_records(spark, path))
-    commits = load_view(spark, "latest_offset_commits", path, OFFSETS_TOPIC)
+    commits = latest_commits(spark, path)
     simple = (
         commits.groupBy("group")
         .agg(F.max("offsetsPartition").alias("coordinatorPartition"))
@@ -188,17 +190,29 @@ def group_offsets(
     history: bool = False,
     now_ms: int | None = None,
     offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES,
+    zookeeper_dir: Paths | None = None,
+    zk_root: str | None = None,
 ) -> DataFrame:
     """A row for each group, topic and partition: the columns of `latest_offset_commits`, or with
-    `history` of all commits, and diskTopicId, logStartOffset, logEndOffset, lag, expiresAtMs,
-    isExpired.
+    `history` of all commits, and source, diskTopicId, logStartOffset, logEndOffset, lag,
+    expiresAtMs, isExpired.
+
+    With `zookeeper_dir`, the data directory of a dead ZooKeeper (`zk_root`: one cluster of it),
+    the offsets that the consumers before 0.9 kept there come too. `source` is __consumer_offsets or
+    zookeeper; `recordOffset` of the latter is the zxid, and they never expire.
 
     `lag` is against the log end on the same disk, null where the partition is not there.
     `expiresAtMs` is when a coordinator may drop the offset if nothing changes, null while the group
     uses it; `now_ms` is the clock by default.
     """
-    view = "offset_commits" if history else "latest_offset_commits"
-    commits = load_view(spark, view, path, OFFSETS_TOPIC)
+    commits = (
+        load_view(spark, "offset_commits", path, OFFSETS_TOPIC)
+        if history
+        else latest_commits(spark, path)
+    ).withColumn("source", F.lit(OFFSETS_TOPIC))
+    if zookeeper_dir is not None:
+        old = old_commits(spark, zookeeper_dir, zk_root, history=history)
+        commits = commits.unionByName(old, allowMissingColumns=True)
     with_log = commits.join(
         F.broadcast(partitions_on_disk(spark, path)), ["topic", "partition"], "left"
     )
@@ -227,6 +241,7 @@ def group_offsets(
         with_log.join(F.broadcast(state), "group", "left")
         .join(F.broadcast(used), "group", "left")
         .withColumn("expiresAtMs", F.expr(f"coalesce(expireTimestampMs, {base} + {retention_ms})"))
+        .withColumn("expiresAtMs", F.expr(f"IF(source = '{OFFSETS_TOPIC}', expiresAtMs, NULL)"))
         .withColumn("isExpired", F.coalesce(F.col("expiresAtMs") <= now, F.lit(False)))
         .drop("kind", "groupMembers", "stateTimestampMs", "usedTopics")
     )
@@ -293,7 +308,7 @@ def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
         F.min("maxTimestampMs").alias("firstMs"),
         F.max("maxTimestampMs").alias("lastMs"),
     )
-    commits = load_view(spark, "latest_offset_commits", path, OFFSETS_TOPIC)
+    commits = latest_commits(spark, path)
     keys = commits.groupBy(F.col("offsetsPartition").alias("coordinatorPartition")).agg(
         F.count("*").alias("offsets")
     )

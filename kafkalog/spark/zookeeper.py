@@ -5,10 +5,16 @@ The driver reads the files: a few MiB, and history has one order. The rows then 
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafkalog.reading.request import ReadMode
-from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, Directories, read_zookeeper
+from kafkalog.reading.zookeeper_tables import (
+    OLD_OFFSETS,
+    ZOOKEEPER_TABLES,
+    Directories,
+    read_zookeeper,
+)
 
 
 def zookeeper_views(
@@ -36,3 +42,26 @@ def zookeeper_views(
     for name, table in tables.items():
         spark.createDataFrame(table).createOrReplaceTempView(prefix + name)
     return [prefix + name for name in tables]
+
+
+def old_commits(
+    spark: SparkSession, directory: Directories, zk_root: str | None, *, history: bool
+) -> DataFrame:
+    """Offsets that consumers kept in ZooKeeper, in the columns of `offset_commits` that they have
+    and `source`; with `history` all of them and their deletions, else those in force.
+    """
+    table = read_zookeeper([OLD_OFFSETS], directory, zk_root=zk_root)[OLD_OFFSETS]
+    found = spark.createDataFrame(table).selectExpr(
+        "group", "topic", "partition", "committedOffset AS offset",
+        "timestampMs AS commitTimestampMs", "committedOffset IS NULL AS isTombstone",
+        "offset AS recordOffset", "source",
+    )  # fmt: skip
+    if history:
+        return found
+    rest = ("offset", "commitTimestampMs", "isTombstone", "recordOffset", "source")
+    return (
+        found.groupBy("group", "topic", "partition")
+        .agg(F.max_by(F.struct(*rest), "recordOffset").alias("last"))
+        .select("group", "topic", "partition", "last.*")
+        .where("NOT isTombstone")
+    )

@@ -1,4 +1,5 @@
-"""What a broker wrote into its transactional and internal topics, cleaned by us and by Kafka.
+"""What brokers wrote into transactional, internal and ZooKeeper-era topics, cleaned by us and by
+Kafka.
 
 Of its own accord Kafka 4.3 compacts the first two internal topics; `__share_group_state`, which it
 trims by DeleteRecords, is compacted here on the same terms.
@@ -27,6 +28,8 @@ PARTITIONS = [
     ("broker", "transactions-0"),
     *(("broker", f"{topic}-{number}") for topic in INTERNAL for number in range(3)),
     ("share", "__share_group_state-0"),
+    ("zookeeper/broker-1", "compacted-0"),
+    ("zookeeper/broker-2", "compacted-1"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 
 from data.copy_samples import SAMPLES
 from kafkalog import read_view
+from kafkalog.columns.schemas import default_columns, select_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from kafkalog.reading.latest_commits import plan_commit_parts, read_commits_part
+from kafkalog.reading.request import ReadRequest
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 from tests.support.random_messages import random_message
@@ -126,6 +130,26 @@ def test_commits_of_a_log_with_transactions(log_dir: Path, seed: int) -> None:
     latest = sorted(rows("latest_offset_commits", path), key=lambda row: row["recordOffset"])
     expected = sorted(reference.in_force, key=lambda row: row["recordOffset"])
     assert latest == [{name: row[name] for name in history[0]} for row in expected]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_a_partition_put_together_are_the_view(log_dir: Path, seed: int) -> None:
+    path = Reference(log_dir, seed).write()
+    request = ReadRequest.of(
+        select_columns("latest_offset_commits", default_columns("latest_offset_commits"))
+    )
+    parts = plan_commit_parts([str(path)], part_bytes=1)
+    assert len(parts) == 3  # a segment each, the empty one has none
+    latest: dict[tuple[str, str, int], Row] = {}
+    for part in parts:
+        for batch in read_commits_part(part, request):
+            for row in batch.to_pylist():
+                latest[row["group"], row["topic"], row["partition"]] = row
+    found = [row for row in latest.values() if not row["isTombstone"]]
+    by_offset = itemgetter("recordOffset")
+    assert sorted(found, key=by_offset) == sorted(
+        rows("latest_offset_commits", path), key=by_offset
+    )
 
 
 def test_metadata_is_that_of_the_latest_commit_however_often_it_changes(
