@@ -38,7 +38,7 @@ def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
     # The segments asked for by directory, None for all.
     wanted: dict[Path, set[str] | None] = {}
     for path in _expand(paths):
-        for directory, only_file in _partition_dirs(path, problems):
+        for directory, only_file in _readable_dirs(path, problems):
             names = wanted.setdefault(directory.resolve(), set())
             if only_file is None:
                 wanted[directory.resolve()] = None
@@ -83,6 +83,15 @@ def _expand(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
         if not matches:
             raise InvalidConfigError("no such file or directory", path=str(path))
         yield from map(Path, matches)
+
+
+def _readable_dirs(path: Path, problems: list[str]) -> list[tuple[Path, str | None]]:
+    """Those of `_partition_dirs`; a directory that cannot be listed is a problem."""
+    try:
+        return list(_partition_dirs(path, problems))
+    except OSError as error:
+        problems.append(f"{path}: cannot be listed: {error.strerror or error}")
+        return []
 
 
 def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str | None]]:

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from data.copy_samples import SAMPLES
 from kafkalog.format.time_index import pack_time_index
-from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, Disk, segments_of
-from tests.auditing.documents import findings_of
+from kafkalog.zookeeper.settings import read_zookeeper_settings
+from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, ORDERS_ID, Disk, segments_of
+from tests.auditing.documents import audited_document, findings_of
+from tests.support.log_builder import LogBuilder
+from tests.zookeeper.live import cluster_id
 
 WEEK = {"cleanup_policy": "delete", "retention_ms": 7 * DAY_MS}
 
@@ -194,3 +199,84 @@ def test_a_segment_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None
     document = disk.audit()
     assert len(segments_of(document)) == 3
     assert segments_of(document)[2]["records"] == 1
+
+
+def test_a_directory_that_cannot_be_listed_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(0).write()
+    other = LogBuilder(tmp_path, "orders-1", topic_id=ORDERS_ID)
+    other.segment().batch(("k", "v"), timestamp=NOW_MS)
+    other.write()
+    scandir = os.scandir
+
+    def refuse(path: Any = ".") -> Any:
+        if str(path).endswith("orders-1"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("kafkalog.log.partition_dir.os.scandir", refuse)
+    document = disk.audit()
+    (found,) = findings_of(document, "unreadable")
+    assert found["path"] == str(other.path)
+    assert len(segments_of(document)) == 2
+
+
+def test_a_log_dir_that_cannot_be_listed_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path / "a", **WEEK).segment(12 * DAY_MS).segment(0).write()
+    (tmp_path / "b").mkdir()
+    iterdir = Path.iterdir
+
+    def refuse(self: Path) -> Any:
+        if self.name == "b":
+            raise PermissionError(13, "Permission denied", str(self))
+        return iterdir(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    document = audited_document(tmp_path / "a", tmp_path / "b", now_ms=NOW_MS)
+    (found,) = findings_of(document, "unreadable")
+    assert (found["path"], found["text"]) == (
+        str(tmp_path / "b"),
+        "cannot be listed: Permission denied",
+    )
+    assert len(segments_of(document)) == len(segments_of(disk.audit())) == 2
+
+
+def test_a_half_written_metadata_log_is_a_finding_and_the_rest_is_there(tmp_path: Path) -> None:
+    """Settings are then Kafka's defaults, and every partition says so."""
+    disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(0).write()
+    log = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[70:90] = bytes(20)
+    log.write_bytes(content)
+    document = disk.audit()
+    (found,) = [f for f in findings_of(document, "settings-unknown") if f["topic"] == "orders"]
+    assert "cannot be relied on" in found["text"]
+    assert len(segments_of(document)) == 2
+    assert segments_of(document)[0]["dueMs"] == NOW_MS - 5 * DAY_MS + 1
+
+
+def test_of_a_zookeeper_era_disk_settings_are_those_of_its_zookeeper() -> None:
+    zookeeper = SAMPLES / "zookeeper"
+    log_dir = zookeeper / "broker-1"
+    document = audited_document(log_dir, zookeeper_dir=[str(zookeeper / "ensemble")])
+    own = read_zookeeper_settings([str(zookeeper / "ensemble")])[cluster_id("")]
+    topics = {row["topic"]: row for row in document["topics"]}
+    known = {topic: settings.config for topic, settings in own.topics.items()}
+    checked = 0
+    for topic, row in topics.items():
+        if "retention.ms" in known.get(topic, {}):
+            assert row["retentionMs"] == int(known[topic]["retention.ms"])
+            assert row["configSources"]["retention.ms"] == "topic"
+            checked += 1
+    assert checked
+    plain = [t for t, row in topics.items() if "broker 1" in str(row["configSources"])]
+    assert plain, "dynamic settings of the broker come from there as well"
+    assert not findings_of(document, "settings-unknown")
+    drift = audited_document(
+        log_dir, zookeeper_dir=[str(zookeeper / "ensemble")], config=["retention.ms=1"]
+    )
+    assert findings_of(drift, "policy-drift")
+    assert findings_of(audited_document(log_dir), "settings-unknown")
