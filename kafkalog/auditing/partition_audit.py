@@ -82,6 +82,7 @@ def _judged(
             _repaired(partition, facts),
             now_ms=task.now_ms,
             high_watermark=high_watermark,
+            uploaded_offset=-1 if task.uploaded_offset is None else task.uploaded_offset,
         ),
         compaction=judge_compaction(
             partition,

@@ -66,7 +66,8 @@ class AuditTask:
     life on the log dir. `map_entries`: keys that a broker's offset map has room for. `twin_path`:
     of a future replica the present one. `is_stray`: the cluster does not have the topic, or not
     with this id; `cluster_topic_id`: the one it has. `has_no_metadata`: nothing tells of the
-    cluster. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
+    cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing, None if nobody
+    tells. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
     """
 
     partition: PartitionInventory
@@ -80,5 +81,6 @@ class AuditTask:
     is_stray: bool = False
     cluster_topic_id: str = ""
     has_no_metadata: bool = False
+    uploaded_offset: int | None = None
     reads_records: bool = False
     reads_keys: bool = False

@@ -13,6 +13,7 @@ from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.log.segment_file import scan_headers
 from kafkalog.planning.retention_forecast import (
     AWAITS_HIGH_WATERMARK,
+    AWAITS_UPLOAD,
     BEHIND_YOUNGER,
     FUTURE_TIMESTAMP,
     NEVER,
@@ -103,7 +104,7 @@ def largest_offset(segment: SegmentInfo, known: SegmentStatistics) -> int | None
 def _held_back(context: FindingContext) -> Iterator[Finding]:
     """Segments that wait for the high watermark, or behind a younger one."""
     audited = context.audited
-    for cause in (AWAITS_HIGH_WATERMARK, BEHIND_YOUNGER):
+    for cause in (AWAITS_HIGH_WATERMARK, AWAITS_UPLOAD, BEHIND_YOUNGER):
         held = [s for s in audited.retention.segments if s.blocked_by == cause]
         if not held:
             continue
@@ -116,6 +117,15 @@ def _held_back(context: FindingContext) -> Iterator[Finding]:
             why = (
                 f"the high watermark is {audited.high_watermark}, the log ends at "
                 f"{audited.log_end_offset}"
+            )
+        elif cause == AWAITS_UPLOAD:
+            uploaded = context.task.uploaded_offset
+            why = (
+                "no __remote_log_metadata is there, so nobody tells what is uploaded"
+                if uploaded is None
+                else f"remote storage has offsets up to {uploaded}"
+                if uploaded >= 0
+                else "nothing of it is in remote storage"
             )
         else:
             oldest = next(s for s in audited.retention.segments if s.due_ms > context.now_ms)

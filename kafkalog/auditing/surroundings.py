@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
+from kafkalog.auditing.uploads import read_uploads
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
@@ -31,6 +32,7 @@ class Surroundings:
             if partition.kind is PartitionKind.LIVE
         }
         self._map_entries = _map_entries(request)
+        self._uploads = read_uploads(everything)
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""
@@ -63,8 +65,16 @@ class Surroundings:
             is_stray=has_cluster and is_foreign,
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
+<<<<<<< HEAD
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
+=======
+            uploaded_offset=None
+            if self._uploads is None
+            else self._uploads.get(
+                (partition.topic_id or "", partition.topic_partition.partition), -1
+            ),
+>>>>>>> f3b1b90 (auditing: local segments of tiered topics by what is uploaded, held against Kafka's own code; docs)
         )
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:

@@ -63,12 +63,15 @@ class LoadedSegment:
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """What the segments of a log are held against in one pass."""
+    """What the segments of a log are held against in one pass. `uploaded_offset`: of a tiered log
+    the last offset that is in remote storage, -1 for nothing; None of a local log.
+    """
 
     config: LogConfig
     now_ms: int
     high_watermark: int
     log_start_offset: int
+    uploaded_offset: int | None = None
 
     @property
     def deletes(self) -> bool:
@@ -80,6 +83,14 @@ class RetentionLimits:
         retention_ms = self.config.retention_ms
         is_limited = self.deletes and retention_ms >= 0
         return is_limited and self.now_ms - segment.timestamp_ms > retention_ms
+
+    def may_go(self, segment: LoadedSegment) -> bool:
+        """Whether no rule but age and size keeps it."""
+        is_safe = self.uploaded_offset is None or (
+            0 < segment.end_offset <= self.uploaded_offset + 1 or self.is_below_start(segment)
+        )
+        is_replicated = self.high_watermark >= segment.end_offset
+        return is_replicated and is_safe and not segment.is_empty_active
 
     def is_below_start(self, segment: LoadedSegment) -> bool:
         """Whether no reader may see any of it."""

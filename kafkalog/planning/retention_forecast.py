@@ -12,7 +12,7 @@ Source: Kafka UnifiedLog.deleteOldSegments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
@@ -32,7 +32,10 @@ NEVER = -1
 FUTURE_TIMESTAMP = "future-timestamp"
 WRONG_UNIT = "microsecond-timestamps"
 AWAITS_HIGH_WATERMARK = "awaits-high-watermark"
+AWAITS_UPLOAD = "awaits-upload"
 BEHIND_YOUNGER = "behind-younger-segment"
+
+_AS_TOTAL = -2
 
 # 2001 in microseconds; as ms the year 33658. A clock that is off by a factor, not by an hour.
 _WRONG_UNIT_MS = 10**15
@@ -96,11 +99,25 @@ def forecast_retention(
     *,
     now_ms: int,
     high_watermark: int,
+    uploaded_offset: int = NEVER,
 ) -> RetentionForecast:
-    """The forecast of a log that stays as it is. `facts` as for `plan_retention`."""
+    """The forecast of a log that stays as it is. `facts` as for `plan_retention`;
+    `uploaded_offset`: of a tiered topic the last one in remote storage, -1 for nothing.
+    """
     segments = loaded_segments(partition, facts)
+<<<<<<< HEAD
     limits = RetentionLimits(config, now_ms, high_watermark, partition.log_start_offset)
     due = due_times(segments, limits)
+=======
+    limits = RetentionLimits(
+        local_config(config),
+        now_ms,
+        high_watermark,
+        partition.log_start_offset,
+        uploaded_offset if is_tiered(config) else None,
+    )
+    due = _due(segments, limits)
+>>>>>>> f3b1b90 (auditing: local segments of tiered topics by what is uploaded, held against Kafka's own code; docs)
     due += [(NEVER, "")] * (len(segments) - len(due))
     going = sum(NEVER < due_ms <= now_ms for due_ms, _ in due)
     excess = excess_bases(segments, limits)
@@ -121,37 +138,60 @@ def forecast_retention(
     return _summed_up(tuple(forecasts), now_ms)
 
 
+<<<<<<< HEAD
 def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
     """(when, rule) of the first segments, up to the first that never goes. A pass at a time takes
     those whose `when` is not later.
     """
+=======
+def is_tiered(config: LogConfig) -> bool:
+    """Whether local segments go by the local limits, and only when they are uploaded."""
+    return config.remote_storage_enable and not config.remote_log_copy_disable
+
+
+def local_config(config: LogConfig) -> LogConfig:
+    """The settings that local segments go by: of a tiered topic local.retention, which at -2 is
+    retention itself; an empty cleanup.policy deletes them as well.
+
+    Source: Kafka UnifiedLog.localRetentionMs, localRetentionSize, deleteOldSegments; KIP-405.
+    """
+    if not is_tiered(config):
+        return config
+    local_ms, local_bytes = config.local_retention_ms, config.local_retention_bytes
+    return replace(
+        config,
+        cleanup_policy=config.cleanup_policy or ("delete",),
+        retention_ms=config.retention_ms if local_ms == _AS_TOTAL else local_ms,
+        retention_bytes=config.retention_bytes if local_bytes == _AS_TOTAL else local_bytes,
+    )
+
+
+def _due(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
+    """(when, rule) of the first segments, up to the first that never goes."""
+>>>>>>> f3b1b90 (auditing: local segments of tiered topics by what is uploaded, held against Kafka's own code; docs)
     config = limits.config
     count = 0
     while (
         count < len(segments)
-        and _may_go(segments[count], limits)
+        and limits.may_go(segments[count])
         and limits.is_below_start(segments[count])
     ):
         count += 1
     due = [(limits.now_ms, str(RetentionRule.LOG_START))] * count
     excess = excess_bases(segments[count:], limits)
     for segment in segments[count:]:
-        if not _may_go(segment, limits) or segment.base_offset not in excess:
+        if not limits.may_go(segment) or segment.base_offset not in excess:
             break
         due.append((limits.now_ms, str(RetentionRule.RETENTION_BYTES)))
     latest = NEVER
     for segment in segments[len(due) :]:
-        if not limits.deletes or config.retention_ms < 0 or not _may_go(segment, limits):
+        if not limits.deletes or config.retention_ms < 0 or not limits.may_go(segment):
             break
         latest = max(latest, segment.timestamp_ms + config.retention_ms + 1, 0)
         if latest > MAX_INT64:
             break
         due.append((latest, str(RetentionRule.RETENTION_MS)))
     return due
-
-
-def _may_go(segment: LoadedSegment, limits: RetentionLimits) -> bool:
-    return limits.high_watermark >= segment.end_offset and not segment.is_empty_active
 
 
 def _is_due_by_its_own(
@@ -180,21 +220,24 @@ def _blocker(segment: LoadedSegment, limits: RetentionLimits) -> str:
         return ""
     if limits.high_watermark < segment.end_offset:
         return AWAITS_HIGH_WATERMARK
-    if segment.timestamp_ms <= limits.now_ms:
-        return BEHIND_YOUNGER
-    return WRONG_UNIT if is_wrong_unit(segment.timestamp_ms) else FUTURE_TIMESTAMP
+    if segment.timestamp_ms > limits.now_ms:
+        return WRONG_UNIT if is_wrong_unit(segment.timestamp_ms) else FUTURE_TIMESTAMP
+    return BEHIND_YOUNGER if limits.may_go(segment) else AWAITS_UPLOAD
 
 
 def _forecast(
     segment: LoadedSegment, limits: RetentionLimits, due_ms: int, rule: str
 ) -> SegmentForecast:
     config = limits.config
+    local = "" if limits.uploaded_offset is None else "local."
     text = {
         str(RetentionRule.LOG_START): f"below the log start offset {limits.log_start_offset}",
         str(RetentionRule.RETENTION_BYTES): (
-            f"without it at least retention.bytes {config.retention_bytes} remain"
+            f"without it at least {local}retention.bytes {config.retention_bytes} remain"
         ),
-    }.get(rule, f"due since {format_timestamp(due_ms)} by retention.ms {config.retention_ms}")
+    }.get(
+        rule, f"due since {format_timestamp(due_ms)} by {local}retention.ms {config.retention_ms}"
+    )
     return SegmentForecast(*_facts_of(segment), due_ms, rule, "", text)
 
 

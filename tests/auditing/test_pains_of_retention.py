@@ -16,6 +16,7 @@ from kafkalog.zookeeper.settings import read_zookeeper_settings
 from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, ORDERS_ID, Disk, segments_of
 from tests.auditing.documents import audited_document, findings_of
 from tests.support.log_builder import LogBuilder
+from tests.support.metadata_builder import NO_TAGS, OTHER_ID, frame, text, uuid
 from tests.zookeeper.live import cluster_id
 
 WEEK = {"cleanup_policy": "delete", "retention_ms": 7 * DAY_MS}
@@ -280,3 +281,59 @@ def test_of_a_zookeeper_era_disk_settings_are_those_of_its_zookeeper() -> None:
     )
     assert findings_of(drift, "policy-drift")
     assert findings_of(audited_document(log_dir), "settings-unknown")
+
+
+TIERED = {
+    "cleanup_policy": "delete",
+    "remote_storage_enable": "true",
+    "retention_ms": 100 * DAY_MS,
+    "local_retention_ms": 7 * DAY_MS,
+}
+
+
+def test_local_segments_that_are_not_uploaded_are_named(tmp_path: Path) -> None:
+    """14: local.retention against what remote metadata says is there."""
+    disk = Disk(tmp_path, **TIERED).segment(12 * DAY_MS).segment(11 * DAY_MS).segment(0).write()
+    found = disk.finding("awaits-upload")
+    assert "2 segments from 0 on" in found["text"]
+    assert "no __remote_log_metadata is there" in found["text"]
+    uploads(tmp_path, finished=(0, 0), started=(1, 1))
+    found = disk.finding("awaits-upload")
+    assert "1 segments from 1 on" in found["text"]
+    assert "remote storage has offsets up to 0" in found["text"]
+    due = segments_of(disk.audit())[0]
+    assert due["dueMs"] == NOW_MS - 5 * DAY_MS + 1
+
+
+def test_a_future_timestamp_holds_the_local_copy_of_what_is_uploaded(tmp_path: Path) -> None:
+    """3: Kafka 4.1 to 4.4, all whose rules are known, go by the largest timestamp here as well."""
+    disk = Disk(tmp_path, **TIERED).segment(-365 * DAY_MS, modified_age_ms=20 * DAY_MS)
+    disk.segment(11 * DAY_MS).segment(0).write()
+    uploads(tmp_path, finished=(0, 1), started=(2, 2))
+    for version in ("4.1", "4.4"):
+        assert disk.finding("future-timestamp", kafka_version=version)["offset"] == 0
+        held = segments_of(disk.audit(kafka_version=version))
+        assert [s["blockedBy"] for s in held][:2] == ["future-timestamp"] * 2
+
+
+def uploads(log_dir: Path, *, finished: tuple[int, int], started: tuple[int, int]) -> None:
+    """`__remote_log_metadata` with a segment that is copied and one whose copy has only begun."""
+    metadata = LogBuilder(log_dir, "__remote_log_metadata-0", topic_id=OTHER_ID)
+    metadata.segment()
+    for number, ((first, last), states) in enumerate(((finished, (0, 1)), (started, (0,)))):
+        for state in states:
+            metadata.batch((None, _remote_record(number, first, last, state)))
+    metadata.write()
+
+
+def _remote_record(number: int, first: int, last: int, state: int) -> bytes:
+    place = text("orders") + uuid(ORDERS_ID) + (0).to_bytes(4, "big") + NO_TAGS
+    segment = place + bytes([number]) * 16 + NO_TAGS
+    broker, time = (1).to_bytes(4, "big"), NOW_MS.to_bytes(8, "big")
+    if state == 1:
+        return frame(1, 0, segment + broker + time + text(None) + bytes([state]) + NO_TAGS)
+    offsets = first.to_bytes(8, "big") + last.to_bytes(8, "big")
+    epochs = bytes([2]) + (0).to_bytes(4, "big") + first.to_bytes(8, "big") + NO_TAGS
+    size = (100).to_bytes(4, "big")
+    facts = offsets + broker + time + time + epochs + size + text(None) + bytes([state]) + NO_TAGS
+    return frame(0, 0, segment + facts)

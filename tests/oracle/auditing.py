@@ -8,7 +8,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kafkalog.auditing.audit_run import open_audit
@@ -38,6 +38,7 @@ class AuditTally:
     waiting: int = 0
     cleanable: int = 0
     later: int = 0
+    tiered: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     uncleanable_reasons: set[str] = field(default_factory=set)
     complaints: list[str] = field(default_factory=list)
@@ -79,12 +80,15 @@ def play_forecast(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         )
     kafka.open_once(base, NAME, now_ms=int(written["now"]), config=LOG_CONFIG)
     call = random_call(rnd, written, kafka.line)
-    forecast = audit_partition(
-        _task(base, call.now_ms, call.config, call.high_watermark, kafka.line)
-    ).retention
+    uploaded = None
+    if rnd.random() < 0.35 and "compact" not in call.config["cleanup.policy"]:
+        call, uploaded = _tiered(rnd, call, written, base / NAME)
+        tally.tiered += 1
+    task = _task(base, call.now_ms, call.config, call.high_watermark, kafka.line)
+    forecast = audit_partition(replace(task, uploaded_offset=uploaded)).retention
     tally.logs += 1
     for time_ms in _moments(rnd, call.now_ms, [s.due_ms for s in forecast.segments]):
-        deleted = _deleted_by_kafka(kafka, base, work / "copy", call, time_ms)
+        deleted = _deleted_by_kafka(kafka, base, work / "copy", call, time_ms, uploaded)
         said = list(forecast.due_at(time_ms))
         if said != deleted:
             tally.complaints.append(
@@ -93,6 +97,20 @@ def play_forecast(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         tally.moments += 1
         tally.deleting += bool(deleted)
         tally.waiting += any(s.due_ms > time_ms for s in forecast.segments)
+
+
+def _tiered(
+    rnd: random.Random, call: RetentionCall, written: Answer, partition_dir: Path
+) -> tuple[RetentionCall, int]:
+    """The call's limits as local ones, or as total ones that hold locally; what is uploaded."""
+    limits = {key: call.config[key] for key in ("retention.ms", "retention.bytes")}
+    if rnd.random() < 0.6:
+        limits = {f"local.{key}": value for key, value in limits.items() if value != "-1"}
+    config = {key: value for key, value in call.config.items() if not key.startswith("retention")}
+    tiered = {"remote.storage.enable": "true", "retention.ms": "-1", **limits}
+    bases = [int(log.stem) for log in sorted(partition_dir.glob("*.log"))]
+    uploaded = rnd.choice((-1, *(base - 1 for base in bases), int(written["logEndOffset"]) - 1))
+    return replace(call, config={**config, **tiered}), max(uploaded, -1)
 
 
 def _moments(rnd: random.Random, now_ms: int, due: list[int]) -> list[int]:
@@ -104,11 +122,23 @@ def _moments(rnd: random.Random, now_ms: int, due: list[int]) -> list[int]:
 
 
 def _deleted_by_kafka(
-    kafka: Kafka, base: Path, copy: Path, call: RetentionCall, time_ms: int
+    kafka: Kafka,
+    base: Path,
+    copy: Path,
+    call: RetentionCall,
+    time_ms: int,
+    uploaded: int | None,
 ) -> list[int]:
     copy_log_dir(base, copy)
     watermark = "checkpoint" if call.high_watermark is None else call.high_watermark
-    answer = kafka.retain(copy, NAME, now_ms=time_ms, config=call.config, high_watermark=watermark)
+    answer = kafka.retain(
+        copy,
+        NAME,
+        now_ms=time_ms,
+        config=call.config,
+        high_watermark=watermark,
+        uploaded=uploaded,
+    )
     shutil.rmtree(copy)
     return [int(base_offset) for base_offset in answer["deleted"]]
 

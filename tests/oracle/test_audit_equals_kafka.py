@@ -56,6 +56,7 @@ def test_segments_go_when_they_were_said_to(
         shutil.rmtree(log_dir / "case")
     assert not tally.complaints, "\n".join(tally.complaints)
     assert tally.logs == len(seeds)
+    assert tally.tiered
     assert tally.deleting > tally.moments / 5
     assert tally.waiting > tally.moments / 20
 

@@ -1,0 +1,59 @@
+"""Up to which offset the partitions of tiered topics are in remote storage, as the records of
+`__remote_log_metadata` on these disks tell: the last offset of any segment whose copy is finished.
+
+Source: Kafka RemoteLogManager.RLMCopyTask, by UnifiedLog.updateHighestOffsetInRemoteStorage.
+"""
+
+from __future__ import annotations
+
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.inventory import LogInventory, PartitionKind
+from kafkalog.messages.remote_log_records import (
+    RemoteLogRecord,
+    RemoteLogSegmentState,
+    decode_remote_log_record,
+)
+from kafkalog.reading.tables import read_records
+
+_TOPIC = "__remote_log_metadata"
+
+
+def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
+    """(topic id, partition) → last offset that is uploaded; None without that topic. A record that
+    cannot be read says nothing.
+    """
+    sources = [
+        partition.path
+        for partition in everything
+        if partition.topic_partition.topic == _TOPIC and partition.kind is PartitionKind.LIVE
+    ]
+    if not sources:
+        return None
+    ends: dict[str, tuple[tuple[str, int], int]] = {}
+    states: dict[str, int] = {}
+    for path in sources:
+        for batch in read_records(path, columns=["value"], mode="DROPMALFORMED"):
+            for value in batch.column(0):
+                _note(value.as_py(), ends, states)
+    found: dict[tuple[str, int], int] = {}
+    for segment_id, (partition, end_offset) in ends.items():
+        if states.get(segment_id) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            found[partition] = max(found.get(partition, -1), end_offset)
+    return found
+
+
+def _note(
+    value: bytes | None, ends: dict[str, tuple[tuple[str, int], int]], states: dict[str, int]
+) -> None:
+    try:
+        record = decode_remote_log_record(value)
+    except KafkaLogError:
+        return
+    if not isinstance(record, RemoteLogRecord) or "remoteLogSegmentId" not in record.fields:
+        return
+    segment = record.fields["remoteLogSegmentId"]
+    segment_id, place = str(segment["id"]), segment["topicIdPartition"]
+    states[segment_id] = record.fields["remoteLogSegmentState"]
+    if "endOffset" in record.fields:
+        partition = str(place["id"]), int(place["partition"])
+        ends[segment_id] = partition, int(record.fields["endOffset"])
