@@ -65,16 +65,13 @@ class Surroundings:
             is_stray=has_cluster and is_foreign,
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
-<<<<<<< HEAD
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
-=======
             uploaded_offset=None
             if self._uploads is None
             else self._uploads.get(
                 (partition.topic_id or "", partition.topic_partition.partition), -1
             ),
->>>>>>> f3b1b90 (auditing: local segments of tiered topics by what is uploaded, held against Kafka's own code; docs)
         )
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:

@@ -105,10 +105,6 @@ def forecast_retention(
     `uploaded_offset`: of a tiered topic the last one in remote storage, -1 for nothing.
     """
     segments = loaded_segments(partition, facts)
-<<<<<<< HEAD
-    limits = RetentionLimits(config, now_ms, high_watermark, partition.log_start_offset)
-    due = due_times(segments, limits)
-=======
     limits = RetentionLimits(
         local_config(config),
         now_ms,
@@ -116,8 +112,7 @@ def forecast_retention(
         partition.log_start_offset,
         uploaded_offset if is_tiered(config) else None,
     )
-    due = _due(segments, limits)
->>>>>>> f3b1b90 (auditing: local segments of tiered topics by what is uploaded, held against Kafka's own code; docs)
+    due = due_times(segments, limits)
     due += [(NEVER, "")] * (len(segments) - len(due))
     going = sum(NEVER < due_ms <= now_ms for due_ms, _ in due)
     excess = excess_bases(segments, limits)
@@ -138,12 +133,6 @@ def forecast_retention(
     return _summed_up(tuple(forecasts), now_ms)
 
 
-<<<<<<< HEAD
-def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
-    """(when, rule) of the first segments, up to the first that never goes. A pass at a time takes
-    those whose `when` is not later.
-    """
-=======
 def is_tiered(config: LogConfig) -> bool:
     """Whether local segments go by the local limits, and only when they are uploaded."""
     return config.remote_storage_enable and not config.remote_log_copy_disable
@@ -166,9 +155,10 @@ def local_config(config: LogConfig) -> LogConfig:
     )
 
 
-def _due(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
-    """(when, rule) of the first segments, up to the first that never goes."""
->>>>>>> f3b1b90 (auditing: local segments of tiered topics by what is uploaded, held against Kafka's own code; docs)
+def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
+    """(when, rule) of the first segments, up to the first that never goes. A pass at a time takes
+    those whose `when` is not later.
+    """
     config = limits.config
     count = 0
     while (
