@@ -96,6 +96,7 @@ def kafka_state(log_dir: Path) -> frozenset[tuple[str, int]]:
 def test_every_kind_of_step_is_killed(undisturbed: Undisturbed) -> None:
     kinds = {step.split()[0] for step in undisturbed.steps}
     assert kinds == {"create", "write", "sync", "set", "link", "rename", "remove"}
+    assert len(set(undisturbed.steps)) >= 40
     empty = f"{NAME}/{0:020d}.log"
     assert undisturbed.after[empty][0] == b""
     bases = [n for n in undisturbed.after if n.endswith(".log")]
