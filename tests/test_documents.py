@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 import subprocess
@@ -103,3 +105,33 @@ def test_make_targets_in_the_documents_exist() -> None:
     }
     assert named
     assert named <= targets
+
+
+@pytest.mark.spark
+def test_notebook_runs_and_its_results_are_tables(spark: SparkSession, monkeypatch: Any) -> None:
+    """The code of its cells, one after the other, as a kernel would; what stands last in a cell is
+    asked for the table that a notebook shows."""
+    monkeypatch.chdir(ROOT)
+    shown = []
+    names: dict[str, Any] = {}
+    cells = json.loads((ROOT / "data" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    try:
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                assert cell["outputs"] == []
+                last = run_cell("".join(cell["source"]), names)
+                if last is not None:
+                    shown.append(last._repr_html_())
+    finally:
+        for name in ("enabled", "maxNumRows"):
+            spark.conf.unset(f"spark.sql.repl.eagerEval.{name}")
+    assert len(shown) == 5
+    assert [table.count("<tr>") > 1 for table in shown] == [True] * 5
+
+
+def run_cell(source: str, names: dict[str, Any]) -> Any:
+    """Run a cell; the value of its last line if that is an expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "notebook.ipynb", "exec"), names)
+    return None if last is None else eval(ast.unparse(last), names)

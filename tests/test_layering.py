@@ -71,7 +71,9 @@ FLOORS: dict[str, Floor] = {
         f"{LOWER} cleaner checking", "numpy pyarrow yaml jsonschema", barred_calls=CLOCK
     ),
     "report": floor("errors auditing", "jinja2 markupsafe squarify"),
-    "spark": floor(f"{LOWER} cleaner checking auditing report", "numpy pyarrow pyspark py4j delta"),
+    "spark": floor(
+        f"{LOWER} cleaner checking auditing report", "numpy pyarrow pyspark py4j google"
+    ),
     "cli": floor(f"{LOWER} cleaner checking auditing report", "numpy pyarrow tqdm"),
     # The package's front door: the ten public names, each imported when it is first asked for.
     "__init__": floor(f"{LOWER} cleaner auditing", "pyarrow"),

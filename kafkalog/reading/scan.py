@@ -99,7 +99,8 @@ def plan_scan(
     if view == "partitions":
         return [ScanTask(view, partitions=tuple(partitions))] if partitions else []
     if view == "segments":
-        segments = segment_tasks(partitions)
+        found = segment_tasks(partitions)
+        segments = [task for task in found if selection.accepts_file(task.segment.path)]
         return [
             ScanTask(view, segments=tuple(segments[first : first + _FILES_PER_TASK]))
             for first in range(0, len(segments), _FILES_PER_TASK)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
@@ -41,6 +42,8 @@ class PartitionSelection:
     read_committed: bool = False
     # An offset asked for by number that is not there any more, or not yet, is an error.
     fail_on_data_loss: bool = True
+    # Of the partitions' segments those whose `.log` has such a name.
+    file_glob: str | None = None
     # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
     # stray).
     named_paths: frozenset[str] = field(default_factory=frozenset)
@@ -55,6 +58,10 @@ class PartitionSelection:
         if self.topic_pattern is not None:
             return re.fullmatch(self.topic_pattern, partition.topic) is not None
         return self.topics is None or partition.topic in self.topics
+
+    def accepts_file(self, path: str) -> bool:
+        """Whether a segment is read, by the name of its `.log`."""
+        return self.file_glob is None or fnmatchcase(Path(path).name, self.file_glob)
 
 
 def select_partitions(

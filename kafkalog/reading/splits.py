@@ -228,6 +228,8 @@ def _wanted_ranges(
         transactions = replace(transactions, leave_aborted_out=selection.read_committed)
     next_bases = {s.path: n.base_offset for s, n in pairwise(partition.segments)}
     for segment in chosen:
+        if not selection.accepts_file(segment.path):
+            continue
         next_base = next_bases.get(segment.path)
         offsets = needs.row_filter.offsets
         if offsets and not offsets.meets_range(segment.base_offset, (next_base or MAX_INT64) - 1):

@@ -44,12 +44,16 @@ if TYPE_CHECKING:
     from kafkalog.spark.coordinated import transactional_ids as transactional_ids
     from kafkalog.spark.delta_export import ExportResult as ExportResult
     from kafkalog.spark.delta_export import export_to_delta as export_to_delta
+    from kafkalog.spark.figures import bytes_by_topic as bytes_by_topic
+    from kafkalog.spark.figures import key_skew as key_skew
+    from kafkalog.spark.figures import records_over_time as records_over_time
     from kafkalog.spark.group_views import coordinator_load as coordinator_load
     from kafkalog.spark.group_views import group_members as group_members
     from kafkalog.spark.group_views import group_offsets as group_offsets
     from kafkalog.spark.group_views import groups as groups
     from kafkalog.spark.group_views import rebalances as rebalances
     from kafkalog.spark.group_views import top_committers as top_committers
+    from kafkalog.spark.payloads import decode as decode
     from kafkalog.spark.retention import retain as retain
     from kafkalog.spark.scan import scan as scan
     from kafkalog.spark.session import configure_spark as configure_spark
@@ -94,6 +98,10 @@ _PUBLIC = {
     "create_views": "kafkalog.spark.views",
     "ExportResult": "kafkalog.spark.delta_export",
     "export_to_delta": "kafkalog.spark.delta_export",
+    "bytes_by_topic": "kafkalog.spark.figures",
+    "key_skew": "kafkalog.spark.figures",
+    "records_over_time": "kafkalog.spark.figures",
+    "decode": "kafkalog.spark.payloads",
     "features": "kafkalog.spark.cluster",
     "list_segments": "kafkalog.spark.views",
     "messages": "kafkalog.spark.views",
@@ -117,6 +125,7 @@ __all__ = [
     "audit",
     "batches",
     "brokers",
+    "bytes_by_topic",
     "client_quotas",
     "cluster_tables",
     "compact",
@@ -126,6 +135,7 @@ __all__ = [
     "coordinator_load",
     "create_topic_views",
     "create_views",
+    "decode",
     "export_to_delta",
     "features",
     "gaps",
@@ -133,6 +143,7 @@ __all__ = [
     "group_offsets",
     "groups",
     "hot_keys",
+    "key_skew",
     "key_stats",
     "latest_by_key",
     "list_segments",
@@ -142,6 +153,7 @@ __all__ = [
     "partitions",
     "rebalances",
     "records",
+    "records_over_time",
     "register",
     "remote_segments",
     "retain",

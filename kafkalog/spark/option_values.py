@@ -12,6 +12,7 @@ from kafkalog.columns.schemas import VIEWS
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.selection import (
     EARLIEST,
@@ -108,6 +109,14 @@ def parse_numbers(option: Option, text: str) -> frozenset[int]:
     if len(chosen) < len(set(numbers)):
         raise option.refuse(text)
     return chosen
+
+
+def parse_version(option: Option, text: str) -> str:
+    try:
+        parse_kafka_version(text.strip())
+    except InvalidConfigError:
+        raise option.refuse(text) from None
+    return text.strip()
 
 
 def parse_key(option: Option, text: str) -> bytes:

@@ -41,6 +41,7 @@ from kafkalog.spark.option_values import (
     parse_starting,
     parse_text,
     parse_timestamp,
+    parse_version,
 )
 
 RECORDS_ONLY = frozenset({"records"})
@@ -102,6 +103,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             ending_timestamp=values.get("endingTimestamp"),
             read_committed=values.get("isolationLevel", False),
             fail_on_data_loss=values.get("failOnDataLoss", True),
+            file_glob=values.get("pathGlobFilter"),
         ),
         row_filter=_row_filter(values),
         min_partitions=values.get("minPartitions"),
@@ -140,7 +142,6 @@ def _row_filter(values: Mapping[str, Any]) -> RowFilter:
 def _known(options: Mapping[str, str]) -> dict[str, str]:
     """The options under the table's spelling."""
     known = {name.lower(): name for name in OPTIONS}
-    later = {name.lower(): name for name in OPTIONS_NOT_YET}
     given: dict[str, str] = {}
     for name, text in options.items():
         # A table's options come twice, the second time behind this prefix; its path as a location.
@@ -151,10 +152,7 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
         if lower in known:
             given[known[lower]] = text
         elif lower not in _SPARK_OWN:
-            state = "is not available yet" if lower in later else "is unknown"
-            shown = later.get(lower, name)
-            allowed = ", ".join(OPTIONS)
-            raise InvalidConfigError(f"option '{shown}' {state}; available: {allowed}")
+            raise InvalidConfigError(f"option '{name}' is unknown; available: {', '.join(OPTIONS)}")
     return given
 
 
@@ -297,11 +295,21 @@ _TABLE = (
         parse_flag,
         LOG_VIEWS,
     ),
+    Option(
+        "pathGlobFilter",
+        "a glob",
+        "only segments whose .log file has such a name",
+        parse_text,
+        SPLIT_VIEWS | {"segments"},
+    ),
+    Option(
+        "kafkaVersion",
+        "4.1 to 4.4",
+        "whose rules; logs are read the same by all of them, so it is checked and changes nothing",
+        parse_version,
+    ),
 )
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
-
-# Promised for later: named, so that nobody takes a refusal for a typo.
-OPTIONS_NOT_YET = ("kafkaVersion", "pathGlobFilter")
 
 # What Spark's own catalog puts beside a table's options.
 _SPARK_OWN = frozenset({"serialization.format", "provider", "owner"})

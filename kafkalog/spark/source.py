@@ -51,6 +51,8 @@ class KafkaLogSource(DataSource):
             options.selection.ending_offsets, str
         ):
             raise InvalidConfigError("a stream has no end by number or time")
+        if options.selection.file_glob is not None:
+            raise InvalidConfigError("a stream follows all segments: it takes no pathGlobFilter")
         return KafkaLogStreamReader(options, columns, arrow_schema)
 
     def _asked(self, schema: StructType) -> tuple[SourceOptions, tuple[Column, ...], pa.Schema]:

@@ -73,3 +73,17 @@ def test_descriptions_show_every_kind(path: Path, view: str) -> None:
     inventory, named = open_paths([path])
     (task,) = plan_scan(view, inventory, PartitionSelection().naming(named))
     assert len(task.segments or task.partitions) == 4
+
+
+def test_only_segments_with_such_names_are_read(log_dir: Path) -> None:
+    log = LogBuilder(log_dir, "orders-0")
+    for number in range(3):
+        log.segment().batch(("k", str(number)), ("k", "more"))
+    log.write()
+    inventory, _ = open_paths([log_dir])
+    selection = PartitionSelection(file_glob="*[24].log")
+    for view in ("records", "batches", "segments"):
+        tasks = plan_scan(view, inventory, selection)
+        paths = [s.path for task in tasks for s in task.splits]
+        paths += [s.segment.path for task in tasks for s in task.segments]
+        assert [Path(path).name[-5:] for path in paths] == ["2.log", "4.log"]

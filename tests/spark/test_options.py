@@ -7,7 +7,7 @@ import pytest
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadMode
-from kafkalog.spark.options import OPTIONS, OPTIONS_NOT_YET, parse_options
+from kafkalog.spark.options import parse_options
 
 
 def test_defaults() -> None:
@@ -69,6 +69,8 @@ def test_offsets_and_partitions() -> None:
         ({"path": "a", "columns": "key", "includeHeaders": "true"}, "contradict each other"),
         ({"path": "a", "columns": "key,,value"}, "an empty name"),
         ({"path": "a", "view": "segments", "endingOffsets": "latest"}, "not for view 'segments'"),
+        ({"path": "a", "view": "partitions", "pathGlobFilter": "0*"}, "not for view 'partitions'"),
+        ({"path": "a", "kafkaVersion": "3.9"}, "takes 4.1 to 4.4, not '3.9'"),
         ({"path": "a", "view": "batches", "includeHeaders": "true"}, "for view records"),
     ],
 )
@@ -77,8 +79,13 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, str], reason: str) -
         parse_options(options)
 
 
-@pytest.mark.parametrize("name", OPTIONS_NOT_YET)
-def test_promised_options_are_refused_by_name(name: str) -> None:
-    with pytest.raises(InvalidConfigError, match=f"'{name}' is not available yet; available: path"):
-        parse_options({"path": "a", name.lower(): "1"})
-    assert name not in OPTIONS
+def test_names_of_files_and_releases() -> None:
+    options = parse_options({"path": "a", "pathGlobFilter": "*7.log", "kafkaVersion": "4.2.2"})
+    selection = options.selection
+    assert selection.accepts_file("/logs/a-0/00000000000000000007.log")
+    assert not selection.accepts_file("/logs/7.log/00000000000000000008.log")
+
+
+def test_an_unknown_option_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InvalidConfigError, match="'kafkaversions' is unknown; available: path"):
+        parse_options({"path": "a", "kafkaversions": "4.3"})

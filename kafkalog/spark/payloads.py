@@ -1,0 +1,161 @@
+"""Payloads: keys and values that are JSON, Avro or Protobuf as columns of their own.
+
+A schema registry's clients write a frame before each payload (Confluent's wire format):
+
+    0                     magic byte
+    schema id             4 bytes, big endian
+    message indexes       Protobuf only: which message of the schema's file, see protobuf_payloads
+    payload               JSON, Avro binary or Protobuf
+
+What cannot be decoded never ends a query: it is null, and the error column says why. JSON and Avro
+are read by Spark's own functions; Avro's jar comes with spark_conf/packages.conf. Those functions
+answer a bad payload with nulls, which a good one may have too. So JSON is asked for Spark's corrupt
+record column, and Avro for a record around the payload whose last field is a mark put behind it: it
+is found there only if the payload was whole, and no byte was left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructType
+
+from kafkalog.errors import InvalidConfigError
+
+FORMATS = ("json", "avro", "protobuf")
+_FRAME_BYTES = 5
+_CORRUPT = "kafkalog_corrupt"
+_MARK = b"kafkalog"
+
+
+def decode(
+    df: DataFrame,
+    payload: str,
+    schema: str | bytes | Path | StructType,
+    *,
+    column: str = "value",
+    into: str = "decoded",
+    message: str | None = None,
+    schema_registry: bool = False,
+    writer_schemas: Mapping[int, str] | None = None,
+) -> DataFrame:
+    """`df` with the binary `column` decoded: columns `into` (a struct), `<into>Error` (why it is
+    null though `column` is not) and, with `schema_registry`, `<into>SchemaId`.
+
+    `payload` and `schema`: "json" and a DDL string or StructType; "avro" and the schema's JSON;
+    "protobuf" and a descriptor set (bytes, or the path of a file, made by `protoc
+    --include_imports --descriptor_set_out`), with the full name of the `message` in it.
+
+    With `schema_registry` every payload must have a registry's frame. Avro with `writer_schemas`,
+    schema id → schema: each payload is read by the schema it was written with, resolved into
+    `schema`, and an id that is not there is an error of its row.
+
+    Raises InvalidConfigError for a schema that is none.
+    """
+    if payload not in FORMATS:
+        raise InvalidConfigError(f"payloads are {', '.join(FORMATS)}, not '{payload}'")
+    if (message is None) == (payload == "protobuf"):
+        raise InvalidConfigError("a message is named for protobuf, and for nothing else")
+    if writer_schemas is not None and not (payload == "avro" and schema_registry):
+        raise InvalidConfigError("writer_schemas are for avro with schema_registry")
+    given = F.col(column)
+    body, schema_id = (_body(given), _schema_id(given)) if schema_registry else (given, None)
+    if payload == "json":
+        decoded, why = _from_json(body, schema)
+    elif payload == "avro":
+        decoded, why = _from_avro(body, schema, schema_id, writer_schemas)
+    else:
+        decoded, why = _from_protobuf(body, schema, str(message), is_framed=schema_registry)
+    framed = F.lit(None).cast("string")
+    if schema_registry:
+        # a value of null bytes is no error, one without its frame is
+        framed = F.when(given.isNotNull() & body.isNull(), "no frame of a schema registry")
+    result = df.withColumns({into: decoded, f"{into}Error": F.coalesce(framed, why)})
+    return result if schema_id is None else result.withColumn(f"{into}SchemaId", schema_id)
+
+
+def _body(given: Column) -> Column:
+    """What is behind the frame; null without one."""
+    is_framed = (F.octet_length(given) >= _FRAME_BYTES) & given.startswith(F.lit(b"\0"))
+    return F.when(is_framed, F.substring(given, _FRAME_BYTES + 1, 0x7FFFFFFF))
+
+
+def _schema_id(given: Column) -> Column:
+    number = F.conv(F.hex(F.substring(given, 2, _FRAME_BYTES - 1)), 16, 10).cast("bigint")
+    return F.when(_body(given).isNotNull(), number)
+
+
+def _from_json(body: Column, schema: object) -> tuple[Column, Column]:
+    if isinstance(schema, StructType):
+        asked: str | StructType = StructType([*schema.fields]).add(_CORRUPT, StringType())
+    elif isinstance(schema, str):
+        asked = f"{schema}, {_CORRUPT} STRING"
+    else:
+        raise InvalidConfigError("the schema of JSON is a DDL string or a StructType")
+    text = body.cast("string")
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = F.from_json(F.when(F.is_valid_utf8(text), text), asked, options)
+    is_good = parsed.isNotNull() & parsed[_CORRUPT].isNull()
+    why = F.when(body.isNotNull() & ~is_good, "not JSON of the schema")
+    return F.when(is_good, parsed.dropFields(_CORRUPT)), why
+
+
+def _from_avro(
+    body: Column,
+    schema: object,
+    schema_id: Column | None,
+    writer_schemas: Mapping[int, str] | None,
+) -> tuple[Column, Column]:
+    # needs Spark's module for Avro, which is there without its jar, too
+    from pyspark.sql.avro.functions import from_avro
+
+    reader = _marked(schema)
+    marked = F.concat(body, F.lit(_MARK))
+    if writer_schemas is None or schema_id is None:
+        parsed = from_avro(marked, reader, {"mode": "PERMISSIVE"})
+        unknown = F.lit(None).cast("string")
+    else:
+        resolved = {"mode": "PERMISSIVE", "avroSchema": reader}
+        parsed = F.coalesce(
+            *(
+                F.when(schema_id == number, from_avro(marked, _marked(writer), resolved))
+                for number, writer in writer_schemas.items()
+            )
+        )
+        text = F.concat(F.lit("no schema is given for id "), schema_id.cast("string"))
+        unknown = F.when(~schema_id.isin(list(writer_schemas)), text)
+    is_good = F.coalesce(parsed["mark"] == F.lit(_MARK), F.lit(False))
+    why = F.when(body.isNotNull() & ~is_good, F.coalesce(unknown, F.lit("not Avro of the schema")))
+    return F.when(is_good, parsed["payload"]), why
+
+
+def _marked(schema: object) -> str:
+    """The schema of a record around the payload, with the mark behind it."""
+    try:
+        wanted: Any = json.loads(schema) if isinstance(schema, str) else None
+    except ValueError:
+        wanted = None
+    if not isinstance(wanted, dict):
+        raise InvalidConfigError("the schema of Avro is its JSON, an object")
+    mark = {"type": "fixed", "name": "kafkalog.Mark", "size": len(_MARK)}
+    fields = [{"name": "payload", "type": wanted}, {"name": "mark", "type": mark}]
+    return json.dumps({"type": "record", "name": "kafkalog.Marked", "fields": fields})
+
+
+def _from_protobuf(
+    body: Column, schema: object, message: str, *, is_framed: bool
+) -> tuple[Column, Column]:
+    # Google's library, an extra of the package, is needed for Protobuf alone
+    from kafkalog.spark.protobuf_payloads import protobuf_decoder
+
+    if isinstance(schema, str | Path):
+        schema = Path(schema).read_bytes()
+    if not isinstance(schema, bytes):
+        raise InvalidConfigError("the schema of Protobuf is a descriptor set: bytes, or a file")
+    parsed = protobuf_decoder(schema, message, is_framed=is_framed)(body)
+    return parsed["payload"], parsed["error"]
