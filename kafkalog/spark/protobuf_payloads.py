@@ -22,7 +22,8 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
-from pyspark.sql import functions as F
+from pyspark.sql import Column
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
@@ -45,7 +46,7 @@ _SCALARS = {
 Convert = Callable[[Any], Any]
 
 
-def protobuf_decoder(descriptors: bytes, message: str, *, is_framed: bool) -> Callable[..., Any]:
+def protobuf_decoder(descriptors: bytes, message: str, *, is_framed: bool) -> Callable[..., Column]:
     """A function of a binary column → struct<payload, error>; with `is_framed` message indexes are
     in front. InvalidConfigError for a descriptor set that is none, and a message that is not in it
     or holds itself.
@@ -54,12 +55,12 @@ def protobuf_decoder(descriptors: bytes, message: str, *, is_framed: bool) -> Ca
     returns = pa.struct([*fields, pa.field("error", pa.string())])
     spark_type = from_arrow_schema(pa.schema([("both", returns)])).fields[0].dataType
 
-    @F.arrow_udf(returnType=spark_type)
     def decode(bodies: pa.Array) -> pa.Array:
         rows = [_decoded(descriptors, message, body, is_framed) for body in bodies.to_pylist()]
         return pa.array(rows, returns)
 
-    return decode
+    udf: Callable[..., Column] = arrow_udf(decode, returnType=spark_type)
+    return udf
 
 
 def _decoded(

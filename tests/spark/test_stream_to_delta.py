@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 600
-KILLS = 15
+KILLS = int(os.environ.get("KAFKALOG_KILLS", "15"))
 
 
 def test_a_batch_that_is_run_again_is_in_the_table_once(spark: SparkSession, log_dir: Path) -> None:
@@ -126,7 +126,7 @@ class Writer(threading.Thread):
 
 @pytest.mark.soak
 def test_stream_killed_at_random_delivers_each_record_once(
-    spark: SparkSession, log_dir: Path, tmp_path: Path
+    request: pytest.FixtureRequest, log_dir: Path, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("KAFKALOG_SEED", "1"))
     numbers = random.Random(seed)
@@ -146,7 +146,8 @@ def test_stream_killed_at_random_delivers_each_record_once(
     finally:
         writer.end()
     stream.finish()
-    counts = check_delivered(spark, logs, stream)
+    # our own session only now: the stream's has the machine for itself till here
+    counts = check_delivered(request.getfixturevalue("spark"), logs, stream)
     sys.stderr.write(f"seed {seed}: {KILLS} kills, {writer.counts}, {counts}\n")
 
 
