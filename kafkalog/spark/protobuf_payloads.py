@@ -59,7 +59,8 @@ def protobuf_decoder(descriptors: bytes, message: str, *, is_framed: bool) -> Ca
         rows = [_decoded(descriptors, message, body, is_framed) for body in bodies.to_pylist()]
         return pa.array(rows, returns)
 
-    udf: Callable[..., Column] = arrow_udf(decode, returnType=spark_type)
+    # pyspark's overloads ask for a functionType, which it finds out by the annotations
+    udf: Callable[..., Column] = arrow_udf(decode, returnType=spark_type)  # type: ignore[call-overload]
     return udf
 
 
