@@ -26,13 +26,14 @@ class AuditScope:
     reads_records: decode the records of all topics, and what groups have committed; reads_keys:
     estimate what compaction would give back, of topics that are compacted or would be in a
     scenario; scenarios: other settings to simulate, "as configured" first; times: for which, see
-    `what_if.times_from`.
+    `what_if.times_from`; before_ms: what lies before this time is to be deleted.
     """
 
     reads_records: bool = False
     reads_keys: bool = False
     scenarios: tuple[Scenario, ...] = (Scenario(),)
     times: tuple[tuple[bool, int], ...] = ()
+    before_ms: int | None = None
 
     def looks_at_keys(self, config: LogConfig) -> bool:
         """Whether of a topic with these settings: without compaction keys tell nothing."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from kafkalog import __version__
 from kafkalog.auditing.audit_run import AuditRun, Executor, audit_run
+from kafkalog.auditing.delete_before import delete_before_rows
 from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.history import (
     KIND,
@@ -74,6 +75,9 @@ def whole_audit(
     log_dirs = log_dir_rows(sizes, extras.capacity, history, run.now_ms)
     growth = history.topic_growth(sizes, run.now_ms)
     document = audit_document(run, (clock() - started_ms) / 1000) | {
+        "deleteBefore": []
+        if request.scope.before_ms is None
+        else list(delete_before_rows(run.partitions, request.scope.before_ms)),
         "logDirs": log_dirs,
         "policy": None if verdict is None else verdict.section,
         "history": {"runs": history.runs, "growth": growth} if history.runs else None,

@@ -57,6 +57,7 @@ def scope_of(args: argparse.Namespace) -> AuditScope:
         reads_keys=args.estimate,
         scenarios=parse_scenarios(args.what_if or ()),
         times=tuple(args.at or ()),
+        before_ms=args.before,
     )
 
 

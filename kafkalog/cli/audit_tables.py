@@ -28,6 +28,7 @@ def write_contents_tables(document: Mapping[str, Any]) -> None:
     if len(document["whatIf"]) > 1:
         _write(_simulations(document["whatIf"]))
     _write(document["safeDeleteOffsets"])
+    _write(document["deleteBefore"])
     _write(
         {"left over": row["path"], "kind": row["kind"], "bytes": format_bytes(row["bytes"])}
         for row in document["leftovers"][:_MOST_LEFTOVERS]

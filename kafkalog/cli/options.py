@@ -268,6 +268,11 @@ OPTIONS = (
         _AUDIT, _AUDIT, parse_at, repeatable=True,
     ),
     Option(
+        "--before", "MS|ISO",
+        "up to which offsets `kafka-delete-records` takes what is older, and what it frees",
+        _AUDIT, _AUDIT, parse_now,
+    ),
+    Option(
         "--capacity", "[DIR=]SIZE",
         "space for a log dir, or for each: bytes, 500GiB, 4TiB; repeatable",
         _AUDIT, _AUDIT, parse_capacity, repeatable=True,

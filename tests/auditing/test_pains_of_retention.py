@@ -4,6 +4,7 @@ names it. A number is that of the list of pains in the issue tracker's words.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from data.copy_samples import SAMPLES
+from kafkalog.cli.main import main
 from kafkalog.format.time_index import pack_time_index
 from kafkalog.zookeeper.settings import read_zookeeper_settings
 from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, ORDERS_ID, Disk, segments_of
-from tests.auditing.documents import audited_document, findings_of
+from tests.auditing.documents import audited_document, findings_of, validate
 from tests.support.log_builder import LogBuilder
 from tests.support.metadata_builder import NO_TAGS, OTHER_ID, frame, text, uuid
 from tests.zookeeper.live import cluster_id
@@ -337,3 +339,24 @@ def _remote_record(number: int, first: int, last: int, state: int) -> bytes:
     size = (100).to_bytes(4, "big")
     facts = offsets + broker + time + time + epochs + size + text(None) + bytes([state]) + NO_TAGS
     return frame(0, 0, segment + facts)
+
+
+def test_deleting_before_a_date_is_a_plan_of_offsets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """13: for one topic, what no setting of a topic does."""
+    disk = Disk(tmp_path, cleanup_policy="delete", retention_ms=-1)
+    disk.segment(12 * DAY_MS, 11 * DAY_MS).segment(9 * DAY_MS, 5 * DAY_MS).segment(0).write()
+    words = ["audit", "--log-dir", str(tmp_path), "--topic", "orders", "--json"]
+    words += ["--now", str(NOW_MS), "--run-dir", str(tmp_path.parent / "runs")]
+    main([*words, "--before", str(NOW_MS - 7 * DAY_MS)])
+    document = json.loads(capsys.readouterr().out)
+    validate(document)
+    (plan,) = document["deleteBefore"]
+    assert (plan["topic"], plan["partition"], plan["offset"]) == ("orders", 0, 3)
+    assert plan["bytes"] == segments_of(document)[0]["bytes"]
+    main([*words, "--before", str(NOW_MS + DAY_MS)])
+    (everything,) = json.loads(capsys.readouterr().out)["deleteBefore"]
+    assert everything["offset"] == 5
+    main(words)
+    assert json.loads(capsys.readouterr().out)["deleteBefore"] == []
