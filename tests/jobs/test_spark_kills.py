@@ -37,7 +37,6 @@ from tests.faults.kill_logs import (
     write_kill_logs,
 )
 from tests.jobs.submit import ROOT, SPARK_SUBMIT
-from tests.jobs.test_standalone_cluster import packed
 from tests.oracle.kafka import Kafka
 from tests.support.standalone import Cluster, standalone_cluster
 from tests.undo.test_undo_kills import copied, undo_all
@@ -124,14 +123,14 @@ def scene(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
     work = work / f"kafkalog-spark-kills-{os.getpid()}"
     work.mkdir()
     try:
-        write_kill_logs(work / "before", SEED, scale=6)
+        write_kill_logs(work / "before", SEED, scale=4)
         dress(work / "before")
         with standalone_cluster(tmp, workers=2) as cluster:
             arguments = [
                 *("--master", cluster.url, "--executor-memory", "512m"),
                 *("--conf", "spark.ui.enabled=false", "--conf", "spark.task.maxFailures=8"),
-                *("--conf", "spark.executorEnv.PYTHONPATH="),
-                *("--py-files", str(packed(tmp / "kafkalog.zip"))),
+                # From this folder and not packed: a new worker finds its kernels compiled.
+                *("--conf", f"spark.executorEnv.PYTHONPATH={ROOT}"),
             ]
             readings = {
                 name: read_by_kafka(kafka, work / "before", name, work, clean=True)
