@@ -23,6 +23,8 @@ def find_core(context: FindingContext) -> Iterator[Finding]:
         return
     if audited.kind is PartitionKind.FUTURE:
         yield from _moving(context)
+    elif audited.kind is PartitionKind.DELETE:
+        return  # waits for its removal: what it holds are leftovers
     elif audited.kind is PartitionKind.STRAY or context.task.is_stray:
         yield _stray(context)
     elif audited.kind is PartitionKind.LIVE:

@@ -66,3 +66,10 @@ def test_command_line_writes_the_same_document(document: dict) -> None:
     )
     assert "compacted" in table.stdout
     assert "24 partitions" in table.stderr
+
+
+def test_a_directory_that_waits_for_its_removal_is_no_stray(document: dict) -> None:
+    """Its bytes are left over."""
+    (removed,) = [row for row in document["topics"] if row["topic"] == "removed"]
+    assert removed["bytesByKind"]["leftover"] == removed["bytes"] > 0
+    assert not [f for f in document["findings"] if f["topic"] == "removed"]
