@@ -170,6 +170,7 @@ remember_partition() {
 swap_group() {
     if undo_is_on_its_way "$1" "$3"; then undo_group "$@"; fi
     dir=$1 sub=$2 old=$3 snapshots=$4 new=$5
+    for name in $(names_of "$old"); do rm -f -- "$dir/$name.cleaned"; done # of an undo that died
     todo=$(for name in $(names_of "$new"); do
         same "$dir/$name" "$sub/$name" || printf '%s\n' "$name"
     done)
@@ -282,6 +283,9 @@ write_checkpoint() {
     [ "$(owner_of "$1/$checkpoint.tmp")" = "$(owner_of "$like")" ] || chown "$(owner_of "$like")" "$1/$checkpoint.tmp"
     if [ -f "$like" ]; then chmod "$(stat -c %a -- "$like")" "$1/$checkpoint.tmp"; else chmod 644 "$1/$checkpoint.tmp"; fi
     sync
+}
+
+put_checkpoint() {
     mv -f -- "$1/$checkpoint.tmp" "$1/$checkpoint"
     sync
 }
@@ -292,13 +296,18 @@ swap_checkpoint() {
         if [ -e "$1/$checkpoint" ]; then keep "$1/$checkpoint" "$kept"; else : >"checkpoint-$2.none"; fi
     fi
     write_checkpoint "$1" "$3"
-    cp -- "$1/$checkpoint" "checkpoint-$2.written"
+    cp -- "$1/$checkpoint.tmp" "checkpoint-$2.written"
+    put_checkpoint "$1"
 }
 
 undo_checkpoint() {
     kept=$(aside "$1" "$checkpoint")
     [ -e "$kept" ] || [ -e "checkpoint-$2.none" ] || return 0
-    if cmp -s -- "$1/$checkpoint" "checkpoint-$2.written"; then
+    if [ -e "$kept" ] && cmp -s -- "$1/$checkpoint" "$kept"; then
+        : # it was not written yet
+    elif [ ! -e "$kept" ] && [ ! -e "$1/$checkpoint" ]; then
+        :
+    elif cmp -s -- "$1/$checkpoint" "checkpoint-$2.written"; then
         if [ -e "$kept" ]; then mv -f -- "$kept" "$1/$checkpoint"; else rm -f -- "$1/$checkpoint"; fi
     elif [ -e "checkpoint-$2.written" ]; then # somebody wrote it since: take our own lines back
         lines=$(printf '%s\n' "$3" | while read -r topic number _; do
@@ -309,12 +318,14 @@ undo_checkpoint() {
             printf '%s %s %s\n' "$topic" "$number" "${before:--}"
         done)
         write_checkpoint "$1" "$lines"
+        put_checkpoint "$1"
     fi
     purge_checkpoint "$@"
 }
 
 purge_checkpoint() {
-    rm -f -- "$(aside "$1" "$checkpoint")" "checkpoint-$2.written" "checkpoint-$2.none"
+    rm -f -- "$(aside "$1" "$checkpoint")" "checkpoint-$2.written" "checkpoint-$2.none" \
+        "$1/$checkpoint.tmp"
 }
 
 # ---------------------------------------------------------------------------------------------------

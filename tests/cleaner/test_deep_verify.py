@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
 from kafkalog.cleaner.output_segment import OutputSegment
@@ -94,7 +94,7 @@ def test_groups_that_are_swapped_one_by_one_are_compared_before(log_dir: Path) -
     assert [r.status for r in compact(log_dir, swap_per_group=True).results] == ["compacted"]
 
 
-@EXAMPLES
+@settings(EXAMPLES, max_examples=20)
 @given(log_specs(keyless=True))
 def test_no_random_log_is_found_wrong(spec: LogSpec) -> None:
     with written(spec) as path:

@@ -262,7 +262,7 @@ def small_log(log_dir: Path) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("undo", [False, True], ids=["swap", "undo"])
 def test_killed_anywhere_the_script_can_be_run_again_and_a_broker_loads_what_is_there(
     log_dir: Path, kafka: Kafka, every: int, undo: bool
@@ -313,9 +313,7 @@ def test_killed_anywhere_the_script_can_be_run_again_and_a_broker_loads_what_is_
     assert made > 20
 
 
-@pytest.mark.parametrize(
-    "name", [b"it's a dir", b"$(touch x) `y`", b"a\nb\n", b"\xff\xfe", b"@RUN@ @GROUPS@", b"-n"]
-)
+@pytest.mark.parametrize("name", [b"it's $(touch x)", b"a\nb\n", b"\xff@RUN@ @GROUPS@", b"-n"])
 def test_odd_places_are_quoted(log_dir: Path, name: bytes) -> None:
     odd = log_dir / os.fsdecode(name)
     (odd / "logs").mkdir(parents=True)
@@ -330,7 +328,7 @@ def test_odd_places_are_quoted(log_dir: Path, name: bytes) -> None:
     assert [path.name for path in log_dir.iterdir()] == [odd.name]
 
 
-@pytest.mark.parametrize("topic", ["-r", "..", "__a.b_c-d", "$".replace("$", "x" * 200)])
+@pytest.mark.parametrize("topic", ["-r", "__a.b_c-d" + "x" * 200])
 def test_odd_topics_are_swapped_as_apply_swaps_them(log_dir: Path, topic: str) -> None:
     for name in ("applied", "by-hand"):
         log = LogBuilder(log_dir / name, f"{topic}-7").segment().batch(("a", "1"), ("b", "1"))

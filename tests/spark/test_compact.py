@@ -53,7 +53,7 @@ def contents(log_dir: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("strategy", [None, "across-tasks"])
+@pytest.mark.parametrize("strategy", [None, pytest.param("across-tasks", marks=pytest.mark.soak)])
 def test_tasks_write_beside_the_log_dir_what_apply_would_put_in_place(
     spark: SparkSession, three_partitions: Path, tmp_path: Path, now_ms: int, strategy: str | None
 ) -> None:
