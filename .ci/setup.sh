@@ -113,6 +113,17 @@ set_up_spark_jars() {
   fi
 }
 
+# A browser for the tests of the page. They are skipped without one, so its absence stops nothing.
+set_up_browser() {
+  local name
+  for name in chromium chromium-browser google-chrome google-chrome-stable; do
+    if command -v "$name" >/dev/null; then return 0; fi
+  done
+  if done_before browser tried; then return 0; fi
+  (apt_install chromium "a browser for the tests of the audit's page") || say "its tests are skipped"
+  mark_done browser tried
+}
+
 # numba compiles each kernel at its first import and keeps the result beside the source: once a machine, here.
 warm_up_kernels() {
   local state
@@ -137,4 +148,5 @@ install_packages
 find_java
 set_up_oracle
 set_up_spark_jars
+set_up_browser
 warm_up_kernels

@@ -6,8 +6,8 @@ inventory. What lies beside the partitions (a log dir that cannot be read) is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
@@ -49,14 +49,22 @@ class AuditRun:
         return any(each.is_failure for each in self.findings)
 
 
-def audit_run(request: AuditRequest, execute: Executor) -> AuditRun:
-    """Audit what is asked for.
+def audit_run(
+    request: AuditRequest, execute: Executor, known: Mapping[str, str] | None = None
+) -> AuditRun:
+    """Audit what is asked for. `known`: scans of an earlier run by partition directory, in place of
+    reading what has not changed; given, results have scans for the next run.
 
     InvalidConfigError for paths that do not exist, partitions that are named but not there, and
     settings that Kafka would refuse.
     """
     opened = open_audit(request)
     tasks, everything = opened.tasks, opened.everything
+    if known is not None:
+        tasks = [
+            replace(task, known=known.get(task.partition.path, ""), keeps_scan=True)
+            for task in tasks
+        ]
     times_ms = times_from(request.now_ms, request.scope.times)
     done = {audited.path: audited for audited in execute(tasks)}
     partitions = tuple(done[task.partition.path] for task in tasks)

@@ -63,7 +63,8 @@ class AuditedPartition(JsonFacts):
 
     `high_watermark` is the one assumed, `last_stable_offset` where the first open transaction
     begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS. `contents` is None
-    of directories that no broker serves, and of logs that could not be read.
+    of directories that no broker serves, and of logs that could not be read. `scan`: what a later
+    run may take up in place of reading, if it was asked for; `is_carried`: an earlier run's was.
     """
 
     log_dir: str
@@ -86,6 +87,8 @@ class AuditedPartition(JsonFacts):
     kafka_version: str = ""
     problems: tuple[str, ...] = field(default=())
     contents: Contents | None = None
+    scan: str = ""
+    is_carried: bool = False
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@ in each log dir, and which rules of a policy were broken since when.
 
     topics.parquet      nowMs, logDir, topic, bytes             a row a topic and log dir
     violations.parquet  nowMs, sinceMs, kind, rule, logDir, topic, partition, detail
+    scans.parquet       path, scan                              of the last run only: see known_scan
 
 Any tool reads them; a glob over the run dir is the whole history. Growth is the slope of the
 straight line that lies closest to all runs' bytes (least squares), so one day's peak does not
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from kafkalog.runs.run_dir import Run, list_runs
 KIND = "audit"
 TOPICS_FILE = "topics.parquet"
 VIOLATIONS_FILE = "violations.parquet"
+SCANS_FILE = "scans.parquet"
 # Of a longer history the last ones; a run a day is a year and more.
 MOST_RUNS = 400
 _DAY_MS = 86_400_000
@@ -42,6 +45,7 @@ _VIOLATIONS = pa.schema(
         ("detail", pa.string()),
     ]
 )  # fmt: skip
+_SCANS = pa.schema([("path", pa.string()), ("scan", pa.string())])
 
 # By log dir and topic: (time of the run, bytes).
 Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
@@ -50,12 +54,14 @@ Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 @dataclass(frozen=True, slots=True)
 class History:
     """Earlier runs, the oldest first. `first_seen`: of each violation of the last run since when it
-    is known. `problems`: runs that could not be read.
+    is known; `scans`: the last ones kept, by partition directory. `problems`: runs that could not
+    be read.
     """
 
     runs: int = 0
     sizes: Sizes = field(default_factory=dict)
     first_seen: Mapping[ViolationKey, int] = field(default_factory=dict)
+    scans: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
     def growth_of(self, log_dir: str, topics: Mapping[str, int], now_ms: int) -> int | None:
@@ -137,7 +143,22 @@ def read_history(run_dir: Path, scope: Mapping[str, Any], now_ms: int) -> Histor
             }
         except (OSError, pa.ArrowException, KeyError) as error:
             problems.append(f"{run.path}: {error}")
-    return History(len(own) - len(problems), dict(sizes), first_seen, tuple(problems))
+    scans = _scans(own, problems)
+    return History(len(own) - len(problems), dict(sizes), first_seen, scans, tuple(problems))
+
+
+def _scans(runs: Sequence[Run], problems: list[str]) -> dict[str, str]:
+    """Of the newest run that has them."""
+    for run in reversed(runs):
+        path = run.path / SCANS_FILE
+        if path.exists():
+            try:
+                table = pq.read_table(path, schema=_SCANS)
+            except (OSError, pa.ArrowException) as error:
+                problems.append(f"{path}: {error}")
+                return {}
+            return dict(zip(table["path"].to_pylist(), table["scan"].to_pylist(), strict=True))
+    return {}
 
 
 def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
@@ -146,9 +167,14 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def write_history(
-    run: Run, now_ms: int, sizes: Mapping[tuple[str, str], int], violations: Iterable[Violation]
+    run: Run,
+    now_ms: int,
+    partitions: Sequence[AuditedPartition],
+    violations: Iterable[Violation],
 ) -> None:
     """The files of one run. OSError where they cannot be written."""
+    sizes = sizes_now(partitions)
+    scans = [{"path": p.path, "scan": p.scan} for p in partitions if p.scan]
     topics = [
         {"nowMs": now_ms, "logDir": log_dir, "topic": topic, "bytes": size}
         for (log_dir, topic), size in sorted(sizes.items())
@@ -165,6 +191,16 @@ def write_history(
     for name, rows, schema in (
         (TOPICS_FILE, topics, _TOPICS),
         (VIOLATIONS_FILE, broken, _VIOLATIONS),
+        (SCANS_FILE, scans, _SCANS),
     ):
         table = pa.Table.from_pylist(rows, schema=schema)
         pq.write_table(table, run.path / name, compression="zstd")
+
+
+def drop_older_scans(run_dir: Path, kept: Run, scope: Mapping[str, Any]) -> None:
+    """Only the last run's are of use. What cannot be removed stays."""
+    runs, _ = list_runs(run_dir)
+    for run in runs:
+        if run.path != kept.path and run.facts.get("options") == scope:
+            with suppress(OSError):
+                (run.path / SCANS_FILE).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.header_contents import HeaderContentsScan
+from kafkalog.auditing.known_scan import KnownScan, recall_scan, scan_key
 from kafkalog.auditing.partition_contents import scan_for, with_contents
 from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
@@ -37,11 +38,38 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     partition = loaded(task)
     problems = list(partition.problems)
     sizes = _sizes(partition, problems)
+    known = _known(partition, task)
+    scan = known or _scanned(partition, task, sizes, problems)
+    audited = _judged(task, scan.facts, scan.statistics, problems, sizes)
+    if scan.headers is not None:
+        audited = with_contents(audited, task, partition, scan.headers)
+    if known is not None:
+        audited = replace(audited, scan=task.known, is_carried=True)
+    elif task.keeps_scan and scan.key:
+        audited = replace(audited, scan=scan.to_text())
+    return audited, scan.facts
+
+
+def _known(partition: PartitionInventory, task: AuditTask) -> KnownScan | None:
+    """An earlier run's scan, if nothing has changed since."""
+    if not task.known:
+        return None
+    expiration_ms = task.resolved.in_force.producer_id_expiration_ms
+    key = scan_key(partition, expiration_ms)
+    return recall_scan(task.known, key, now_ms=task.now_ms, expiration_ms=expiration_ms)
+
+
+def _scanned(
+    partition: PartitionInventory, task: AuditTask, sizes: DirectoryBytes, problems: list[str]
+) -> KnownScan:
+    """A scan of its own; without a key, never to be kept, if not all could be read."""
+    before = len(problems)
     facts, statistics, headers = _scan(partition, task, sizes, problems)
-    audited = _judged(task, facts, statistics, problems, sizes)
-    if headers is not None:
-        audited = with_contents(audited, task, partition, headers.finish())
-    return audited, facts
+    key = ""
+    if task.keeps_scan and len(problems) == before:
+        key = scan_key(partition, task.resolved.in_force.producer_id_expiration_ms)
+    contents = None if headers is None else headers.finish()
+    return KnownScan(key, task.now_ms, facts, statistics, contents)
 
 
 def loaded(task: AuditTask) -> PartitionInventory:

@@ -34,6 +34,7 @@ from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity, plain_value
 
 MAX_POLICY_BYTES = 1 << 20
+_MOST_LEVELS = 16
 _DURATIONS = ("max-age", "min-retention", "max-compaction-lag")
 
 # Where a value stands: its keys and list positions from the top of the file.
@@ -223,10 +224,15 @@ def _parse_yaml(data: bytes, path: str) -> tuple[Any, dict[Place, int]]:
     """The file as plain values, and the line of each."""
     try:
         text = data.decode()
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            line = 0 if event.start_mark is None else event.start_mark.line
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                line = 0 if event.start_mark is None else event.start_mark.line
                 raise _at_line(path, line, "anchors and aliases are not taken")
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MOST_LEVELS:
+                raise _at_line(path, line, f"not YAML of a policy: over {_MOST_LEVELS} levels deep")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         lines: dict[Place, int] = {}
         if node is None:

@@ -18,6 +18,7 @@ from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.history import (
     KIND,
     History,
+    drop_older_scans,
     read_history,
     sizes_now,
     write_history,
@@ -60,13 +61,16 @@ def whole_audit(
     """
     started_ms = clock()
     policy = None if extras.policy is None else read_policy(extras.policy)
-    run = audit_run(request, execute)
-    scope = _scope(request)
-    history, notes = History(), list(run.notes)
+    scope, history = _scope(request), History()
+    if extras.keeps:
+        history = read_history(request.run_path, scope, request.now_ms)
+    run = audit_run(request, execute, history.scans if extras.keeps else None)
     if extras.keeps:
         check_run_dir(request.run_path, {partition.log_dir for partition in run.partitions})
-        history = read_history(request.run_path, scope, run.now_ms)
-        notes += [f"left out of the history: {problem}" for problem in history.problems]
+    notes = [*run.notes, *(f"left out of the history: {text}" for text in history.problems)]
+    carried = sum(partition.is_carried for partition in run.partitions)
+    if carried:
+        notes.append(f"{carried} partitions are unchanged since an earlier run: not read again")
     sizes = sizes_now(run.partitions)
     verdict = None
     if policy is not None:
@@ -84,7 +88,7 @@ def whole_audit(
     }
     if extras.keeps:
         try:
-            _keep(request, run, scope, sizes, verdict, started_ms, clock())
+            _keep(request, run, scope, verdict, started_ms, clock())
         except OSError as error:
             notes.append(f"the run is not kept, later ones do not know of it: {error}")
     return WholeAudit(run, document, tuple(notes))
@@ -94,7 +98,6 @@ def _keep(
     request: AuditRequest,
     run: AuditRun,
     scope: Mapping[str, Any],
-    sizes: Mapping[tuple[str, str], int],
     verdict: PolicyVerdict | None,
     started_ms: int,
     finished_ms: int,
@@ -103,9 +106,11 @@ def _keep(
         request.run_path, new_run_id(), KIND, version=__version__, started_ms=started_ms,
         options=scope,
     )  # fmt: skip
-    write_history(kept, run.now_ms, sizes, () if verdict is None else verdict.violations)
+    violations = () if verdict is None else verdict.violations
+    write_history(kept, run.now_ms, run.partitions, violations)
     facts = {"nowMs": run.now_ms, "partitions": len(run.partitions), "findings": len(run.findings)}
     finish_run(kept, finished_ms=finished_ms, facts=facts)
+    drop_older_scans(request.run_path, kept, scope)
 
 
 def _scope(request: AuditRequest) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from kafkalog.report.figures import Figure, bytes_figure, condition, count_figure, time_figure
 
 MOST_TOPICS = 8
+# The topic of the points that are all topics' sum.
+TOTAL = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurveChart:
-    """All settings for one topic, or with no name for all topics."""
+    """All settings for one topic, or for TOTAL."""
 
-    topic: str | None
+    topic: str
     curves: tuple[Curve, ...]
     most: Figure
 
@@ -57,7 +59,8 @@ def curve_charts(what_if: Sequence[Mapping[str, Any]]) -> tuple[CurveChart, ...]
     for entry in what_if:
         for point in entry["points"]:
             sizes[point["topic"]] = max(sizes[point["topic"]], point["bytes"])
-    charts = [_chart(what_if, None)]
+    sizes.pop(TOTAL, None)
+    charts = [_chart(what_if, TOTAL)]
     if len(sizes) > 1:
         charts += [_chart(what_if, topic) for topic, _ in sizes.most_common(MOST_TOPICS)]
     return tuple(charts)
@@ -68,12 +71,12 @@ def setting_label(entry: Mapping[str, Any]) -> str:
     return str(entry["label"]) or "as configured"
 
 
-def _chart(what_if: Sequence[Mapping[str, Any]], topic: str | None) -> CurveChart:
+def _chart(what_if: Sequence[Mapping[str, Any]], topic: str) -> CurveChart:
     kept = [_kept(entry, topic) for entry in what_if]
     times = [at for each in kept for at in each]
     first, last = min(times, default=0), max(times, default=0)
     most = max((size for each in kept for size, _ in each.values()), default=0)
-    which = "" if topic is None else condition("topic", "=", topic)
+    which = condition("topic", "=", topic)
     curves = []
     for number, (entry, each) in enumerate(zip(what_if, kept, strict=True)):
         points = []
@@ -95,11 +98,10 @@ def _chart(what_if: Sequence[Mapping[str, Any]], topic: str | None) -> CurveChar
     return CurveChart(topic, tuple(curves), highest)
 
 
-def _kept(entry: Mapping[str, Any], topic: str | None) -> dict[int, tuple[int, int]]:
-    """By time: bytes and records of a topic, or of all."""
-    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for point in entry["points"]:
-        if topic is None or point["topic"] == topic:
-            sums[point["atMs"]][0] += point["bytes"]
-            sums[point["atMs"]][1] += point["records"]
-    return {at_ms: (size, records) for at_ms, (size, records) in sums.items()}
+def _kept(entry: Mapping[str, Any], topic: str) -> dict[int, tuple[int, int]]:
+    """By time: bytes and records."""
+    return {
+        point["atMs"]: (point["bytes"], point["records"])
+        for point in entry["points"]
+        if point["topic"] == topic
+    }

@@ -110,6 +110,6 @@ def duration_text(value: int) -> str:
     return " ".join(parts) or "0 ms"
 
 
-def condition(name: str, operator: str, value: str | int) -> str:
+def condition(name: str, operator: str, value: str | int | None) -> str:
     """`[topic="orders"]`."""
     return f"[{name}{operator}{json.dumps(value, ensure_ascii=False)}]"

@@ -193,7 +193,7 @@ def curves_table(what_if: Sequence[Row], most: int) -> Table:
             settings = " ".join(f"{key}={value}" for key, value in entry["settings"].items())
             cells.append(
                 (
-                    text_figure(points[n]["topic"], f"{at}.topic"),
+                    Figure(points[n]["topic"], f"{at}.topic", points[n]["topic"] or "all", "text"),
                     Figure(setting_label(entry), "", setting_label(entry), "text"),
                     Figure(settings, "", settings or "–", "text"),
                     time_figure(points[n]["atMs"], f"{at}.atMs"),
@@ -217,7 +217,6 @@ def curves_table(what_if: Sequence[Row], most: int) -> Table:
 def ages_table(rows: Sequence[Row], most: int) -> Table:
     """A row a topic and bucket that has bytes."""
     full = [n for n, row in enumerate(rows) if row["closedBytes"] or row["activeBytes"]]
-    full.sort(key=lambda n: (rows[n]["topic"], rows[n]["fromMs"]))
     cells = tuple(
         (
             text_figure(rows[n]["topic"], f"ageHistogram.{n}.topic"),

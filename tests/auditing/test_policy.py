@@ -1,5 +1,5 @@
-"""Policies: what breaks a rule is named with topic, rule, what was found and since when; a file that
-makes no sense is named with its line.
+"""Policies: what breaks a rule is named with topic, rule, what was found and since when; a file
+that makes no sense is named with its line.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def partitions(log_dir: Path) -> tuple[AuditedPartition, ...]:
         (
             "min-retention: 60d",
             "policy-setting",
-            "orders: rule rule: retention.ms is 2592000000 (option), under min-retention 60d; since "
-            "2024-02-22T22:13:20.000Z",
+            "orders: rule rule: retention.ms is 2592000000 (option), under min-retention 60d; "
+            "since 2024-02-22T22:13:20.000Z",
         ),
         (
             "codecs: [zstd, lz4]",
@@ -217,7 +217,7 @@ def test_rules_are_for_the_topics_they_name(log_dir: Path) -> None:
         (b"version: 1\nrules: []\n", "line 2: rules"),
         (HEAD.encode(), "line 3: rules.0: a rule needs settings or limits"),
         (policy("max-aeg: 30d"), "line 5: rules.0.limits: unknown: max-aeg; there are codecs"),
-        (policy("max-age: 30 days"), "line 5: rules.0.limits.max-age: max-age: expected a duration"),
+        (policy("max-age: 30 days"), "line 5: rules.0.limits.max-age: max-age: expected a dur"),
         (policy("max-bytes: -1"), "line 5: rules.0.limits.max-bytes: max-bytes: expected a size"),
         (policy("max-bytes: true"), "line 5: rules.0.limits.max-bytes"),
         (policy("codecs: [zip]"), "line 5: rules.0.limits.codecs.0: 'zip' is not one of"),

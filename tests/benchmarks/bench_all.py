@@ -31,6 +31,7 @@ FIGURES = (
     ("verify",),
     ("safety",),
     ("contents",),
+    ("audit_on_spark",),
 )
 
 

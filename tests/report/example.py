@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 DAY_MS = 86_400_000
@@ -17,18 +18,9 @@ _NAMES = (
     "inventory",
     "__consumer_offsets",
 )
-# (from, to) in ms before now
-BUCKETS = (
-    (-(2**63) + 1, 0),
-    (0, 3_600_000),
-    (3_600_000, DAY_MS),
-    (DAY_MS, 3 * DAY_MS),
-    (3 * DAY_MS, 7 * DAY_MS),
-    (7 * DAY_MS, 14 * DAY_MS),
-    (14 * DAY_MS, 30 * DAY_MS),
-    (30 * DAY_MS, 90 * DAY_MS),
-    (90 * DAY_MS, 2**63 - 1),
-)
+# (from, to) in ms before now: without a time, in the future, ages, an end of -1 is none
+EDGES = (-2, -1, 0, 3_600_000, DAY_MS, 3 * DAY_MS, 7 * DAY_MS, 30 * DAY_MS, 90 * DAY_MS, -1)
+BUCKETS = tuple(pairwise(EDGES))
 
 
 def example_document(topics: int = 9, findings: int = 12, *, seed: int = 1) -> dict[str, Any]:
@@ -89,8 +81,10 @@ def example_document(topics: int = 9, findings: int = 12, *, seed: int = 1) -> d
                 "topic": name,
                 "fromMs": start,
                 "toMs": end,
-                "closedBytes": chance.randrange(2**32) if start >= 0 else 0,
-                "activeBytes": chance.randrange(2**28) if 0 <= start < DAY_MS else 0,
+                "closedBytes": chance.randrange(2**32) if start >= 0 else 7,
+                "activeBytes": chance.randrange(2**28)
+                if start is not None and start < DAY_MS
+                else 0,
                 "records": chance.randrange(10**6),
             }
             for name in names
@@ -223,6 +217,11 @@ def _what_if(
         for row in rows
         for day in (0, 1, 3, 7, 14, 30)
     ]
+    for day in (0, 1, 3, 7, 14, 30):
+        at_ms = NOW_MS + day * DAY_MS
+        own = [point for point in points if point["atMs"] == at_ms]
+        sums = {name: sum(point[name] for point in own) for name in ("bytes", "records")}
+        points.append({"topic": "", "atMs": at_ms, **sums})
     return {"label": label, "settings": settings, "points": points}
 
 
