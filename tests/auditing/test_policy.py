@@ -76,7 +76,7 @@ def partitions(log_dir: Path) -> tuple[AuditedPartition, ...]:
             "max-age: 30d",
             "policy-age",
             "orders-0: rule rule: max-age 30d: a record of 2023-11-14T22:13:20.000Z in the segment "
-            "0, 1.0 KiB all of which are as old; since 2023-12-14T22:13:20.000Z",
+            "0, 905 B all of which are as old; since 2023-12-14T22:13:20.000Z",
         ),
         (
             "max-age: 20d",
@@ -93,13 +93,13 @@ def partitions(log_dir: Path) -> tuple[AuditedPartition, ...]:
         (
             "codecs: [zstd, lz4]",
             "policy-codec",
-            "orders-0: rule rule: codecs zstd, lz4: 3.0 KiB of none, the first in the segment 0; "
+            "orders-0: rule rule: codecs zstd, lz4: 2.7 KiB of none, the first in the segment 0; "
             "since 2023-11-14T22:13:20.000Z",
         ),
         (
             "max-bytes: 2KiB",
             "policy-bytes",
-            "orders: rule rule: max-bytes 2KiB: 3.0 KiB in 1 partitions; since "
+            "orders: rule rule: max-bytes 2KiB: 2.7 KiB in 1 partitions; since "
             "2024-02-21T22:13:20.003Z",
         ),
     ],
@@ -212,7 +212,7 @@ def test_rules_are_for_the_topics_they_name(log_dir: Path) -> None:
         (b"", "the file is empty"),
         (b"\xff\xfe\xff", "not YAML"),
         (b"version: 1\nrules: [\n", "line 3: not YAML"),
-        (b"version: 2\nrules: [{}]\n", "line 1: version"),
+        (policy("max-age: 1d").replace(b"1", b"2", 1), "line 1: version"),
         (b"version: 1\n", "line 1: 'rules' is a required property"),
         (b"version: 1\nrules: []\n", "line 2: rules"),
         (HEAD.encode(), "line 3: rules.0: a rule needs settings or limits"),
