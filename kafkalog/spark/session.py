@@ -18,6 +18,9 @@ _ARROW_CHECKS_OFF = (
 )
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+# Ours, and off unless somebody asks: Spark 4.2.0 keeps the read that filters were pushed into with
+# the relation, so the next query of the same frame or view gets the rows of the one before.
+PUSH_FILTERS = "spark.kafkalog.pushFilters"
 
 # The same lines, each with its reason, are in spark_conf/spark-defaults.conf for spark-submit; a
 # test compares them.
@@ -62,6 +65,6 @@ def configure_spark(
 
 def register(spark: SparkSession) -> None:
     """Make `format("kafkalog")` known to this session, also where Spark did not find
-    `pyspark_kafkalog` by itself; with filters pushed down where the session's settings allow it."""
-    is_pushing = spark.conf.get(PUSHDOWN, "false") == "true"
+    `pyspark_kafkalog` by itself; with filters pushed down where both settings say so."""
+    is_pushing = all(spark.conf.get(name, "false") == "true" for name in (PUSHDOWN, PUSH_FILTERS))
     spark.dataSource.register(PushingSource if is_pushing else KafkaLogSource)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import re
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -15,10 +16,20 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, LessThan
 from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.spark import records, register
 from kafkalog.spark.pushdown import push_filters
-from kafkalog.spark.session import PUSHDOWN
+from kafkalog.spark.session import PUSH_FILTERS, PUSHDOWN
 from tests.support.log_builder import START_MS, LogBuilder
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def pushing(spark: SparkSession) -> Iterator[None]:
+    """Filters are pushed in these tests, and by no frame twice."""
+    spark.conf.set(PUSH_FILTERS, "true")
+    register(spark)
+    yield
+    spark.conf.unset(PUSH_FILTERS)
+    register(spark)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +155,19 @@ def test_without_the_sessions_setting_nothing_is_pushed(spark: SparkSession, pat
     finally:
         spark.conf.set(PUSHDOWN, "true")
         register(spark)
+
+
+def test_unless_asked_for_a_frame_answers_each_query_anew(spark: SparkSession, path: str) -> None:
+    """Spark 4.2.0 would give the second query the rows of the first."""
+    spark.conf.unset(PUSH_FILTERS)
+    frame = records(spark, path, columns="partition,offset")
+    assert frame.where("offset = 17").count() == 3
+    assert frame.count() == 541
+    frame.createOrReplaceTempView("asked_again")
+    both = (
+        "SELECT offset FROM asked_again WHERE offset = 5 UNION SELECT offset FROM asked_again WHERE"
+    )
+    assert sorted(row[0] for row in spark.sql(f"{both} offset = 6").collect()) == [5, 6]
 
 
 def test_filters_become_conditions() -> None:
