@@ -89,14 +89,17 @@ class SimulatedLog:
 
 
 def times_from(now_ms: int, wanted: Iterable[tuple[bool, int]]) -> tuple[int, ...]:
-    """Times in ms, ascending: (whether it counts from now, ms) each; without any the default ones.
+    """Times in ms, ascending: now, then (whether it counts from now, ms) each; without any the
+    default ones.
 
     InvalidConfigError for a time before now: what is deleted does not come back.
     """
     times = sorted({now_ms + ms if is_from_now else ms for is_from_now, ms in wanted})
     if times and times[0] < now_ms:
         raise InvalidConfigError(f"--at {times[0]} is before --now {now_ms}")
-    return tuple(times) or tuple(now_ms + step for step in DEFAULT_STEPS_MS)
+    if not times:
+        return tuple(now_ms + step for step in DEFAULT_STEPS_MS)
+    return tuple(sorted({now_ms, *times}))
 
 
 def parse_scenarios(texts: Iterable[str]) -> tuple[Scenario, ...]:

@@ -264,7 +264,7 @@ OPTIONS = (
     ),
     Option(
         "--at", "+7d|MS|ISO",
-        "simulate for this time; repeatable (default: from now to 90 days ahead)",
+        "simulate for this time beside now; repeatable (default: up to 90 days ahead)",
         _AUDIT, _AUDIT, parse_at, repeatable=True,
     ),
     Option(

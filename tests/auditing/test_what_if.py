@@ -142,7 +142,7 @@ def test_units(key: str, text: str, expected: str) -> None:
 
 
 def test_times() -> None:
-    assert times_from(1000, [(True, 500), (False, 1200), (True, 200)]) == (1200, 1500)
+    assert times_from(1000, [(True, 500), (False, 1200), (True, 200)]) == (1000, 1200, 1500)
     assert times_from(0, ()) == DEFAULT_STEPS_MS
     with pytest.raises(InvalidConfigError, match="before"):
         times_from(1000, [(False, 999)])
@@ -192,15 +192,16 @@ def test_curves_of_an_audit(log_dir: Path) -> None:
         now_ms=now,
         scope={"scenarios": parse_scenarios(["retention.ms=36h"]), "times": [(True, DAY_MS)]},
     )
-    expected = {"": (3, 6), "retention.ms=129600000": (1, 2)}
+    # segments of each partition now and a day later
+    expected = {"": (3, 3), "retention.ms=129600000": (2, 1)}
     for curve in document["whatIf"]:
-        segments, records = expected[curve["label"]]
         assert curve["points"] == [
             {
-                "topic": topic, "atMs": now + DAY_MS,
-                "bytes": 2 * segments * size, "records": 2 * records,
+                "topic": topic, "atMs": at_ms,
+                "bytes": 2 * segments * size, "records": 2 * segments * 2,
             }
             for topic in ("", "orders")
+            for at_ms, segments in zip((now, now + DAY_MS), expected[curve["label"]], strict=True)
         ]  # fmt: skip
 
 
