@@ -158,20 +158,21 @@ def environment() -> dict[str, str]:
 def test_workers_and_executors_are_killed(scene: Scene, environment: dict[str, str]) -> None:
     """One driver does one run after the other."""
     arguments = " ".join(scene.arguments)
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "tests.jobs.repeated_job"],
-        env={
-            **environment,
-            "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
-            "PYTHONPATH": str(ROOT),
-        },
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=(scene.work / "driver.err").open("wb"),
-        text=True,
-        start_new_session=True,
-    )
+    with (scene.work / "driver.err").open("wb") as errors:
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.jobs.repeated_job"],
+            env={
+                **environment,
+                "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
+                "PYTHONPATH": str(ROOT),
+            },
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
     try:
         assert _job(driver, scene, lambda: None) == 0  # executors and workers start
         begun = time.monotonic()
