@@ -29,7 +29,7 @@ SESSION_CONF: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     # Arrow batches go to Python functions, and back to pandas, as they are.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # `WHERE offset = 5` reaches the indexes, the batch headers and the keys.
+    # With PUSH_FILTERS `WHERE offset = 5` reaches the indexes, the batch headers and the keys.
     PUSHDOWN: "true",
     "spark.driver.extraJavaOptions": _ARROW_CHECKS_OFF,
     "spark.executor.extraJavaOptions": _ARROW_CHECKS_OFF,
