@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.checked_chunks import PassedOver
 from kafkalog.cleaner.clock import has_passed
-from kafkalog.cleaner.deep_verify import DeepVerification
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
@@ -56,6 +56,9 @@ from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import LEFT, CompactionPlan, SegmentGroup
 from kafkalog.planning.segment_groups import group_again, group_segments
+
+if TYPE_CHECKING:
+    from kafkalog.cleaner.deep_verify import DeepVerification
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +254,9 @@ class Cleaning:
         """What is to be compared with, if that is asked for."""
         if not self._run.verify_deep:
             return None
+        # Late: pyarrow is 24 MiB of each worker's memory, and nobody else here needs it.
+        from kafkalog.cleaner.deep_verify import DeepVerification
+
         return DeepVerification(self._plan, groups, aborted, end_offset, self._budget)
 
     def _split(self, group: SegmentGroup, path: str | None) -> PartitionInventory:

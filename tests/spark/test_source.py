@@ -117,12 +117,14 @@ def test_temporary_view_from_sql_reads_only_its_columns(spark: SparkSession, pat
 
 def test_table_is_refused_with_the_way_that_works(spark: SparkSession, path: str) -> None:
     """Spark 4.2 loses a table's options on the way to the reader of a Python source."""
-    spark.sql(f"CREATE TABLE batch_table USING kafkalog OPTIONS (path '{path}', view 'batches')")
+    own = spark.newSession()
+    own.conf.unset("spark.sql.catalog.spark_catalog")  # Delta's refuses in words of its own
+    own.sql(f"CREATE TABLE batch_table USING kafkalog OPTIONS (path '{path}', view 'batches')")
     try:
         with pytest.raises(PySparkException, match="use CREATE TEMPORARY VIEW"):
-            spark.table("batch_table").collect()
+            own.table("batch_table").collect()
     finally:
-        spark.sql("DROP TABLE batch_table")
+        own.sql("DROP TABLE batch_table")
 
 
 def test_offsets_partitions_and_several_paths(spark: SparkSession, path: str) -> None:
@@ -180,7 +182,7 @@ def test_log_dir_without_partitions_is_empty(spark: SparkSession, tmp_path: Path
     ("options", "words"),
     [
         ({"colour": "red"}, "option 'colour' is unknown; available: path"),
-        ({"kafkaVersion": "4.1"}, "option 'kafkaVersion' is not available yet"),
+        ({"kafkaVersion": "3.9"}, "option 'kafkaVersion'.*4.1 to 4.4"),
         ({"view": "producer"}, "view 'producer' is unknown"),
         ({"columns": "kee"}, "column 'kee' is unknown"),
         ({"subscribe": "order"}, "not there: order; there are: clicks, orders"),
