@@ -67,6 +67,8 @@ class World:
     cleaned: dict[str, Reading] = field(default_factory=dict)
     phases: Counter[str] = field(default_factory=Counter)
     too_late: int = 0
+    # Less than 1 where commands have become faster than they were when they were timed.
+    pace: float = 1.0
     # What Kafka read of files it has read before it reads again.
     known: dict[tuple[str, bool, bytes], Reading] = field(default_factory=dict)
 
@@ -107,12 +109,14 @@ class World:
         command = self.launcher.start(*words)
         if aims_at_swap:
             _wait_for_swap(self.place, command, seconds * 10)
-        time.sleep(self.random.uniform(0, swap_seconds if aims_at_swap else seconds))
+        longest = swap_seconds if aims_at_swap else seconds
+        time.sleep(self.random.uniform(0, longest) * self.pace)
         with contextlib.suppress(ProcessLookupError):
             os.kill(command.pid, signal.SIGKILL)
         code = command.wait()
         if code == 0:
             self.too_late += 1
+            self.pace *= 0.95
             return ""
         assert code == -signal.SIGKILL, (what, command.errors)
         phase = _phase(self.place, self.run_dir)
@@ -123,15 +127,16 @@ class World:
         """The loader after a clean stop or a crash, taken in turn, on each partition."""
         for name in NAMES:
             clean = self.random.random() < 0.5
-            found = self._read(name, clean=clean)
+            found = self.read(name, clean=clean)
             check_nothing_lost(found, self.readings[name], self.cleaned[name], f"{what}, {name}")
 
     def kafka_reads_cleaned(self, what: str) -> None:
         """Consumers get what Kafka's own cleaner leaves."""
         for name in NAMES:
-            assert self._read(name, clean=True) == self.cleaned[name], f"{what}, {name}"
+            assert self.read(name, clean=True) == self.cleaned[name], f"{what}, {name}"
 
-    def _read(self, name: str, *, clean: bool) -> Reading:
+    def read(self, name: str, *, clean: bool) -> Reading:
+        """What Kafka reads of a partition's files."""
         digest = hashlib.sha256()
         for path in sorted((self.place / name).iterdir()):
             if not is_scratch(path.name) and path.suffix != ".undo":
@@ -307,8 +312,7 @@ def test_a_recovery_killed_at_random_times(world: World) -> None:
         if not world.killed(words, seconds, swap_seconds, what):
             continue
         for name in NAMES:
-            found = read_by_kafka(world.kafka, world.place, name, world.work, clean=False)
-            assert found == world.readings[name], (what, name)
+            assert world.read(name, clean=False) == world.readings[name], (what, name)
         world.run(*world.words("recover"))
         found_files = {n: d.data for n, d in files(tree(world.place)).items() if ".undo" not in n}
         assert found_files == after, what
