@@ -46,7 +46,7 @@ def simulated(log_dir: Path, now_ms: int, call: RetentionCall) -> tuple[int, int
         high_watermark=call.high_watermark,
     )
     due = [s["baseOffset"] for s in at_once["segments"] if -1 < s["dueMs"] <= call.now_ms]
-    return of_all[0]["bytes"], of_all[0]["records"], due
+    return of_all[-1]["bytes"], of_all[-1]["records"], due
 
 
 def test_what_is_left_is_what_kafka_leaves(kafka: Kafka, log_dir: Path) -> None:
