@@ -13,8 +13,8 @@ import pytest
 from kafkalog.cleaner.local_files import LocalFiles
 
 CRASH_TIMEOUT_S = 60
-# Before each how many steps a run is killed: all kinds of steps are among every fourth.
-STRIDES = [4, pytest.param(1, marks=pytest.mark.soak)]
+# Before each how many steps a run is killed; a prime, as steps come in groups that repeat.
+STRIDES = [7, pytest.param(1, marks=pytest.mark.soak)]
 
 
 class CountingFiles(LocalFiles):
