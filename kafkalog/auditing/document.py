@@ -7,7 +7,7 @@ are plain numbers, times in ms; -1 stands for "none" and "never".
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
@@ -21,7 +21,7 @@ from kafkalog.auditing.contents_document import (
 )
 from kafkalog.auditing.findings_across import live, safe_delete_rows, topic_ceiling
 from kafkalog.auditing.what_if import simulate
-from kafkalog.checking.document import finding_row
+from kafkalog.checking.document import finding_row, kinds_of
 from kafkalog.checking.finding import Finding
 from kafkalog.planning.retention_forecast import NEVER, SegmentForecast
 
@@ -49,7 +49,7 @@ def audit_document(run: AuditRun, seconds: float) -> Row:
         "whatIf": simulate([simulated_log(p) for p in served], run.scenarios, run.times_ms),
         "safeDeleteOffsets": safe_delete_rows(served),
         "findings": [audit_finding_row(finding) for finding in run.findings],
-        "kinds": kinds_of(run.findings),
+        "kinds": kinds_of(run.findings, ALL_KINDS),
     }
 
 
@@ -188,15 +188,3 @@ def timeline(run: AuditRun) -> list[Row]:
 def audit_finding_row(finding: Finding) -> Row:
     """A finding, and what to do about it in one sentence."""
     return {**finding_row(finding), "fix": finding.fix or ALL_KINDS[finding.kind].remedy}
-
-
-def kinds_of(findings: Iterable[Finding]) -> Row:
-    """What each kind among the findings means, by id."""
-    return {
-        kind: {
-            "means": ALL_KINDS[kind].means,
-            "broker": ALL_KINDS[kind].broker,
-            "remedy": ALL_KINDS[kind].remedy,
-        }
-        for kind in sorted({finding.kind for finding in findings})
-    }

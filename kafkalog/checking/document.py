@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kafkalog.checking.finding import Finding
+from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KIND, Severity
 from kafkalog.checking.run import VerifyRun
 
@@ -43,13 +44,13 @@ def verify_document(run: VerifyRun, seconds: float) -> Row:
     }
 
 
-def kinds_of(findings: Iterable[Finding]) -> Row:
-    """What each kind among the findings means, by id."""
+def kinds_of(findings: Iterable[Finding], table: Mapping[str, FindingKind] = KIND) -> Row:
+    """What each kind among the findings means, by its id in the table."""
     return {
         kind: {
-            "means": KIND[kind].means,
-            "broker": KIND[kind].broker,
-            "remedy": KIND[kind].remedy,
+            "means": table[kind].means,
+            "broker": table[kind].broker,
+            "remedy": table[kind].remedy,
         }
         for kind in sorted({finding.kind for finding in findings})
     }
