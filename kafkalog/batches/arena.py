@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import codecs, is_legacy, is_legacy_wrapper
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.compression import decompress_parts
+from kafkalog.format.compression import decompress_block, decompress_parts
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     MAX_BATCH_BYTES,
@@ -38,6 +38,7 @@ from kafkalog.kernels.legacy_records import (
     MIN_ENTRY_BYTES,
     convert_legacy,
 )
+from kafkalog.kernels.single_blocks import find_single_blocks
 from kafkalog.kernels.status import OK, STATUS_TEXT
 
 # Past this an arena is handed out and filled anew: a chunk of 8 MiB may decompress to gigabytes.
@@ -86,15 +87,19 @@ class Arena:
         """Forget the content, keep the memory."""
         self.size = 0
 
-    def append(self, payload: bytes | bytearray | memoryview | NDArray[np.uint8]) -> None:
-        """Copy bytes to the end."""
-        source = np.frombuffer(payload, np.uint8)
-        end = self.size + source.size
+    def reserve(self, size: int) -> memoryview:
+        """All memory, with room for `size` more bytes behind the content, which stays."""
+        end = self.size + size
         if end > self.data.size:
             grown = np.empty(max(end, 2 * self.data.size, _FIRST_ARENA_BYTES), np.uint8)
             grown[: self.size] = self.data[: self.size]
             self.data = grown
-        self.data[self.size : end] = source
+        return self.data.data
+
+    def append(self, payload: bytes | memoryview) -> None:
+        """Copy bytes to the end."""
+        end = self.size + len(payload)
+        self.reserve(len(payload))[self.size : end] = payload
         self.size = end
 
 
@@ -175,29 +180,70 @@ def _current_areas(
         yield slice(0, rows.size), RecordAreas(buf, starts, ends, rows)
         return
 
-    # Plain lists and a memoryview: this runs once a batch, and numpy's scalars are slow.
-    view = buf.data
-    counts, codec_of = rows["records_count"].tolist(), batch_codecs.tolist()
-    first_bytes, end_bytes = starts.tolist(), ends.tolist()
-    positions, offsets = rows["position"].tolist(), rows["base_offset"].tolist()
-
-    def fill(b: int) -> None:
-        if counts[b] > 0:
-            payload = view[first_bytes[b] : end_bytes[b]]
-            parts = decompress_parts(
-                codec_of[b],
-                payload,
-                max_bytes=max_bytes,
-                path=path,
-                position=positions[b],
-                offset=offsets[b],
-            )
-            while parts:
-                arena.append(parts.pop(0))
-
-    for part, edges in _fill_parts(arena, rows.size, arena_bytes, fill):
+    decompressor = _Decompressor(buf, buf_position, rows, arena, path, max_bytes)
+    for part, edges in _fill_parts(arena, rows.size, arena_bytes, decompressor.fill):
         _check_counts(rows[part], np.diff(edges), path)
         yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:], rows[part])
+
+
+class _Decompressor:
+    """Appends the records of one batch after the other to an arena."""
+
+    def __init__(
+        self,
+        buf: NDArray[np.uint8],
+        buf_position: int,
+        rows: NDArray[np.void],
+        arena: Arena,
+        path: str | None,
+        max_bytes: int,
+    ) -> None:
+        starts = rows["position"] - buf_position + RECORD_BATCH_OVERHEAD
+        ends = np.where(
+            rows["records_count"] == 0,
+            starts,
+            rows["position"] - buf_position + rows["size_in_bytes"],
+        )
+        batch_codecs = codecs(rows).astype(np.int64)
+        block_starts, block_ends, rooms = np.empty((3, rows.size), np.int64)
+        find_single_blocks(
+            buf, batch_codecs, starts, ends, max_bytes, block_starts, block_ends, rooms
+        )
+        # Plain lists and memoryviews: this runs once a batch, and numpy's scalars are slow.
+        self._codecs, self._rooms = batch_codecs.tolist(), rooms.tolist()
+        self._starts, self._ends = block_starts.tolist(), block_ends.tolist()
+        self._view, self._rows, self._arena = buf.data, rows, arena
+        self._path, self._max_bytes, self._buf_position = path, max_bytes, buf_position
+
+    def fill(self, b: int) -> None:
+        arena, room = self._arena, self._rooms[b]
+        block = self._view[self._starts[b] : self._ends[b]]
+        if room:
+            memory = arena.reserve(room)
+            size = decompress_block(self._codecs[b], block, memory[arena.size : arena.size + room])
+            if size >= 0:
+                arena.size += size
+                return
+        elif self._codecs[b] == CompressionType.NONE and len(block) <= self._max_bytes:
+            arena.append(block)
+            return
+        if block:
+            self._fill_in_parts(b)
+
+    def _fill_in_parts(self, b: int) -> None:
+        """Of a payload that is more than one block, or damaged."""
+        row = self._rows[b]
+        start = int(row["position"]) - self._buf_position + RECORD_BATCH_OVERHEAD
+        parts = decompress_parts(
+            self._codecs[b],
+            self._view[start : start - RECORD_BATCH_OVERHEAD + int(row["size_in_bytes"])],
+            max_bytes=self._max_bytes,
+            path=self._path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )
+        while parts:
+            self._arena.append(parts.pop(0))
 
 
 def _fill_parts(

@@ -1,9 +1,9 @@
-"""A rebuilt batch that kernels alone cannot write: compressed, legacy, or with records that must be
+"""Rebuilt batches that kernels alone cannot write: compressed, legacy, or with records that must be
 encoded again.
 
-What stays is encoded by the same kernel as uncompressed batches, then compressed with the batch's
-own codec at the codec's default level, whatever the topic's setting or the producer's level, as
-Kafka's cleaner does.
+What stays of compressed ones is encoded by the same code as uncompressed batches, of many batches
+at once, then compressed with the batch's own codec at the codec's default level, whatever the
+topic's setting or the producer's level, as Kafka's cleaner does.
 
 Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder.
 """
@@ -11,10 +11,13 @@ Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.arena import RecordAreas
+from kafkalog.batches.batch_table import codecs
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.compression import compress
@@ -38,6 +41,7 @@ from kafkalog.format.record_batch import (
 )
 from kafkalog.kernels.decide_batches import NO_HORIZON
 from kafkalog.kernels.encode_records import (
+    FACTS,
     RECORD_GROWTH_BYTES,
     encode_records,
     fold_records,
@@ -59,57 +63,68 @@ class EncodedBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:
-    """One batch to rebuild: row b of `rows`, its uncompressed records in `records`, its slice of
-    the flags.
+    """One batch to rebuild: its row, its uncompressed records (empty where they are encoded
+    already), its slice of the flags.
     """
 
-    rows: NDArray[np.void]
-    b: int
+    row: np.void
     records: NDArray[np.uint8]
     flags: NDArray[np.uint8]
     horizon: int
     retained: int
 
-    @property
-    def row(self) -> np.void:
-        row: np.void = self.rows[self.b]
-        return row
-
 
 class BatchEncoder:
-    """Rebuilds batches one at a time, in memory of its own that is used again."""
+    """Rebuilds the records of compressed batches, in memory of its own that is used again."""
 
     def __init__(self) -> None:
         self._out: NDArray[np.uint8] = np.empty(0, np.uint8)
 
-    def rebuild(self, source: BatchSource, *, path: str) -> EncodedBatch:
-        """The batch without the records that go, whose encoding is otherwise kept."""
-        row = source.row
-        room = source.records.size + int(row["records_count"]) * RECORD_GROWTH_BYTES
+    def rebuild(
+        self,
+        areas: RecordAreas,
+        flags: NDArray[np.uint8],
+        first_records: NDArray[np.int64],
+        horizons: NDArray[np.int64],
+        *,
+        path: str,
+    ) -> tuple[list[bytes], NDArray[np.int64]]:
+        """The records that stay, compressed, and int64[b * FACTS] as kernels.encode_records tells.
+
+        flags uint8[r]: those of batch b are from first_records[b] on; horizons int64[b]. Otherwise
+        the records' encoding is kept.
+        """
+        rows = areas.rows
+        room = int((areas.ends - areas.starts).sum())
+        room += int(rows["records_count"].sum()) * RECORD_GROWTH_BYTES
         if self._out.size < room:
             self._out = np.empty(room, np.uint8)
-        facts = np.empty(3, np.int64)
-        status, size = encode_records(
-            source.records,
-            0,
-            source.records.size,
-            source.rows,
-            source.b,
-            source.flags,
-            0,
-            source.horizon,
+        ends = np.empty(rows.size, np.int64)
+        facts = np.empty(rows.size * FACTS, np.int64)
+        done, status = encode_records(
+            areas.buf,
+            areas.starts,
+            areas.ends,
+            rows,
+            flags,
+            first_records,
+            horizons,
             self._out,
+            ends,
             facts,
         )
         if status:
             raise CorruptRecordError(
                 f"{STATUS_TEXT[status]}: the file changed while it was read",
                 path=path,
-                position=int(row["position"]),
-                offset=int(row["base_offset"]),
+                position=int(rows["position"][done]),
+                offset=int(rows["base_offset"][done]),
             )
-        base_timestamp, max_timestamp, fold = facts.tolist()
-        return _assemble(source, self._out[:size], base_timestamp, max_timestamp, fold)
+        view, edges = self._out.data, [0, *ends.tolist()]
+        return [
+            compress(codec, view[start:end])
+            for codec, (start, end) in zip(codecs(rows).tolist(), pairwise(edges), strict=True)
+        ], facts
 
 
 def reencode(source: BatchSource, *, path: str) -> EncodedBatch:
@@ -142,9 +157,8 @@ def reencode(source: BatchSource, *, path: str) -> EncodedBatch:
     offsets = np.array([record.offset for record in kept], np.int64)
     fold = np.empty(1, np.int64)
     fold_records(offsets, timestamps, np.array([len(kept)]), fold)
-    return _assemble(
-        source, np.frombuffer(payload, np.uint8), base_timestamp, max_timestamp, int(fold[0])
-    )
+    body = compress(int(row["attributes"]) & COMPRESSION_CODEC_MASK, payload)
+    return assemble(source, body, base_timestamp, max_timestamp, int(fold[0]))
 
 
 def convert(source: BatchSource, *, path: str) -> EncodedBatch:
@@ -198,17 +212,11 @@ def _with_valid_header_keys(record: Record) -> Record:
     return Record(record.offset, record.timestamp, record.key, record.value, headers)
 
 
-def _assemble(
-    source: BatchSource,
-    payload: NDArray[np.uint8],
-    base_timestamp: int,
-    max_timestamp: int,
-    fold: int,
+def assemble(
+    source: BatchSource, body: bytes, base_timestamp: int, max_timestamp: int, fold: int
 ) -> EncodedBatch:
-    """Compress the records and put the header in front."""
+    """Put the header in front of compressed records."""
     row = source.row
-    codec = int(row["attributes"]) & COMPRESSION_CODEC_MASK
-    body = compress(codec, payload)
     attributes = int(row["attributes"]) & 0xFF & ~DELETE_HORIZON_FLAG_MASK
     if source.horizon != NO_HORIZON:
         attributes |= DELETE_HORIZON_FLAG_MASK
@@ -232,11 +240,11 @@ def _assemble(
     head = bytearray(pack_header(header))
     crc = extend_crc32c(crc32c(bytes(head[CRC_START:])), body)
     head[CRC_POSITION:CRC_START] = crc.to_bytes(4, "big")
-    new_row = source.rows[source.b : source.b + 1].copy()
+    new_row = row.copy()
     new_row["crc"] = crc
     new_row["attributes"] = attributes
     new_row["base_timestamp"] = base_timestamp
     new_row["max_timestamp"] = max_timestamp
     new_row["records_count"] = source.retained
     new_row["size_in_bytes"] = len(head) + len(body)
-    return EncodedBatch((memoryview(head), memoryview(body)), new_row[0], fold)
+    return EncodedBatch((memoryview(head), memoryview(body)), new_row, fold)

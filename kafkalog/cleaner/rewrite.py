@@ -2,8 +2,9 @@
 
 Strategy: the sources are read in chunks of whole batches. Per chunk a kernel decides what becomes
 of each batch from the flag bytes of the key map; another one writes copied batches, bare headers
-and rebuilt uncompressed batches straight into an output buffer, several thousand a call. A batch
-that needs more (compressed, legacy, or oddly encoded) comes back to Python, one by one. Nothing is
+and rebuilt uncompressed batches straight into an output buffer, several thousand a call. The
+records of compressed batches that are rebuilt are made before, all those of a chunk. A batch that
+needs more (large, legacy, or oddly encoded) comes back to Python, one by one. Nothing is
 decompressed that is not rebuilt.
 
 Source: Kafka Cleaner.cleanInto.
@@ -12,15 +13,30 @@ Source: Kafka Cleaner.cleanInto.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, complete_rows, open_record_areas
+from kafkalog.batches.arena import (
+    Arena,
+    complete_rows,
+    open_record_areas,
+)
 from kafkalog.batches.batch_table import is_legacy
-from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, convert, reencode
+from kafkalog.batches.encoder import (
+    BatchSource,
+    EncodedBatch,
+    assemble,
+    convert,
+    reencode,
+)
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, PassedOver, corrupt_batches
+from kafkalog.cleaner.compressed_bodies import (
+    LARGE_BODY_BYTES,
+    BodyRebuilder,
+    CompressedBodies,
+)
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
@@ -35,7 +51,11 @@ from kafkalog.errors import (
     LogSegmentOffsetOverflowError,
 )
 from kafkalog.format.checksum import crc32c, crc32c_of_ranges, extend_crc32c
-from kafkalog.format.constants import CONTROL_FLAG_MASK, MAGIC_VALUE_V2, MAX_BATCH_BYTES
+from kafkalog.format.constants import (
+    CONTROL_FLAG_MASK,
+    MAGIC_VALUE_V2,
+    MAX_BATCH_BYTES,
+)
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
     CONTROL,
@@ -44,7 +64,7 @@ from kafkalog.kernels.decide_batches import (
     EMPTY,
     EMPTY_TRANSACTION,
     LEGACY_EXPIRED,
-    REENCODE,
+    REBUILD,
     REMOVED_ABORTED,
     REMOVED_MARKER,
     REMOVED_NO_KEY,
@@ -57,6 +77,7 @@ from kafkalog.kernels.decide_batches import (
 from kafkalog.kernels.encode_records import (
     ALL_DONE,
     BAD_RECORD,
+    FACTS,
     NEEDS_ENCODER,
     RECORD_GROWTH_BYTES,
     assemble_batches,
@@ -142,7 +163,7 @@ class GroupRewriter:
         self._buffers = buffers
         self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
         self._arena = Arena()
-        self._encoder = BatchEncoder()
+        self._bodies = BodyRebuilder(self._arena)
         self._source_checksums: dict[int, int] = {}
 
     def rewrite(
@@ -296,6 +317,14 @@ class GroupRewriter:
         batches = chunk.rows.size
         rows_out = np.empty(batches, BATCH_ROW)
         folds = np.empty(batches, np.int64)
+        bodies = self._bodies.rebuild(
+            chunk,
+            decisions.actions == REBUILD,
+            decisions.flags,
+            decisions.first_records,
+            decisions.horizons,
+            path,
+        )
         b = 0
         while b < batches:
             stopped, b, size, done, status = assemble_batches(
@@ -314,6 +343,9 @@ class GroupRewriter:
                 rows_out,
                 0,
                 folds,
+                bodies.data,
+                bodies.ends,
+                bodies.facts,
             )
             if stopped == BAD_RECORD:
                 raise _changed(path, chunk.rows[b], STATUS_TEXT[status])
@@ -326,7 +358,7 @@ class GroupRewriter:
                     rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
                 output.append([self._out[:size].data], new_rows)
             if stopped == NEEDS_ENCODER:
-                encoded = self._encode(chunk, decisions, b, path)
+                encoded = self._encode(chunk, decisions, b, bodies, path)
                 row = np.array([encoded.row], BATCH_ROW)
                 row["position"] = output.position
                 rebuilt.add(row["position"].copy(), np.array([encoded.fold], np.int64))
@@ -335,27 +367,33 @@ class GroupRewriter:
             elif stopped != ALL_DONE and not done:
                 self._grow_output(chunk.rows[b])
 
-    def _encode(self, chunk: Chunk, decisions: Decisions, b: int, path: str) -> EncodedBatch:
+    def _encode(
+        self, chunk: Chunk, decisions: Decisions, b: int, bodies: CompressedBodies, path: str
+    ) -> EncodedBatch:
         rows = chunk.rows[b : b + 1]
-        areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
         first = int(decisions.first_records[b])
         source = BatchSource(
-            rows=areas.rows,
-            b=0,
-            records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
+            row=rows[0],
+            records=np.empty(0, np.uint8),
             flags=decisions.flags[first : first + int(rows["records_count"][0])],
             horizon=int(decisions.horizons[b]),
             retained=int(decisions.retained[b]),
         )
+        if b in bodies.large:
+            facts = bodies.facts[FACTS * b : FACTS * (b + 1)].tolist()
+            return assemble(source, bodies.large.pop(b), *facts)
+        areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
+        source = replace(
+            source, row=areas.rows[0], records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])]
+        )
         if rows["magic"][0] < MAGIC_VALUE_V2:
             return convert(source, path=path)
-        if decisions.actions[b] == REENCODE:
-            return reencode(source, path=path)
-        return self._encoder.rebuild(source, path=path)
+        return reencode(source, path=path)
 
     def _grow_output(self, row: np.void) -> None:
         """Make the output buffer large enough for one batch that does not fit into an empty one."""
         room = int(row["size_in_bytes"]) + int(row["records_count"]) * RECORD_GROWTH_BYTES
+        room += LARGE_BODY_BYTES
         # Counts were checked against the bytes that hold the records when they were mapped.
         assert room <= MAX_BATCH_BYTES * 4, "a batch is capped when it is read"  # noqa: S101
         self._out = np.empty(room, np.uint8)

@@ -134,6 +134,24 @@ def decompress_parts(
         raise
 
 
+def decompress_block(codec: int, block: memoryview, out: memoryview) -> int:
+    """Decompress one block of snappy or lz4, or one zstd frame, straight into `out`; the bytes
+    written.
+
+    -1 if it does not decompress, or needs more room than that: `decompress_parts` says why.
+    """
+    try:
+        if codec == CompressionType.LZ4:
+            return cramjam.lz4.decompress_block_into(block, out, output_len=len(out))
+        if codec == CompressionType.SNAPPY:
+            return cramjam.snappy.decompress_raw_into(block, out)
+        part = _codecs.zstd_decompressor.decompress(block, max_output_size=len(out))
+        out[: len(part)] = part
+        return len(part)
+    except (cramjam.DecompressionError, zstandard.ZstdError, ValueError):
+        return -1
+
+
 def compress(codec: int, payload: BytesLike, *, magic: int = MAGIC_VALUE_V2) -> bytes:
     """`payload` in Kafka's framing for `codec`, at Kafka's default level; codec 0 copies it. For a
     batch of magic 0 an lz4 frame gets the wrong header checksum that Kafka gives it there.

@@ -58,7 +58,11 @@ from kafkalog.kernels.varints import (
 # length.
 RECORD_GROWTH_BYTES = 13
 
+# What encode_records tells of a batch.
+FACTS = 3
+
 _GROWTH = RECORD_GROWTH_BYTES
+_FACTS = FACTS
 _HEADER_BYTES = RECORD_BATCH_OVERHEAD
 _MAX_BATCH_BYTES = MAX_BATCH_BYTES
 _SUPERSEDED = np.uint8(SUPERSEDED)
@@ -83,7 +87,7 @@ _RECORDS_COUNT = field_position("records_count")
 # What assemble_batches stops at.
 ALL_DONE = 0
 OUT_OF_SPACE = 1
-NEEDS_ENCODER = 2  # a compressed batch, or one of records that are encoded again
+NEEDS_ENCODER = 2  # a large compressed batch, or one of records that are encoded again
 BAD_RECORD = 3
 
 _ALL_DONE, _OUT_OF_SPACE, _NEEDS_ENCODER, _BAD_RECORD = (
@@ -167,38 +171,42 @@ def _encode(
     return _OK, w, base, max_timestamp, fold
 
 
-@kernel((U8_IN, I64, I64, ROW_IN, I64, U8_IN, I64, I64, U8_OUT, I64_OUT))
+@kernel((U8_IN, I64_IN, I64_IN, ROW_IN, U8_IN, I64_IN, I64_IN, U8_OUT, I64_OUT, I64_OUT))
 def encode_records(
     buf: U8Array,
-    start: int,
-    end: int,
+    starts: I64Array,
+    ends: I64Array,
     rows: RowArray,
-    b: int,
     flags: U8Array,
-    first_record: int,
-    horizon: int,
+    first_records: I64Array,
+    horizons: I64Array,
     out: U8Array,
+    ends_out: I64Array,
     facts_out: I64Array,
 ) -> tuple[int, int]:
-    """The records that stay of batch b, whose uncompressed records are buf[start:end], to out[0:].
+    """The records that stay of b batches, whose uncompressed records are buf[starts[i]:ends[i]], to
+    out, one batch behind the other.
 
-    in   out uint8[n], n >= end - start + records_count * RECORD_GROWTH_BYTES
-         flags uint8[r], first_record the index of the batch's first record; horizon NO_HORIZON for
-         none
-    out  facts_out int64[3]: base timestamp, max timestamp, fold of offsets and timestamps (bits of
-    a uint64)
-    returns (status, bytes written)
+    in   out uint8[n], n >= sum(ends - starts) + sum(records_count) * RECORD_GROWTH_BYTES
+         flags uint8[r], first_records int64[b] where those of a batch begin; horizons int64[b],
+         NO_HORIZON for none
+    out  ends_out int64[b]: where they end in out; facts_out int64[b * FACTS]: base timestamp, max
+         timestamp, fold of offsets and timestamps (bits of a uint64)
+    returns (batches done, status)
     """
-    # np.int64 where the other caller has one: a second set of types is a second compilation of it
-    # all.
-    zero: Any = np.int64(0)
-    code, w, base, max_timestamp, fold = _encode(
-        buf, start, end, rows[b], flags, first_record, horizon, out, zero
-    )
-    facts_out[0] = base
-    facts_out[1] = max_timestamp
-    facts_out[2] = np.int64(fold)
-    return code, w
+    w: Any = np.int64(0)
+    for b in range(rows.size):
+        horizon = horizons[b]
+        code, w, base, max_timestamp, fold = _encode(
+            buf, starts[b], ends[b], rows[b], flags, first_records[b], horizon, out, w
+        )
+        if code != _OK:
+            return b, code
+        ends_out[b] = w
+        facts_out[b * _FACTS] = base
+        facts_out[b * _FACTS + 1] = max_timestamp
+        facts_out[b * _FACTS + 2] = np.int64(fold)
+    return rows.size, _OK
 
 
 @kernel((I64_IN, I64_IN, I64_IN, I64_OUT))
@@ -252,6 +260,9 @@ def _set_header(
         ROW_OUT,
         I64,
         I64_OUT,
+        U8_IN,
+        I64_IN,
+        I64_IN,
     )
 )
 def assemble_batches(
@@ -270,6 +281,9 @@ def assemble_batches(
     rows_out: RowArray,
     done: int,
     folds_out: I64Array,
+    bodies: U8Array,
+    body_ends: I64Array,
+    facts: I64Array,
 ) -> tuple[int, int, int, int, int]:
     """Write what stays of batches b, b + 1, … to out[w:], until one of them needs the caller.
 
@@ -277,6 +291,9 @@ def assemble_batches(
     whole
          actions, horizons, retained, first_records [rows.size]: as decided; flags uint8[r] of the
          partition out_position: where out[0] goes in the new file
+         bodies uint8[m]: compressed records of rebuilt batches; body_ends int64[rows.size * 2]:
+         where those of each batch begin and end there, twice the same where it has none; facts
+         int64[rows.size * FACTS]: see encode_records
     out  rows_out BATCH_ROW[], rows_out[done:] are the written batches, positions in the new file,
     crc -1 where the caller
          must compute it; folds_out int64[]: the fold of each rebuilt batch's records
@@ -288,11 +305,13 @@ def assemble_batches(
             b += 1
             continue
         size = rows[b]["size_in_bytes"]
+        is_compressed = (rows[b]["attributes"] & _CODEC_MASK) != 0
+        body_start, body_end = body_ends[2 * b], body_ends[2 * b + 1]
         if action == _REENCODE or (
-            action != _COPY and action != _EMPTY and (rows[b]["attributes"] & _CODEC_MASK) != 0
+            action != _COPY and action != _EMPTY and is_compressed and body_start == body_end
         ):
             return _NEEDS_ENCODER, b, w, done, _OK
-        room = size + rows[b]["records_count"] * np.int64(_GROWTH)
+        room = size + rows[b]["records_count"] * np.int64(_GROWTH) + body_end - body_start
         if room > out.size - w or done == rows_out.size:
             return _OUT_OF_SPACE, b, w, done, _OK
         start = rows[b]["position"] - buf_position
@@ -307,10 +326,16 @@ def assemble_batches(
             base: Any = np.int64(-1)
             max_timestamp = rows[b]["max_timestamp"]
             count = 0
+            horizon = horizons[b]
             if action == _EMPTY:
                 attributes &= ~_CODEC_MASK
+            elif is_compressed:
+                w = _copy(out, w, bodies, body_start, body_end)
+                base = facts[b * _FACTS]
+                max_timestamp = facts[b * _FACTS + 1]
+                folds_out[done] = facts[b * _FACTS + 2]
+                count = retained[b]
             else:
-                horizon = horizons[b]
                 code, w, base, max_timestamp, fold = _encode(
                     buf,
                     start + _HEADER_BYTES,
@@ -326,8 +351,8 @@ def assemble_batches(
                     return _BAD_RECORD, b, batch_start, done, code
                 folds_out[done] = np.int64(fold)
                 count = retained[b]
-                if horizon != _NO_HORIZON:
-                    attributes |= _HORIZON_BIT
+            if action != _EMPTY and horizon != _NO_HORIZON:
+                attributes |= _HORIZON_BIT
             _set_header(out, batch_start, w, attributes, base, max_timestamp, count)
             rows_out[done]["crc"] = -1
             rows_out[done]["attributes"] = attributes

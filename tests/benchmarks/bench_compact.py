@@ -7,7 +7,8 @@ Both get a fresh copy of one generated log each round, in turn, on the same core
 is `kafkalog compact --apply`: header scan, map with CRC checks, rewrite, read-back, fsync, swap.
 Kafka's is its `Cleaner` from the jars, opened on the directory and run until nothing is dirty.
 Prints one JSON line with the medians, in seconds of wall time and of CPU, peak memory in MiB, and
-whether both directories hold the same bytes afterwards.
+the size of what both wrote, and whether both directories hold the same bytes afterwards (codecs may
+compress the same records to other bytes).
 
 With --cores 2 the log is two partitions of half the records each, and both use two threads or
 processes. With --spark the job runs as well, by spark-submit with local[cores] on the same cores;
@@ -125,6 +126,11 @@ def same_bytes(ours: Path, kafkas: Path) -> bool:
     )
 
 
+def size_of(log_dir: Path) -> int:
+    """Bytes of what a cleaner writes."""
+    return sum((log_dir / name).stat().st_size for name in segments_of(log_dir))
+
+
 def median(costs: list[Cost]) -> dict[str, float]:
     names = asdict(costs[0])
     return {
@@ -156,6 +162,7 @@ def main() -> None:
         for p in range(args.cores):
             generate(source, p, args)
         equal = True
+        output: list[int] = []
         for _ in range(args.rounds):
             copies = Path(work, "ours"), Path(work, "kafkas")
             for copy in copies:
@@ -163,6 +170,7 @@ def main() -> None:
             ours.append(run_measured(our_command(copies[0], args.cores), cores))
             kafkas.append(run_measured(kafka_command(copies[1], names), cores))
             equal = equal and (args.codec != "none" or same_bytes(*copies))
+            output = [size_of(copy) for copy in copies]
             for copy in copies:
                 shutil.rmtree(copy)
             if args.spark:
@@ -186,6 +194,7 @@ def main() -> None:
             2,
         ),
         "spark_seconds": round(statistics.median(sparks), 2) if sparks else None,
+        "output_mib": [round(size / (1 << 20), 1) for size in output],
         "same_bytes": equal if args.codec == "none" else None,
         "machine": platform.processor() or platform.machine(),
         "load": round(os.getloadavg()[0], 1),

@@ -104,8 +104,8 @@ def main() -> None:
 
 def produce(servers: str, codec: str, count: int) -> None:
     """100-byte records with 24-byte keys, in batches of up to 64 KiB."""
-    created = AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(codec, 2, 1)])
-    created[codec].result(60)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(codec, 2, 1)])[codec].result(60)
     producer = Producer(
         {
             "bootstrap.servers": servers,
@@ -135,6 +135,7 @@ def session() -> SparkSession:
         .config("spark.jars", ",".join(map(str, ensure_spark_jars(KAFKA_SOURCE))))
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from kafkalog.cleaner.compressed_bodies import LARGE_BODY_BYTES
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, pack_batch, parse_header
@@ -93,6 +95,28 @@ def test_log_append_time_is_kept_as_type_and_time(log_dir: Path, codec: int) -> 
     assert header.timestamp_type == TimestampType.LOG_APPEND_TIME
     assert header.max_timestamp == START_MS + 500
     assert [(r.offset, r.timestamp) for r in part] == [(1, START_MS + 500)]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_large_compressed_batch_is_rebuilt_like_a_small_one(log_dir: Path, codec: int) -> None:
+    noise = Random(7).randbytes(LARGE_BODY_BYTES + 1000)
+    kept = Record(1, START_MS + 1, b"b", noise)
+    others = [Record(0, START_MS, b"a", b"1"), Record(2, START_MS + 2, b"c", b"3")]
+    small = [Record(3, START_MS, b"a", b"1"), Record(4, START_MS, b"d", b"x")]
+    small.append(Record(5, START_MS, b"c", b"3"))
+    log = LogBuilder(log_dir).segment()
+    log.append(pack_batch([others[0], kept, others[1]], codec=codec, producer_id=4))
+    log.append(pack_batch(small, codec=codec))
+    log.batch(("a", "4"), ("c", "5"))
+    path = log.segment().batch(("z", "")).write()
+    compacted(log_dir)
+    large, other = batches(path)[:2]
+    _assert_same_but(large[0], _source(log, 0), *REWRITTEN)
+    assert large[0].size_in_bytes > LARGE_BODY_BYTES
+    assert [(r.offset, r.timestamp, r.key, r.value) for r in large[1]] == [
+        (1, START_MS + 1, b"b", noise)
+    ]
+    assert (other[0].last_offset, [(r.offset, r.key) for r in other[1]]) == (5, [(4, b"d")])
 
 
 def test_the_greatest_timestamp_is_that_of_what_stays(log_dir: Path) -> None:

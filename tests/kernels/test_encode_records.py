@@ -17,6 +17,7 @@ from kafkalog.kernels.decide_batches import COPY, DROP, EMPTY, NO_HORIZON, REBUI
 from kafkalog.kernels.encode_records import (
     ALL_DONE,
     BAD_RECORD,
+    FACTS,
     NEEDS_ENCODER,
     OUT_OF_SPACE,
     RECORD_GROWTH_BYTES,
@@ -79,6 +80,9 @@ def assemble(
             rows_out,
             0,
             folds,
+            np.empty(0, np.uint8),
+            np.zeros(2 * rows.size, np.int64),
+            np.zeros(FACTS * rows.size, np.int64),
         )
     assert (out[end:] == 0xEE).all() or stopped == BAD_RECORD
     return Assembled(stopped, b, out[:end].tobytes(), rows_out[:done], folds[:done], code)
@@ -218,20 +222,20 @@ def test_records_that_are_not_what_was_mapped_are_a_status(cut: int) -> None:
     found = assemble(bytes(packed), [REBUILD], [False, False], [NO_HORIZON])
     assert found.stopped == BAD_RECORD
     assert status.is_corrupt(found.status)
-    rows, facts = rows_of(bytes(packed)), np.zeros(3, np.int64)
     with np.errstate(over="ignore"):
-        code, _ = encode_records(
-            np.frombuffer(bytes(packed[61:]), np.uint8),
-            0,
-            len(packed) - 61,
-            rows,
-            0,
+        done, code = encode_records(
+            np.frombuffer(bytes(packed), np.uint8),
+            np.array([61]),
+            np.array([len(packed)]),
+            rows_of(bytes(packed)),
             np.zeros(2, np.uint8),
-            0,
-            NO_HORIZON,
+            np.zeros(1, np.int64),
+            np.array([NO_HORIZON]),
             np.zeros(200, np.uint8),
-            facts,
+            np.zeros(1, np.int64),
+            np.zeros(FACTS, np.int64),
         )
+    assert done == 0
     assert status.is_corrupt(code)
 
 
