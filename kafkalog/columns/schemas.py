@@ -337,6 +337,14 @@ OFFSET_COMMITS: tuple[Column, ...] = (
     *_more((PATH,)),
 )
 
+# Not a view of the source: the last record of each key of `__consumer_offsets`, what
+# `kafkalog.spark` makes groups and their offsets of. Of a commit the message's columns are null, of
+# another record most of a commit's.
+LATEST_RECORDS: tuple[Column, ...] = (
+    *OFFSET_COMMITS,
+    *(c for c in MESSAGES if c.name in ("messageType", "key", "value", "timestampMs")),
+)
+
 # Not a view of the source: what `kafkalog.spark.verify` gives.
 FINDINGS: tuple[Column, ...] = (
     _fact("id", pa.string(), "what was found; see the table of findings"),

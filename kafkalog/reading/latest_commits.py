@@ -1,8 +1,8 @@
-"""The latest offset commits of a large `__consumer_offsets`, by several tasks a partition.
+"""The latest record of each key of a large `__consumer_offsets`, by several tasks a partition.
 
 The view `latest_offset_commits` is a task a partition. Here each task has a part of one, and tells
-the latest record of each key in it; of these the one with the highest offset counts, and a
-tombstone there means that nothing is committed.
+the latest record of each key in it, of groups and members too; of these the one with the highest
+offset counts, and a tombstone there means that nothing is committed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from itertools import accumulate, groupby
 
 import pyarrow as pa
 
+from kafkalog.columns.places import rows_batch
+from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS, arrow_schema
+from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.offset_views import offset_partitions, read_offset_commits
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.scan import open_paths
@@ -20,7 +23,7 @@ from kafkalog.reading.selection import PartitionSelection, select_partitions
 from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit, plan_splits
 
 # Where there are transactions each part looks at the headers behind it: so many parts at most.
-_MOST_PARTS = 8
+_MOST_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class CommitsPart:
 
     splits: tuple[ScanSplit, ...]
     later_paths: tuple[str, ...]
+
+    @property
+    def last_path(self) -> str:
+        """The partition's last segment, the same of all its parts."""
+        return self.later_paths[-1] if self.later_paths else self.splits[-1].path
 
 
 def plan_commit_parts(paths: Sequence[str], *, part_bytes: int = SPLIT_BYTES) -> list[CommitsPart]:
@@ -54,8 +62,23 @@ def _parts(splits: Sequence[ScanSplit], part_bytes: int) -> Iterator[CommitsPart
         yield CommitsPart(part, tuple(behind))
 
 
-def read_commits_part(part: CommitsPart, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    """The latest record of each key of the part. Raises as the view."""
-    return read_offset_commits(
-        part.splits, request, ReadCounts(), latest=True, later_paths=part.later_paths
+def read_latest_records(part: CommitsPart) -> Iterator[pa.RecordBatch]:
+    """The latest record of each key of the part: columns LATEST_RECORDS, all nullable. Raises as
+    the view `latest_offset_commits`.
+    """
+    schema = arrow_schema(LATEST_RECORDS, all_nullable=True)
+    commits = arrow_schema(OFFSET_COMMITS, all_nullable=True)
+    others = LatestGroupRecords()
+    found = read_offset_commits(
+        part.splits,
+        ReadRequest(OFFSET_COMMITS, commits),
+        ReadCounts(),
+        latest=True,
+        later_paths=part.later_paths,
+        others=others,
     )
+    for batch in found:
+        nulls = [pa.nulls(len(batch), field.type) for field in list(schema)[len(commits) :]]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *nulls], schema=schema)
+    place = {"offsetsPartition": part.splits[0].partition, "path": part.last_path}
+    yield rows_batch([row | place for row in others.rows()], schema, schema.names)

@@ -35,6 +35,7 @@ from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
@@ -76,12 +77,13 @@ def read_offset_commits(
     *,
     latest: bool,
     later_paths: Sequence[str] | None = None,
+    others: LatestGroupRecords | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The commits in the splits of one partition, in order. Raises as `read_record_splits`.
 
     With `later_paths` the splits are a part of the partition, and these the segments behind them:
     the latest record of each key then comes where it is a tombstone too, which ends a commit of an
-    earlier part.
+    earlier part. The records that are no commits go to `others`.
     """
     if not splits:
         return
@@ -95,7 +97,11 @@ def read_offset_commits(
         for records in _records(split, request, counts, ends):
             if request.mode == ReadMode.PERMISSIVE:
                 yield from _error_rows(records, split, request)
+                records = records.filter(pc.is_null(records.column("error")))
             piece = _piece(records, ends)
+            if others is not None:
+                timestamps = records.column("timestampMs").to_numpy()
+                others.add(piece.keys, piece.values, piece.record_offsets, timestamps)
             if latest:
                 unreadable += in_force.add(piece)
                 continue
@@ -137,7 +143,7 @@ def _history(piece: _Piece, split: ScanSplit) -> tuple[CommitRows, int]:
 def _records(
     split: ScanSplit, request: ReadRequest, counts: ReadCounts, ends: TransactionEnds | None
 ) -> Iterable[pa.RecordBatch]:
-    names = ["key", "value", "offset"]
+    names = ["key", "value", "offset", "timestampMs"]
     if ends is not None:
         names += ["isTransactional", "producerId"]
     permissive = request.mode == ReadMode.PERMISSIVE
@@ -151,8 +157,6 @@ def _records(
 
 
 def _piece(records: pa.RecordBatch, ends: TransactionEnds | None) -> _Piece:
-    if "error" in records.schema.names:
-        records = records.filter(pc.is_null(records.column("error")))
     offsets = records.column("offset").to_numpy()
     states = np.full(records.num_rows, NOT_TRANSACTIONAL, np.int64)
     if ends is not None:

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
-from kafkalog.spark.internal_topics import latest_messages, load_view, partitions_on_disk
-from kafkalog.spark.latest_commits import latest_commits
+from kafkalog.spark.internal_topics import load_view, partitions_on_disk
+from kafkalog.spark.latest_commits import LatestRecords, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
 
@@ -41,10 +41,13 @@ def groups(spark: SparkSession, path: Paths) -> DataFrame:
     behind the group's epoch) and Reconciling (a member is behind it). A simple group has offsets
     and nothing else.
     """
-    known = _known_groups(_group_records(spark, path))
-    commits = latest_commits(spark, path)
+    return _groups(latest_records(spark, path))
+
+
+def _groups(latest: LatestRecords) -> DataFrame:
+    known = _classic_groups(latest.messages).unionByName(_new_groups(latest.messages))
     simple = (
-        commits.groupBy("group")
+        latest.commits.groupBy("group")
         .agg(F.max("offsetsPartition").alias("coordinatorPartition"))
         .join(known.select("group"), "group", "left_anti")
         .selectExpr(
@@ -54,15 +57,6 @@ def groups(spark: SparkSession, path: Paths) -> DataFrame:
         )
     )  # fmt: skip
     return known.unionByName(simple)
-
-
-def _group_records(spark: SparkSession, path: Paths) -> DataFrame:
-    """The last record of each key but commits: little, and looked at several times."""
-    return latest_messages(load_view(spark, "group_messages", path, OFFSETS_TOPIC)).cache()
-
-
-def _known_groups(latest: DataFrame) -> DataFrame:
-    return _classic_groups(latest).unionByName(_new_groups(latest))
 
 
 def _classic_groups(latest: DataFrame) -> DataFrame:
@@ -118,7 +112,7 @@ def _new_groups(latest: DataFrame) -> DataFrame:
         F.min(current).alias("slowest"),
         moving.alias("moving"),
         F.count(F.when(F.col("what") == "MemberMetadata", 1)).cast("int").alias("members"),
-        of("Metadata", F.unix_millis("timestamp")).alias("stateTimestampMs"),
+        of("Metadata", F.col("timestampMs")).alias("stateTimestampMs"),
         F.max(
             F.when(
                 F.col("what") == "MemberMetadata", F.get_json_object("value", "$.serverAssignor")
@@ -138,11 +132,8 @@ def group_members(spark: SparkSession, path: Paths) -> DataFrame:
     """A row a member: group, kind, memberId, instanceId, rackId, clientId, clientHost, epoch,
     subscribedTopics, subscription and assignment (JSON, as the kind writes them), isLeader.
     """
-    return _known_members(_group_records(spark, path))
-
-
-def _known_members(latest: DataFrame) -> DataFrame:
-    return _classic_members(latest).unionByName(_new_members(latest))
+    messages = latest_records(spark, path).messages
+    return _classic_members(messages).unionByName(_new_members(messages))
 
 
 def _classic_members(latest: DataFrame) -> DataFrame:
@@ -205,11 +196,9 @@ def group_offsets(
     `expiresAtMs` is when a coordinator may drop the offset if nothing changes, null while the group
     uses it; `now_ms` is the clock by default.
     """
-    commits = (
-        load_view(spark, "offset_commits", path, OFFSETS_TOPIC)
-        if history
-        else latest_commits(spark, path)
-    ).withColumn("source", F.lit(OFFSETS_TOPIC))
+    latest = latest_records(spark, path)
+    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC) if history else latest.commits
+    commits = commits.withColumn("source", F.lit(OFFSETS_TOPIC))
     if zookeeper_dir is not None:
         old = old_commits(spark, zookeeper_dir, zk_root, history=history)
         commits = commits.unionByName(old, allowMissingColumns=True)
@@ -222,15 +211,8 @@ def group_offsets(
         " WHEN logEndOffset < offset THEN 0 END"
     )
     with_log = with_log.withColumn("lag", F.expr(lag))
-    latest = _group_records(spark, path)
-    used = _known_members(latest).groupBy("group").agg(
-        F.array_distinct(F.flatten(F.collect_list("subscribedTopics"))).alias("usedTopics")
-    )  # fmt: skip
-    state = _known_groups(latest).selectExpr(
-        "group", "kind", "members AS groupMembers", "stateTimestampMs"
-    )
     base = (
-        "CASE WHEN kind = 'classic' AND groupMembers = 0 "
+        "CASE WHEN isClassic AND groupMembers = 0 "
         "THEN coalesce(stateTimestampMs, commitTimestampMs) "
         "WHEN groupMembers > 0 AND (usedTopics IS NULL OR size(usedTopics) = 0 "
         "OR array_contains(usedTopics, topic)) THEN NULL ELSE commitTimestampMs END"
@@ -238,12 +220,47 @@ def group_offsets(
     retention_ms = offsets_retention_minutes * 60_000
     now = F.lit(now_ms) if now_ms is not None else F.unix_millis(F.current_timestamp())
     return (
-        with_log.join(F.broadcast(state), "group", "left")
-        .join(F.broadcast(used), "group", "left")
+        with_log.join(F.broadcast(_use(latest.messages)), "group", "left")
         .withColumn("expiresAtMs", F.expr(f"coalesce(expireTimestampMs, {base} + {retention_ms})"))
         .withColumn("expiresAtMs", F.expr(f"IF(source = '{OFFSETS_TOPIC}', expiresAtMs, NULL)"))
         .withColumn("isExpired", F.coalesce(F.col("expiresAtMs") <= now, F.lit(False)))
-        .drop("kind", "groupMembers", "stateTimestampMs", "usedTopics")
+        .drop("isClassic", "groupMembers", "stateTimestampMs", "usedTopics")
+    )
+
+
+def _use(messages: DataFrame) -> DataFrame:
+    """What decides about a group's offsets: group, isClassic, groupMembers, stateTimestampMs of a
+    classic one, usedTopics (what its members subscribe to).
+    """
+    topics = (
+        "filter(transform(v.members, m -> from_json(get_json_object(m.subscription, '$.topics'),"
+        " 'ARRAY<STRING>')), topics -> topics IS NOT NULL)"
+    )
+    is_member = "messageType LIKE '%GroupMemberMetadata'"
+    return (
+        messages.withColumn("isClassic", F.expr("messageType = 'GroupMetadata'"))
+        .withColumn("v", F.when(F.col("isClassic"), F.from_json("value", _CLASSIC)))
+        .selectExpr(
+            "coalesce(get_json_object(key, '$.group'), get_json_object(key, '$.groupId')) AS group",
+            "isClassic",
+            "messageType LIKE '%GroupMetadata' AS isGroup",
+            f"CASE WHEN isClassic THEN size(v.members) WHEN {is_member} THEN 1 ELSE 0 END"
+            " AS members",
+            "nullif(v.currentStateTimestamp, -1) AS stateTimestampMs",
+            f"CASE WHEN isClassic THEN flatten({topics}) WHEN {is_member} THEN"
+            " from_json(get_json_object(value, '$.subscribedTopicNames'), 'ARRAY<STRING>') END"
+            " AS topics",
+        )
+        .groupBy("group")
+        .agg(
+            F.bool_or("isClassic").alias("isClassic"),
+            F.bool_or("isGroup").alias("isGroup"),
+            F.sum("members").alias("groupMembers"),
+            F.max("stateTimestampMs").alias("stateTimestampMs"),
+            F.array_distinct(F.flatten(F.collect_list("topics"))).alias("usedTopics"),
+        )
+        .where("isGroup")
+        .drop("isGroup")
     )
 
 
@@ -308,11 +325,11 @@ def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
         F.min("maxTimestampMs").alias("firstMs"),
         F.max("maxTimestampMs").alias("lastMs"),
     )
-    commits = latest_commits(spark, path)
-    keys = commits.groupBy(F.col("offsetsPartition").alias("coordinatorPartition")).agg(
+    latest = latest_records(spark, path)
+    keys = latest.commits.groupBy(F.col("offsetsPartition").alias("coordinatorPartition")).agg(
         F.count("*").alias("offsets")
     )
-    count = groups(spark, path).groupBy("coordinatorPartition").agg(F.count("*").alias("groups"))
+    count = _groups(latest).groupBy("coordinatorPartition").agg(F.count("*").alias("groups"))
     seconds = "(greatest(lastMs - firstMs, 1) / 1000D)"
     return (
         load.join(keys, "coordinatorPartition", "left")

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from kafkalog.columns.schemas import default_columns, select_columns
 from kafkalog.spark.loading import Paths, load
+from kafkalog.spark.scan import scan
 from kafkalog.spark.types import spark_schema
 
 
@@ -48,7 +49,7 @@ def partitions_on_disk(spark: SparkSession, path: Paths) -> DataFrame:
     """topic, partition, topicId, logStartOffset and logEndOffset of the live partitions; of several
     replicas the one that goes furthest.
     """
-    found = load(spark, "partitions", path, {}).where("kind = 'live'")
+    found = scan(spark, path, view="partitions").where("kind = 'live'")
     return (
         found.coalesce(1)
         .groupBy("topic", "partition")

@@ -1,4 +1,6 @@
-"""The offset commits in force, by several tasks a partition of `__consumer_offsets`."""
+"""What `__consumer_offsets` says at its end: the offset commits in force and the last records of
+groups and members, in one pass by several tasks a partition.
+"""
 
 from __future__ import annotations
 
@@ -10,43 +12,65 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafkalog.columns.schemas import default_columns, select_columns
-from kafkalog.reading.request import ReadRequest
+from kafkalog.columns.schemas import LATEST_RECORDS, default_columns
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from kafkalog.reading.latest_commits import CommitsPart
 
-_VIEW = "latest_offset_commits"
-# Of several copies of a partition each has its own rows.
-_KEY = ("group", "topic", "partition", "offsetsPartition", "path")
+# Of several copies of a partition each has its own commits.
+_KEY = ("group", "topic", "partition", "offsetsPartition", "path", "messageType", "key")
 
 
-def latest_commits(spark: SparkSession, path: Paths) -> DataFrame:
-    """The rows of view `latest_offset_commits`; none where there is no such topic below `path`.
-
-    The view reads a partition in one task; this cuts large ones into parts that all cores read.
+@dataclass(frozen=True, slots=True)
+class LatestRecords:
+    """Two frames over one that is read once and kept: `commits`, the rows of the view
+    `latest_offset_commits`, and `messages`, the last record of each key of groups and members:
+    columns partition, messageType, key, value, offset, timestampMs.
     """
+
+    commits: DataFrame
+    messages: DataFrame
+
+
+def latest_records(spark: SparkSession, path: Paths) -> LatestRecords:
+    """Both without rows where there is no such topic below `path`."""
     # Needs kernels; nobody else in this module does.
     from kafkalog.reading.latest_commits import plan_commit_parts
 
-    columns = select_columns(_VIEW, (*default_columns(_VIEW), "path"))
-    schema = spark_schema(columns)
+    schema = spark_schema(LATEST_RECORDS, all_nullable=True)
     parts = plan_commit_parts([path] if isinstance(path, str) else list(path))
-    if not parts:
-        return spark.createDataFrame([], schema).drop("path")
-    found = spark.range(0, len(parts), 1, len(parts)).mapInArrow(
-        _ReadParts(parts, ReadRequest.of(columns)), schema
-    )
-    others = [column.name for column in columns if column.name not in _KEY]
-    return (
+    if parts:
+        numbers = spark.range(0, len(parts), 1, len(parts))
+        # A part has each key once: nothing is to be gained by aggregating before the shuffle, and
+        # of what is kept Spark does not put small partitions together.
+        found = numbers.mapInArrow(_ReadParts(parts), schema).repartition(len(parts), "group")
+    else:
+        found = spark.createDataFrame([], schema)
+    others = [column.name for column in LATEST_RECORDS if column.name not in _KEY]
+    latest = (
         found.groupBy(*_KEY)
         .agg(F.max_by(F.struct(*others), "recordOffset").alias("last"))
         .select(*_KEY, "last.*")
-        .where("NOT isTombstone")
-        .select(*default_columns(_VIEW))
+        .cache()
     )
+    commits = latest.where("messageType IS NULL AND NOT isTombstone")
+    # Few, a coordinator has them in memory: in one piece, so that what is grouped or joined behind
+    # it needs no shuffle. Copies of a partition are one.
+    last = F.max_by(F.struct("value", "isTombstone", "recordOffset", "timestampMs"), "recordOffset")
+    messages = (
+        latest.where("messageType IS NOT NULL")
+        .coalesce(1)
+        .groupBy(F.col("offsetsPartition").alias("partition"), "messageType", "key")
+        .agg(last.alias("last"))
+        .where("NOT last.isTombstone")
+        .selectExpr(
+            "partition", "messageType", "key", "last.value AS value",
+            "last.recordOffset AS offset", "nullif(last.timestampMs, -1) AS timestampMs",
+        )
+    )  # fmt: skip
+    return LatestRecords(commits.select(*default_columns("latest_offset_commits")), messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +78,12 @@ class _ReadParts:
     """The function of a task: its number in, the rows of its part out."""
 
     parts: Sequence[CommitsPart]
-    request: ReadRequest
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from kafkalog.reading.latest_commits import read_commits_part
+        from kafkalog.reading.latest_commits import read_latest_records
         from kafkalog.spark.batch_reader import leave_modules_to_no_collector
 
         leave_modules_to_no_collector()
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                yield from read_commits_part(self.parts[number], self.request)
+                yield from read_latest_records(self.parts[number])

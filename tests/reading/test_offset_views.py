@@ -11,18 +11,19 @@ import pytest
 
 from data.copy_samples import SAMPLES
 from kafkalog import read_view
-from kafkalog.columns.schemas import default_columns, select_columns
+from kafkalog.columns.schemas import default_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
-from kafkalog.reading.latest_commits import plan_commit_parts, read_commits_part
-from kafkalog.reading.request import ReadRequest
+from kafkalog.reading.latest_commits import plan_commit_parts, read_latest_records
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 from tests.support.random_messages import random_message
 
 Row = dict[str, Any]
 PARTITION = "__consumer_offsets-3"
+_MESSAGE = ("messageType", "key", "value", "timestampMs")
 
 
 def rows(view: str, path: Path, **options: Any) -> list[Row]:
@@ -135,21 +136,65 @@ def test_commits_of_a_log_with_transactions(log_dir: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_parts_of_a_partition_put_together_are_the_view(log_dir: Path, seed: int) -> None:
     path = Reference(log_dir, seed).write()
-    request = ReadRequest.of(
-        select_columns("latest_offset_commits", default_columns("latest_offset_commits"))
-    )
+    names = default_columns("latest_offset_commits")
     parts = plan_commit_parts([str(path)], part_bytes=1)
     assert len(parts) == 3  # a segment each, the empty one has none
     latest: dict[tuple[str, str, int], Row] = {}
     for part in parts:
-        for batch in read_commits_part(part, request):
+        for batch in read_latest_records(part):
             for row in batch.to_pylist():
-                latest[row["group"], row["topic"], row["partition"]] = row
+                assert row["messageType"] is None
+                assert row["path"].endswith(".log")
+                key = row["group"], row["topic"], row["partition"]
+                latest[key] = {name: row[name] for name in names}
     found = [row for row in latest.values() if not row["isTombstone"]]
     by_offset = itemgetter("recordOffset")
     assert sorted(found, key=by_offset) == sorted(
         rows("latest_offset_commits", path), key=by_offset
     )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_records_of_groups_come_with_the_commits(log_dir: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    log = LogBuilder(log_dir, PARTITION)
+    for _ in range(60):
+        known = rng.choice((GROUP_METADATA, GROUP_METADATA, CONSUMER_GROUP_METADATA, OFFSET_COMMIT))
+        fields = random_message(known.key, 0, rng)
+        name = next(iter(fields))  # the group, under the name that its message has for it
+        key = encode_key(known.key, fields | {name: f"g{rng.randrange(3)}"})
+        version = known.value.versions.last
+        value: bytes | None = encode_value(
+            known.value, version, random_message(known.value, version, rng)
+        )
+        kind = rng.random()
+        if kind < 0.2:
+            value = None
+        elif kind < 0.3:
+            value = b"\0\3"
+        elif kind < 0.35:
+            key, value = b"\0\x63" + key[2:], b"of an unknown type"
+        elif kind < 0.4:
+            value = b"\0\x63of an unknown version"
+        (log.segment() if rng.random() < 0.1 else log).batch((key, value))
+    path = log.write().parent
+    expected: dict[tuple[str, str], Row] = {}
+    for row in rows("group_messages", path, columns=[*_MESSAGE, "offset", "valueBytes"]):
+        if row["key"] is not None:
+            place = {"recordOffset": row["offset"], "isTombstone": row["valueBytes"] is None}
+            expected[row["messageType"], row["key"]] = place | {n: row[n] for n in _MESSAGE}
+    parts = plan_commit_parts([str(path)], part_bytes=1)
+    found: dict[tuple[str, str], Row] = {}
+    for part in parts:
+        for row in (row for batch in read_latest_records(part) for row in batch.to_pylist()):
+            if row["messageType"] is not None:
+                assert row["group"] is None
+                assert row["offsetsPartition"] == 3
+                names = (*_MESSAGE, "recordOffset", "isTombstone")
+                found[row["messageType"], row["key"]] = {name: row[name] for name in names}
+    assert len(parts) > 1
+    assert len(expected) > 4
+    assert found == expected
 
 
 def test_metadata_is_that_of_the_latest_commit_however_often_it_changes(
