@@ -306,7 +306,11 @@ MESSAGES: tuple[Column, ...] = (
     _maybe("key", pa.string(), "JSON; null for a topic without keys and for an unknown message"),
     _maybe("value", pa.string(), "JSON; null for a tombstone and for an unknown message"),
     _maybe("keyBytes", pa.binary(), "record key as it lies"),
-    _maybe("valueBytes", pa.binary(), "record value as it lies"),
+    _maybe(
+        "valueBytes",
+        pa.binary(),
+        "record value as it lies; null of a metadata record with a secret too",
+    ),
     _maybe("error", pa.string(), "why the record cannot be decoded; unknown ones are no error"),
     *(
         column

@@ -10,9 +10,7 @@ Source: Kafka TransactionIndex.collectAbortedTxns, LocalLog.collectAbortedTransa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from kafkalog.format.file_names import transaction_index_file_name
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.small_files import read_small_file
@@ -59,7 +57,7 @@ class AbortedTransactions:
         if base_offset not in self._entries:
             entries: list[AbortedTxn] = []
             if segment.txn_index_bytes:
-                path = Path(segment.path).parent / transaction_index_file_name(base_offset)
+                path = segment.beside(".txnindex")
                 data = read_small_file(path, _MAX_INDEX_BYTES)
                 entries = parse_transaction_index(data, base_offset, str(path))
             self._entries[base_offset] = entries

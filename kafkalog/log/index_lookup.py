@@ -28,7 +28,6 @@ from kafkalog.format.constants import (
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
 )
-from kafkalog.format.file_names import offset_index_file_name, time_index_file_name
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import read_chunks, scan_headers
@@ -56,13 +55,13 @@ class IndexEntries:
 
     @classmethod
     def of_offsets(cls, segment: SegmentInfo) -> IndexEntries:
-        path = Path(segment.path).with_name(offset_index_file_name(segment.base_offset))
+        path = segment.beside(".index")
         count = segment.offset_index_bytes // _OFFSET_ENTRY.size
         return cls(path, segment.base_offset, count, is_time_index=False)
 
     @classmethod
     def of_times(cls, segment: SegmentInfo) -> IndexEntries:
-        path = Path(segment.path).with_name(time_index_file_name(segment.base_offset))
+        path = segment.beside(".timeindex")
         count = segment.time_index_bytes // _TIME_ENTRY.size
         return cls(path, segment.base_offset, count, is_time_index=True)
 

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.json_facts import JsonFacts
@@ -57,7 +58,7 @@ class SegmentInfo(JsonFacts):
 
     base_offset: int
     path: str
-    state: str  # live, cleaned, swap, deleted
+    state: str  # live, cleaned, swap, deleted, remote
     size_in_bytes: int
     identity: FileIdentity
     is_active: bool
@@ -67,6 +68,10 @@ class SegmentInfo(JsonFacts):
     has_snapshot: bool
     largest_timestamp_ms: int
     modification_time_ms: int
+
+    def beside(self, ending: str) -> Path:
+        """The live file of the same name with another ending, as `.index`."""
+        return Path(self.path[: self.path.rindex(".log")] + ending)
 
     @property
     def effective_timestamp_ms(self) -> int:

@@ -178,6 +178,29 @@ def _segment(files: Files, base_offset: int, suffix: str, *, is_active: bool) ->
     )
 
 
+def describe_segment(path: str, base_offset: int, state: str) -> SegmentInfo:
+    """A segment by the path of its `.log`, with the indexes beside it; not active. OSError."""
+    log = Path(path)
+    stat = log.stat()
+    time_index = read_index_tail(log.with_suffix(".timeindex"), TIME_INDEX_ENTRY_BYTES)
+    offset_index = read_index_tail(log.with_suffix(".index"), OFFSET_INDEX_ENTRY_BYTES)
+    transaction_index = log.with_suffix(".txnindex")
+    return SegmentInfo(
+        base_offset=base_offset,
+        path=path,
+        state=state,
+        size_in_bytes=stat.st_size,
+        identity=FileIdentity(stat.st_size, stat.st_mtime_ns, stat.st_ino),
+        is_active=False,
+        offset_index_bytes=offset_index.valid_bytes,
+        time_index_bytes=time_index.valid_bytes,
+        txn_index_bytes=transaction_index.stat().st_size if transaction_index.exists() else 0,
+        has_snapshot=log.with_suffix(".snapshot").exists(),
+        largest_timestamp_ms=_last_timestamp(time_index, base_offset),
+        modification_time_ms=stat.st_mtime_ns // 1_000_000,
+    )
+
+
 def _tail(files: Files, kind: LogFileKind, base_offset: int, suffix: str) -> IndexTail:
     entry = files.get((kind, base_offset, suffix))
     if entry is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.secret_settings import REDACTED
-from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
+from kafkalog.format.secret_settings import REDACTED, is_secret
+from kafkalog.messages.cluster_metadata import CONFIG_RECORD, MetadataRecord, decode_metadata_record
 from kafkalog.messages.consumer_protocol import (
     ASSIGNMENT,
     PROTOCOL_TYPE,
@@ -28,6 +28,7 @@ from kafkalog.messages.json_form import json_form, json_text
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES
 from kafkalog.messages.remote_log_records import RemoteLogRecord, decode_remote_log_record
 from kafkalog.messages.schema import UnknownRecord
+from kafkalog.messages.security_records import USER_SCRAM_CREDENTIAL_RECORD
 from kafkalog.messages.share_state_records import SHARE_STATE_TYPES
 from kafkalog.messages.transaction_records import TRANSACTION_TYPES
 
@@ -38,19 +39,24 @@ REMOTE_LOG_TOPIC = "__remote_log_metadata"
 METADATA_TOPIC = "__cluster_metadata"
 
 # What of UserScramCredentialRecord stays out of JSON.
-_SECRETS = {"UserScramCredentialRecord": ("salt", "storedKey", "serverKey")}
+_SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
+# The types of metadata records that may hold a secret: a setting's value, a user's keys.
+_TYPES_WITH_SECRETS = (CONFIG_RECORD.api_key, USER_SCRAM_CREDENTIAL_RECORD.api_key)
+_SECRET_TYPE_BYTES = tuple(bytes([number]) for number in _TYPES_WITH_SECRETS)
 
 
 @dataclass(frozen=True, slots=True)
 class InternalRecord:
     """`type` is Kafka's name of the message, `type 99` for one without a table here; `key` and
     `value` are JSON. Both are None of an unknown type or version, `value` of a tombstone.
+    `has_secret`: the JSON does without, the record's bytes do not.
     """
 
     type: str
     version: int | None
     key: str | None
     value: str | None
+    has_secret: bool = False
 
 
 Parts = bytes | None
@@ -97,10 +103,27 @@ def _cluster_metadata(_: Parts, value: Parts) -> InternalRecord:
     record = decode_metadata_record(value)
     if not isinstance(record, MetadataRecord):
         name = record.name.rpartition(" version ")[0]
-        return InternalRecord(name, record.version, None, None)
+        has_secret = record.api_key in _TYPES_WITH_SECRETS
+        return InternalRecord(name, record.version, None, None, has_secret)
     fields = json_form(record.message.body, record.version, record.fields)
-    secrets = dict.fromkeys(_SECRETS.get(record.message.name, ()), REDACTED)
-    return InternalRecord(record.message.name, record.version, None, json_text(fields | secrets))
+    secrets = _secrets(record)
+    text = json_text(fields | dict.fromkeys(secrets, REDACTED))
+    return InternalRecord(record.message.name, record.version, None, text, bool(secrets))
+
+
+def _secrets(record: MetadataRecord) -> tuple[str, ...]:
+    """The fields that must not be shown."""
+    if record.message is USER_SCRAM_CREDENTIAL_RECORD:
+        return _SCRAM_SECRETS
+    is_setting = record.message is CONFIG_RECORD and record.fields["value"] is not None
+    return ("value",) if is_setting and is_secret(record.fields["name"]) else ()
+
+
+def may_have_secret(value: Parts) -> bool:
+    """Of a metadata record that cannot be decoded: whether its type may hold a secret. Its type is
+    the second byte, where it is below 128 as all are.
+    """
+    return value is not None and (value[1:2] >= b"\x80" or value[1:2] in _SECRET_TYPE_BYTES)
 
 
 def _remote_log(_: Parts, value: Parts) -> InternalRecord:

@@ -3,7 +3,8 @@
 Records are read as for the view `records`; then each key and value is decoded on its own, in plain
 Python: for questions, not for millions of commits. What a record's bytes cannot mean is in its
 `error`, in every mode: the batch around it is sound. Types and versions that are not known have no
-JSON and no error; how many they were is said once a segment, at level INFO.
+JSON and no error; how many they were is said once a segment, at level INFO. Secrets are neither in
+the JSON nor in `valueBytes`, which is null then: view `records` has the bytes of everything.
 """
 
 from __future__ import annotations
@@ -11,13 +12,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.messages.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC, InternalRecord
+from kafkalog.messages.internal_topics import (
+    INTERNAL_TOPICS,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    InternalRecord,
+    may_have_secret,
+)
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
@@ -27,6 +35,8 @@ _logger = logging.getLogger(__name__)
 
 # Columns that are made here; all others are those of `records`, two of them under other names.
 _DECODED = ("messageType", "version", "key", "value")
+# Only with a record decoded is it known whether its bytes may be shown.
+_VALUE_BYTES = "valueBytes"
 _RENAMED = {"keyBytes": "key", "valueBytes": "value"}
 _ERROR = "error"
 
@@ -49,11 +59,12 @@ def read_messages(
     """A row a record; without `commits` those of `__consumer_offsets` are passed over undecoded.
     Raises as `read_record_splits`.
     """
-    decodes = bool({*_DECODED, _ERROR}.intersection(request.names))
+    decodes_all = bool({*_DECODED, _ERROR}.intersection(request.names))
+    shows_bytes = _VALUE_BYTES in request.names
     needed = dict.fromkeys(
         _RENAMED.get(name, name) for name in request.names if name not in (*_DECODED, _ERROR)
     )
-    if decodes or not commits:
+    if decodes_all or shows_bytes or not commits:
         needed |= dict.fromkeys(("key", "value"))
     permissive = request.mode == ReadMode.PERMISSIVE
     names = [*(needed or {"offset": None}), *([_ERROR] if permissive else [])]
@@ -65,6 +76,7 @@ def read_messages(
     )
     for split in splits:
         unknown = 0
+        decodes = decodes_all or (shows_bytes and split.topic == METADATA_TOPIC)
         for records in read_record_splits((split,), inner, counts):
             if not commits and split.topic == OFFSETS_TOPIC:
                 records = _without_commits(records)
@@ -93,18 +105,34 @@ def _decoded(topic: str, records: pa.RecordBatch) -> dict[str, pa.Array]:
     if _ERROR in records.schema.names:
         errors = records.column(_ERROR).to_pylist()
     found: list[InternalRecord | None] = [None] * records.num_rows
+    secret: list[int] = []
     pairs = zip(records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True)
     for i, (key, value) in enumerate(pairs):
         if errors[i] is not None:
             continue  # a batch that cannot be read
         try:
-            found[i] = decode(key, value)
+            record = decode(key, value)
         except KafkaLogError as error:
             errors[i] = error.reason
+            has_secret = topic == METADATA_TOPIC and may_have_secret(value)
+        else:
+            found[i] = record
+            has_secret = record.has_secret
+        if has_secret:
+            secret.append(i)
     return {
+        _VALUE_BYTES: _without(records.column("value"), secret),
         "messageType": pa.array([r and r.type for r in found], pa.string()),
         "version": pa.array([r and r.version for r in found], pa.int16()),
         "key": pa.array([r and r.key for r in found], pa.string()),
         "value": pa.array([r and r.value for r in found], pa.string()),
         _ERROR: pa.array(errors, pa.string()),
     }
+
+
+def _without(values: pa.Array, which: Sequence[int]) -> pa.Array:
+    if not which:
+        return values
+    hidden = np.zeros(len(values), np.bool_)
+    hidden[which] = True
+    return pc.if_else(pa.array(hidden), pa.scalar(None, values.type), values)

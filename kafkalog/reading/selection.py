@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory
+from kafkalog.log.remote_segments import with_remote_segments
 from kafkalog.log.topic_partition import PartitionKind, TopicPartition
 
 EARLIEST_OFFSET = -2
@@ -44,6 +45,8 @@ class PartitionSelection:
     fail_on_data_loss: bool = True
     # Of the partitions' segments those whose `.log` has such a name.
     file_glob: str | None = None
+    # Directories of remote storage with the older segments of tiered partitions.
+    remote_dirs: tuple[str, ...] = ()
     # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
     # stray).
     named_paths: frozenset[str] = field(default_factory=frozenset)
@@ -67,8 +70,8 @@ class PartitionSelection:
 def select_partitions(
     inventory: LogInventory, selection: PartitionSelection, *, every_kind: bool
 ) -> list[PartitionInventory]:
-    """The selected partitions in order; InvalidConfigError when a topic or partition asked for is
-    not there.
+    """The selected partitions in order, with their remote segments where these are asked for;
+    InvalidConfigError when a topic or partition asked for is not there.
 
     Directories of other kinds than live are left out unless `every_kind` or named by the caller:
     they hold copies of records, or records of a topic that is gone.
@@ -87,6 +90,8 @@ def select_partitions(
     ):
         if not isinstance(offsets, str) and (extra := sorted(set(offsets) - present)):
             raise InvalidConfigError(f"{name} names {_listed(extra)}, which is not selected")
+    if selection.remote_dirs:
+        chosen = with_remote_segments(chosen, selection.remote_dirs)
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
 
 

@@ -21,7 +21,6 @@ from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, LogChangedError, RecordTooLargeError
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.format.file_names import offset_index_file_name
 from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.log.index_lookup import (
     end_position,
@@ -31,6 +30,7 @@ from kafkalog.log.index_lookup import (
     start_position,
 )
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.segment_file import scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.reading.conditions import EVERYTHING, MIN_INT64, RowFilter
@@ -245,13 +245,20 @@ def _wanted_ranges(
             inode=segment.identity.inode,
             is_active=segment.is_active,
             start_offset=start_offset,
-            end_offset=end_offset,
+            end_offset=_own_end(segment, next_base, end_offset),
             transactions=transactions.within(segment.base_offset, next_base),
         )
         timely = _from_timestamp(segment, split, needs.row_filter)
         narrowed = None if timely is None else _from_offsets(segment, timely, next_base)
         if narrowed is not None:
             yield segment, narrowed
+
+
+def _own_end(segment: SegmentInfo, next_base: int | None, end_offset: int | None) -> int | None:
+    """Where the wanted offsets of a segment end: a remote one may go on into the next."""
+    if segment.state != REMOTE or next_base is None:
+        return end_offset
+    return next_base if end_offset is None else min(next_base, end_offset)
 
 
 def _narrowed_offsets(
@@ -346,7 +353,7 @@ def _cut_positions(segment: SegmentInfo, split: ScanSplit, sizes: SplitSizes) ->
 
 def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] | None:
     """Checked index entries at or after the wanted positions; None if the index is no help."""
-    index_path = Path(segment.path).with_name(offset_index_file_name(segment.base_offset))
+    index_path = segment.beside(".index")
     try:
         index = parse_offset_index(
             read_small_file(index_path), segment.base_offset, path=str(index_path)

@@ -40,6 +40,7 @@ def read_records(
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = True,
     include_control: bool = False,
+    remote_dirs: Sequence[str] = (),
 ) -> pa.RecordBatchReader:
     """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
     as a stream.
@@ -48,6 +49,7 @@ def read_records(
     are from the start (included) to the end (excluded); timestamps (ms) stand for the first record
     at or above them, as a broker looks it up. With `keys` only records of those keys come, with
     `read_committed` none of aborted or open transactions, with `include_control` control records.
+    Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first.
     A log may be larger than memory: iterate, or take `.read_all()` for a table.
 
     Raises InvalidConfigError for names that are not there, OffsetOutOfRangeError for a starting
@@ -61,6 +63,7 @@ def read_records(
         starting_timestamp=starting_timestamp,
         ending_timestamp=ending_timestamp,
         read_committed=read_committed,
+        remote_dirs=tuple(remote_dirs),
     )
     return _stream(
         "records",

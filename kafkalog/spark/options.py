@@ -45,6 +45,7 @@ from kafkalog.spark.option_values import (
 )
 
 RECORDS_ONLY = frozenset({"records"})
+REMOTE_VIEWS = frozenset({"records", "batches"})
 LOG_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS, *OFFSET_VIEWS})
 # Views of splits: where they end, their sizes, and what of them is wanted.
 SPLIT_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS})
@@ -104,6 +105,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             read_committed=values.get("isolationLevel", False),
             fail_on_data_loss=values.get("failOnDataLoss", True),
             file_glob=values.get("pathGlobFilter"),
+            remote_dirs=values.get("remoteDir", ()),
         ),
         row_filter=_row_filter(values),
         min_partitions=values.get("minPartitions"),
@@ -301,6 +303,14 @@ _TABLE = (
         "only segments whose .log file has such a name",
         parse_text,
         SPLIT_VIEWS | {"segments"},
+    ),
+    Option(
+        "remoteDir",
+        "directories, comma separated",
+        "remote storage with the older segments of tiered partitions, laid out as by Kafka's"
+        " LocalTieredStorage; read in front of those on the broker's disk",
+        parse_names,
+        REMOTE_VIEWS,
     ),
     Option(
         "kafkaVersion",

@@ -13,7 +13,15 @@ from data.copy_samples import SAMPLES
 from kafkalog import read_view
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
 from tests.support.log_builder import LogBuilder
-from tests.support.metadata_builder import MetadataBuilder, frame, text, topic, uuid
+from tests.support.metadata_builder import (
+    MetadataBuilder,
+    broker_config,
+    config,
+    frame,
+    text,
+    topic,
+    uuid,
+)
 
 COMMIT_KEY = bytes.fromhex("0001 0001 67 0001 74 00000002")
 COMMIT = bytes.fromhex("0003 0000000000000005 00000001 0000 0000000000000007")
@@ -95,6 +103,35 @@ def test_the_metadata_log_has_messages_without_secrets(log_dir: Path) -> None:
         "serverKey": "(redacted)", "iterations": 4096,
     }  # fmt: skip
     assert (unknown["messageType"], unknown["value"], unknown["error"]) == ("type 99", None, None)
+
+
+def test_bytes_that_hold_a_secret_are_in_no_column(log_dir: Path) -> None:
+    secret = b"\x05salt" + b"\x0aswordfish" + b"\x07server"
+    scram = frame(11, 0, text("alice") + b"\x01" + secret + (4096).to_bytes(4, "big") + b"\0")
+    password = broker_config("1", "listener.name.x.ssl.keystore.password", "swordfish")
+    shown = [
+        config("a", "retention.ms", "swordfish"),
+        topic("swordfish"),
+        frame(99, 0, b"swordfish"),
+    ]
+    hidden = [
+        password, scram, scram[:-1], password[:-1],
+        frame(11, 9, b"swordfish"), frame(4, 9, b"swordfish"),  # versions that no table has
+        b"\1\x8b\0\0swordfish", b"\1\x84\0\0swordfish",  # types as longer varints than needed
+    ]  # fmt: skip
+    MetadataBuilder(log_dir).batch(*shown, *hidden).write()
+    found = rows(log_dir)
+    assert [row["valueBytes"] for row in found] == [*shown, *[None] * len(hidden)]
+    only = rows(log_dir, columns=["valueBytes"])
+    assert [row["valueBytes"] for row in only] == [*shown, *[None] * len(hidden)]
+    for row in found[len(shown) :]:
+        assert "swordfish" not in json.dumps({**row, "path": ""}, default=str)
+    taken_away = broker_config("1", "ssl.key.password", None)
+    path = log_dir / "other"
+    path.mkdir()
+    MetadataBuilder(path).batch(taken_away).write()
+    (row,) = rows(path)
+    assert (json.loads(row["value"])["value"], row["valueBytes"]) == (None, taken_away)
 
 
 def test_every_record_of_the_samples_is_decoded() -> None:
