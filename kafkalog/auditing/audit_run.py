@@ -18,22 +18,24 @@ from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.surroundings import Surroundings
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
-from kafkalog.log.inventory import LogInventory
+from kafkalog.log.inventory import LogInventory, PartitionInventory
+from kafkalog.log.known_directory import KnownDirectory
 
 Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """What was audited, in the order of topic, partition and path; `other_findings` are those that
-    no partition tells alone; `notes`: where settings come from; `scenarios` are to be simulated,
-    for `times_ms` in ascending order.
+    """What was audited, in the order of topic, partition and path, and the directories as they were
+    found; `other_findings` are those that no partition tells alone; `notes`: where settings come
+    from; `scenarios` are to be simulated, for `times_ms` in ascending order.
     """
 
     now_ms: int
     partitions: tuple[AuditedPartition, ...]
     other_findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    inventories: tuple[PartitionInventory, ...]
     scenarios: tuple[Scenario, ...] = (Scenario(),)
     times_ms: tuple[int, ...] = ()
 
@@ -50,15 +52,19 @@ class AuditRun:
 
 
 def audit_run(
-    request: AuditRequest, execute: Executor, known: Mapping[str, str] | None = None
+    request: AuditRequest,
+    execute: Executor,
+    known: Mapping[str, str] | None = None,
+    directories: Mapping[str, KnownDirectory] | None = None,
 ) -> AuditRun:
     """Audit what is asked for. `known`: scans of an earlier run by partition directory, in place of
-    reading what has not changed; given, results have scans for the next run.
+    reading what has not changed, and `directories` what it saw there; given, results have scans for
+    the next run.
 
     InvalidConfigError for paths that do not exist, partitions that are named but not there, and
     settings that Kafka would refuse.
     """
-    opened = open_audit(request)
+    opened = open_audit(request, directories)
     tasks, everything = opened.tasks, opened.everything
     if known is not None:
         tasks = [
@@ -77,6 +83,7 @@ def audit_run(
             *find_across(partitions),
         ),
         notes=opened.notes,
+        inventories=tuple(task.partition for task in tasks),
         scenarios=request.scope.scenarios,
         times_ms=times_ms,
     )
@@ -92,9 +99,13 @@ class OpenedAudit:
     notes: tuple[str, ...]
 
 
-def open_audit(request: AuditRequest) -> OpenedAudit:
-    """Look at all directories, read the settings, and see what is asked for; errors as above."""
-    everything = request.open_all()
+def open_audit(
+    request: AuditRequest, directories: Mapping[str, KnownDirectory] | None = None
+) -> OpenedAudit:
+    """Look at all directories, read the settings, and see what is asked for; arguments and errors
+    as above.
+    """
+    everything = request.open_all(directories)
     found = request.select(everything)
     settings = request.read_settings(everything)
     surroundings = Surroundings(request, everything, settings)

@@ -64,7 +64,9 @@ class AuditedPartition(JsonFacts):
     `high_watermark` is the one assumed, `last_stable_offset` where the first open transaction
     begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS. `contents` is None
     of directories that no broker serves, and of logs that could not be read. `scan`: what a later
-    run may take up in place of reading, if it was asked for; `is_carried`: an earlier run's was.
+    run may take up in place of reading, if it was asked for and differs from what is kept already;
+    `is_carried`: nothing was read, all is from an earlier run; `carried_segments`: of how many
+    segments that holds.
     """
 
     log_dir: str
@@ -72,7 +74,6 @@ class AuditedPartition(JsonFacts):
     partition: int
     kind: PartitionKind
     path: str
-    token: str
     config: LogConfig
     log_start_offset: int
     log_end_offset: int
@@ -89,6 +90,7 @@ class AuditedPartition(JsonFacts):
     contents: Contents | None = None
     scan: str = ""
     is_carried: bool = False
+    carried_segments: int = 0
 
     @property
     def name(self) -> str:

@@ -7,8 +7,10 @@ waits for a delete horizon. Nothing is decompressed, no record is decoded.
     markers    those with nothing left to mark and no horizon, below the first dirty offset
 
 Everything is in absolute times, so that an unchanged log need not be read again to be judged at
-another time. A transaction is aborted if its marker is in a transaction index (what a broker
-answers consumers by), committed with another marker behind it, else open.
+another time. What one scan says by itself (`ScanContents`) is kept apart from what only the log as
+a whole tells, so that of a log that has grown the old segments need not be read again either. A
+transaction is aborted if its marker is in a transaction index (what a broker answers consumers by),
+committed with another marker behind it, else open.
 
 Source: Kafka DefaultRecordBatch, ProducerAppendInfo, TransactionIndex; KIP-98, KIP-534.
 """
@@ -20,17 +22,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import has_delete_horizon, is_control, is_transactional
+from kafkalog.auditing.scan_contents import ScanContents, scan_contents
 from kafkalog.format.constants import NO_TIMESTAMP
 from kafkalog.log.json_facts import JsonFacts
-from kafkalog.log.segment_facts import smallest_timestamps
 
 Int64s = NDArray[np.int64]
 Rows = NDArray[np.void]
 
 # A partition has at most so many slices; of one scan of headers come a few.
 MOST_SLICES = 128
-_SLICES_A_SCAN = 8
 # Every round of cleaning stamps one horizon, and what it stamped goes in a later round.
 MOST_HORIZONS = 64
 
@@ -80,7 +80,7 @@ class HeaderContentsScan:
     """Add the headers of all segments in offset order, then `finish`."""
 
     def __init__(self, aborted_markers: Int64s, first_dirty_offset: int) -> None:
-        """`aborted_markers`: the last offsets of all entries of the transaction indexes, sorted."""
+        """`aborted_markers`: as of `scan_contents`."""
         self._aborted_markers = aborted_markers
         self._first_dirty_offset = first_dirty_offset
         self._open: dict[int, tuple[int, int]] = {}
@@ -91,21 +91,32 @@ class HeaderContentsScan:
         self._slices = np.empty((0, 5), np.int64)
         self._horizons: dict[int, list[int]] = {}
 
-    def add(self, rows: Rows, *, is_active: bool) -> None:
-        """The headers of some whole batches, BATCH_ROW[b]."""
-        if not rows.size:
-            return
-        sizes = rows["size_in_bytes"].astype(np.int64)
-        control = is_control(rows)
-        marker_bytes = int(sizes[control].sum())
-        self._marked += marker_bytes
-        self._markers += int(control.sum())
-        self._data += int(sizes.sum()) - marker_bytes
-        transactional = is_transactional(rows)
-        if transactional.any():
-            self._follow(rows[transactional], sizes[transactional], control[transactional])
-        self._add_horizons(rows, control)
-        self._add_times(rows, sizes, is_active=is_active)
+    def aborted_within(self, first_offset: int, end_offset: int) -> Int64s:
+        """Of the markers of aborted transactions those with an offset from, and below."""
+        first, end = np.searchsorted(self._aborted_markers, (first_offset, end_offset))
+        return self._aborted_markers[first:end]
+
+    def scanned(self, rows: Rows) -> ScanContents:
+        """What these headers say by themselves."""
+        return scan_contents(rows, self._aborted_markers)
+
+    def add(self, scanned: ScanContents, *, is_active: bool) -> None:
+        """Count what a scan said."""
+        self._marked += scanned.marker_bytes
+        self._markers += scanned.markers
+        self._data += scanned.data_bytes
+        self._follow(scanned)
+        for at_ms, batches, markers in scanned.horizons:
+            known = self._horizons.setdefault(at_ms, [0, 0])
+            known[0] += batches
+            known[1] += markers
+        if len(self._horizons) > MOST_HORIZONS:
+            self._merge_horizons()
+        if scanned.oldest_timestamp_ms != NO_TIMESTAMP:
+            oldest = scanned.oldest_timestamp_ms
+            self._oldest = oldest if self._oldest < 0 else min(self._oldest, oldest)
+        self._newest = max(self._newest, scanned.newest_timestamp_ms)
+        self._add_slices(scanned.slices, is_active=is_active)
 
     def finish(self) -> HeaderContents:
         """What all headers said."""
@@ -126,45 +137,22 @@ class HeaderContentsScan:
             ),
         )
 
-    def _follow(self, rows: Rows, sizes: Int64s, control: NDArray[np.bool_]) -> None:
+    def _follow(self, scanned: ScanContents) -> None:
         """Transactional batches: whose data, up to which marker."""
-        order = np.argsort(rows["producer_id"], kind="stable")
-        producers = rows["producer_id"][order]
-        ends = control[order]
-        is_first = np.concatenate([[True], producers[1:] != producers[:-1]])
-        starts = np.flatnonzero(is_first | np.concatenate([[False], ends[:-1]]))
-        lasts = np.append(starts[1:], order.size) - 1
-        data_bytes = np.add.reduceat(np.where(ends, 0, sizes[order]), starts)
-        batches = np.add.reduceat((~ends).astype(np.int64), starts)
-        for group in np.flatnonzero(is_first[starts]).tolist():
-            before = self._open.pop(int(producers[starts[group]]), None)
-            if before is not None:
-                data_bytes[group] += before[0]
-                batches[group] += before[1]
-        closed = ends[lasts]
-        for group in np.flatnonzero(~closed).tolist():
-            part = int(data_bytes[group]), int(batches[group])
-            self._open[int(producers[starts[group]])] = part
-        markers = order[lasts[closed]]
-        offsets = rows["base_offset"][markers]
-        is_abort = np.isin(offsets, self._aborted_markers)
-        self._aborted += int(data_bytes[closed][is_abort].sum())
-        is_bare = (batches[closed] == 0) & ~has_delete_horizon(rows[markers])
-        self._bare_markers += int((is_bare & (offsets < self._first_dirty_offset)).sum())
-
-    def _add_horizons(self, rows: Rows, control: NDArray[np.bool_]) -> None:
-        stamped = has_delete_horizon(rows)
-        if not stamped.any():
-            return
-        times, places = np.unique(rows["base_timestamp"][stamped], return_inverse=True)
-        batches = np.bincount(places, minlength=times.size)
-        markers = np.bincount(places[control[stamped]], minlength=times.size)
-        for at_ms, *counts in zip(times.tolist(), batches.tolist(), markers.tolist(), strict=True):
-            known = self._horizons.setdefault(at_ms, [0, 0])
-            known[0] += counts[0]
-            known[1] += counts[1]
-        if len(self._horizons) > MOST_HORIZONS:
-            self._merge_horizons()
+        bare_markers = list(scanned.bare_markers)
+        self._aborted += scanned.aborted_bytes
+        for txn in scanned.first_txns:
+            before = self._open.pop(txn.producer_id, (0, 0))
+            data_bytes, batches = before[0] + txn.data_bytes, before[1] + txn.batches
+            if txn.marker_offset < 0:
+                self._open[txn.producer_id] = data_bytes, batches
+                continue
+            self._aborted += data_bytes if txn.is_abort else 0
+            if not batches and not txn.is_stamped:
+                bare_markers.append(txn.marker_offset)
+        for txn in scanned.last_txns:
+            self._open[txn.producer_id] = txn.data_bytes, txn.batches
+        self._bare_markers += sum(offset < self._first_dirty_offset for offset in bare_markers)
 
     def _merge_horizons(self) -> None:
         """Each second one counts as the next: later than it is, by no more than one step."""
@@ -174,39 +162,13 @@ class HeaderContentsScan:
             pair = known[first : first + 2]
             self._horizons[pair[-1][0]] = [sum(c[i] for _, c in pair) for i in (0, 1)]
 
-    def _add_times(self, rows: Rows, sizes: Int64s, *, is_active: bool) -> None:
-        times = rows["max_timestamp"].astype(np.int64)
-        oldest, known = smallest_timestamps(rows), times[times != NO_TIMESTAMP]
-        if oldest.size:
-            smallest = int(oldest.min())
-            self._oldest = smallest if self._oldest < 0 else min(self._oldest, smallest)
-        if known.size:
-            self._newest = max(self._newest, int(known.max()))
-        records = rows["records_count"].astype(np.int64).clip(min=0)
-        found = _slices(times, sizes, records, is_active=is_active)
+    def _add_slices(self, slices: tuple[tuple[int, ...], ...], *, is_active: bool) -> None:
+        found = np.zeros((len(slices), 5), np.int64)
+        for row, (first_ms, last_ms, size, records) in enumerate(slices):
+            found[row] = (first_ms, last_ms, *((0, size) if is_active else (size, 0)), records)
         self._slices = np.concatenate([self._slices, found])
         while len(self._slices) > MOST_SLICES:
             self._slices = _thinned(self._slices)
-
-
-def _slices(times: Int64s, sizes: Int64s, records: Int64s, *, is_active: bool) -> Int64s:
-    """int64[n, 5]: the batches by equal parts of the time they span; those without one apart."""
-    is_known = times != NO_TIMESTAMP
-    known = times[is_known]
-    # Python's integers: timestamps are whatever a producer wrote, their distance may be 65 bits.
-    first, last = (int(known.min()), int(known.max())) if known.size else (0, 0)
-    width = (last - first) // _SLICES_A_SCAN + 1
-    places = np.full(times.size, -1, np.int64)
-    places[is_known] = (known.astype(np.float64) - first) // width
-    numbers, index = np.unique(places, return_inverse=True)
-    found = np.zeros((numbers.size, 5), np.int64)
-    found[:, _FROM] = np.iinfo(np.int64).max
-    found[:, _TO] = np.iinfo(np.int64).min
-    np.minimum.at(found[:, _FROM], index, times)
-    np.maximum.at(found[:, _TO], index, times)
-    np.add.at(found[:, _ACTIVE if is_active else _CLOSED], index, sizes)
-    np.add.at(found[:, _RECORDS], index, records)
-    return found
 
 
 def _thinned(slices: Int64s) -> Int64s:

@@ -1,83 +1,184 @@
-"""What the headers of a partition's segments said, kept for the next audit: an unchanged log is not
-read again.
+"""What the headers of a partition's segments said, kept for the next audit.
 
-A scan holds for one key: a digest of the partition's token (size, modification time and inode of
-every segment, its indexes and checkpoints) and of all else that decides what a scan makes of it.
-Time decides one thing, which producers a broker still knows: where one has expired since, whether
-it is forgotten depends on where it was read (a snapshot or a batch), and the log is read again.
+A scan holds as a whole for one key: a digest of the directory (names, sizes, modification times and
+inodes), of the partition's lines in the checkpoints, and of all else that decides what a scan makes
+of it. Then nothing of the partition is read again. Time decides one thing, which producers a broker
+still knows: where one has expired since, whether it is forgotten depends on where it was read (a
+snapshot or a batch), and the scan does not hold.
+
+Where it does not, each segment stands for itself: one whose `.log` has the same size, modification
+time and inode, and the same aborted transactions, is not read again. What runs through segments,
+producers and transactions, is put together anew from what is kept of each and from the newest
+snapshot on; a segment behind that snapshot is read again if it has producers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from kafkalog import __version__
-from kafkalog.auditing.header_contents import HeaderContents
-from kafkalog.auditing.segment_statistics import SegmentStatistics
-from kafkalog.format.file_names import transaction_index_file_name
-from kafkalog.log.inventory import ActiveProducer, JsonFacts, PartitionFacts, PartitionInventory
+from kafkalog.auditing.audited_partition import Leftover
+from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.auditing.scan_contents import ScanContents
+from kafkalog.auditing.segment_statistics import FileBytes, StatisticsBuilder
+from kafkalog.log.inventory import (
+    ActiveProducer,
+    FileIdentity,
+    JsonFacts,
+    PartitionFacts,
+    PartitionInventory,
+    SegmentFacts,
+    SegmentInfo,
+)
+
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+# What one segment may be kept with: of more it is read again.
+_MOST_SCANS = 64
+_MOST_TRANSACTIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class KnownScan(JsonFacts):
-    """What a scan gave. `headers` None where there was nothing to tell of contents."""
+class KnownLog(JsonFacts):
+    """Of a whole log. `facts` has no segments, `headers` is None where nothing tells of contents;
+    `bytes_by_kind` and `leftovers` are those of the directory.
+    """
 
-    key: str
     now_ms: int
     facts: PartitionFacts
-    statistics: tuple[SegmentStatistics, ...]
     headers: HeaderContents | None
+    bytes_by_kind: dict[str, int]
+    leftovers: tuple[Leftover, ...]
 
-    def to_text(self) -> str:
+
+@dataclass(frozen=True, slots=True)
+class KnownSegment:
+    """Of one segment. `aborted`: a digest of the aborted transactions that end in it; `scans`: what
+    each scan of its headers said of contents.
+    """
+
+    identity: FileIdentity
+    aborted: str
+    files: FileBytes
+    facts: SegmentFacts
+    counts: StatisticsBuilder
+    scans: tuple[ScanContents, ...]
+
+    def to_row(self) -> list[Any]:
         """As it is kept."""
-        return json.dumps(self.to_json(), separators=(",", ":"))
+        scans = [scan.to_row() for scan in self.scans]
+        parts = (self.identity, self.files, self.facts, self.counts)
+        return [self.aborted, scans, *(part.to_row() for part in parts)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what is kept says all that another scan would."""
+        has_few = len(self.scans) <= _MOST_SCANS and all(
+            len(scan.first_txns) + len(scan.last_txns) + len(scan.bare_markers) + len(scan.horizons)
+            <= _MOST_TRANSACTIONS
+            for scan in self.scans
+        )
+        return has_few and self.facts.corrupt is None
+
+    def is_same(self, segment: SegmentInfo, headers: HeaderContentsScan | None) -> bool:
+        """Whether it still tells of a segment of the log that `headers` is to be shown."""
+        if segment.identity != self.identity or segment.base_offset != self.facts.base_offset:
+            return False
+        return headers is None or (
+            bool(self.scans) and self.aborted == aborted_digest(headers, self.facts)
+        )
+
+
+def _segment_of(row: list[Any], *, with_scans: bool) -> KnownSegment:
+    aborted, scans, identity, files, facts, counts = row
+    return KnownSegment(
+        FileIdentity.from_row(identity),
+        aborted,
+        FileBytes.from_row(files),
+        SegmentFacts.from_row(facts),
+        StatisticsBuilder.from_row(counts),
+        tuple(map(ScanContents.from_row, scans)) if with_scans else (),
+    )
+
+
+def aborted_digest(headers: HeaderContentsScan, facts: SegmentFacts) -> str:
+    """Of the aborted transactions that end in a segment; empty without any."""
+    markers = headers.aborted_within(facts.base_offset, facts.next_offset)
+    return hashlib.sha256(markers.tobytes()).hexdigest()[:16] if markers.size else ""
 
 
 def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:
-    """Which scan holds for a partition as it is now; of another version of kafkalog none does."""
-    depends_on = [
+    """Which scan holds for a partition as it is now, empty if none does; of another version of
+    kafkalog none does.
+    """
+    if not partition.digest or partition.problems:
+        return ""
+    depends_on = (
         __version__,
-        partition.token,
+        partition.digest,
+        str(partition.kind),
+        json.dumps(partition.checkpoints.to_row()),
+        str(partition.has_remote_segments),
+        str(partition.log_start_offset),
+        str(partition.log_end_offset),
         str(expiration_ms),
-        *_transaction_indexes(partition),
-    ]
+    )
     return hashlib.sha256("\0".join(depends_on).encode()).hexdigest()
 
 
-def recall_scan(text: str, key: str, *, now_ms: int, expiration_ms: int) -> KnownScan | None:
-    """The kept scan if it is the one of this key; None also of what cannot be understood."""
-    if f'"{key}"' not in text[: len(key) + 16]:
+def scan_text(key: str, log: KnownLog, segments: Iterable[KnownSegment]) -> str:
+    """A scan as it is kept."""
+    rows = [segment.to_row() for segment in segments]
+    kept = {"version": __version__, "key": key, "log": log.to_json(), "segments": rows}
+    return json.dumps(kept, separators=(",", ":"))
+
+
+def recall_scan(
+    text: str, partition: PartitionInventory, *, now_ms: int, expiration_ms: int
+) -> tuple[KnownLog, tuple[KnownSegment, ...]] | None:
+    """The kept scan if it holds for the partition as it is now, its segments without `scans`; None
+    also of what cannot be understood.
+    """
+    key = scan_key(partition, expiration_ms) if text else ""
+    if not key or f'"{key}"' not in text[: len(key) + 64]:
         return None
     try:
-        known = KnownScan.from_json(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        kept = json.loads(text)
+        log = KnownLog.from_json(kept["log"])
+        segments = tuple(_segment_of(row, with_scans=False) for row in kept["segments"])
+        if now_ms < log.now_ms or any(
+            _is_expired(producer, log.now_ms, expiration_ms)
+            != _is_expired(producer, now_ms, expiration_ms)
+            for producer in log.facts.active_producers
+        ):
+            return None
+    except _UNREADABLE:
         return None
-    changed = now_ms < known.now_ms or any(
-        _is_expired(producer, known.now_ms, expiration_ms)
-        != _is_expired(producer, now_ms, expiration_ms)
-        for producer in known.facts.active_producers
-    )
-    return None if changed else known
+    bases = [segment.base_offset for segment in partition.segments]
+    is_complete = bases == [segment.facts.base_offset for segment in segments]
+    return (log, segments) if is_complete else None
+
+
+def recall_segments(text: str) -> dict[int, KnownSegment]:
+    """The segments of a kept scan by base offset, whatever its key; none of what cannot be
+    understood.
+    """
+    if not text:
+        return {}
+    try:
+        kept = json.loads(text)
+        if kept["version"] != __version__:
+            return {}
+        segments = [_segment_of(row, with_scans=True) for row in kept["segments"]]
+    except _UNREADABLE:
+        return {}
+    return {segment.facts.base_offset: segment for segment in segments}
 
 
 def _is_expired(producer: ActiveProducer, now_ms: int, expiration_ms: int) -> bool:
     """As a broker forgets producers: never one with an open transaction."""
     idle = now_ms - producer.last_timestamp_ms >= expiration_ms
     return idle and producer.current_txn_first_offset is None
-
-
-def _transaction_indexes(partition: PartitionInventory) -> Iterator[str]:
-    """Their identities: whose transactions were aborted is written there alone."""
-    for segment in partition.segments:
-        if segment.txn_index_bytes:
-            name = transaction_index_file_name(segment.base_offset)
-            try:
-                stat = Path(partition.path, name).stat()
-            except OSError:
-                yield f"{name} gone"
-            else:
-                yield f"{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"

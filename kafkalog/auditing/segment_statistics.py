@@ -26,7 +26,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
-class FileBytes:
+class FileBytes(JsonFacts):
     """Sizes of the files beside one `.log`, as the directory has them."""
 
     indexes: int = 0
@@ -84,8 +84,8 @@ class SegmentStatistics(JsonFacts):
 
 
 @dataclass(slots=True)
-class StatisticsBuilder:
-    """Adds up the scans of one segment, which may come in several."""
+class StatisticsBuilder(JsonFacts):
+    """Adds up the scans of one segment, which may come in several; kept from run to run."""
 
     bytes_by_codec: dict[str, int] = field(default_factory=dict)
     transactional_bytes: int = 0

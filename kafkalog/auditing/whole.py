@@ -7,7 +7,8 @@ The command line, the job and `kafkalog.spark.audit` do this and differ in who e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
 from kafkalog.cleaner.run_steps import new_run_id
+from kafkalog.log.known_directory import known_directory
 from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run
 
 
@@ -64,13 +66,19 @@ def whole_audit(
     scope, history = _scope(request), History()
     if extras.keeps:
         history = read_history(request.run_path, scope, request.now_ms)
-    run = audit_run(request, execute, history.scans if extras.keeps else None)
     if extras.keeps:
+        run = audit_run(request, execute, history.scans, history.directories)
         check_run_dir(request.run_path, {partition.log_dir for partition in run.partitions})
+    else:
+        run = audit_run(request, execute)
     notes = [*run.notes, *(f"left out of the history: {text}" for text in history.problems)]
     carried = sum(partition.is_carried for partition in run.partitions)
-    if carried:
-        notes.append(f"{carried} partitions are unchanged since an earlier run: not read again")
+    segments = sum(p.carried_segments for p in run.partitions if not p.is_carried)
+    if carried or segments:
+        notes.append(
+            f"{carried} partitions are unchanged since an earlier run, of the others {segments} "
+            "segments: not read again"
+        )
     sizes = sizes_now(run.partitions)
     verdict = None
     if policy is not None:
@@ -88,7 +96,7 @@ def whole_audit(
     }
     if extras.keeps:
         try:
-            _keep(request, run, scope, verdict, started_ms, clock())
+            _keep(request, run, history, verdict, started_ms, clock())
         except OSError as error:
             notes.append(f"the run is not kept, later ones do not know of it: {error}")
     return WholeAudit(run, document, tuple(notes))
@@ -97,20 +105,31 @@ def whole_audit(
 def _keep(
     request: AuditRequest,
     run: AuditRun,
-    scope: Mapping[str, Any],
+    history: History,
     verdict: PolicyVerdict | None,
     started_ms: int,
     finished_ms: int,
 ) -> None:
+    scope = _scope(request)
     kept = begin_run(
         request.run_path, new_run_id(), KIND, version=__version__, started_ms=started_ms,
         options=scope,
     )  # fmt: skip
     violations = () if verdict is None else verdict.violations
-    write_history(kept, run.now_ms, run.partitions, violations)
+    write_history(kept, run.now_ms, run.partitions, violations, _scans(run, history))
     facts = {"nowMs": run.now_ms, "partitions": len(run.partitions), "findings": len(run.findings)}
     finish_run(kept, finished_ms=finished_ms, facts=facts)
     drop_older_scans(request.run_path, kept, scope)
+
+
+def _scans(run: AuditRun, history: History) -> Iterator[dict[str, str]]:
+    """What the next run may go by."""
+    for audited, inventory in zip(run.partitions, run.inventories, strict=True):
+        scan = history.scans[audited.path] if audited.is_carried else audited.scan
+        if scan:
+            directory = known_directory(inventory)
+            text = "" if directory is None else json.dumps(directory.to_json())
+            yield {"path": audited.path, "directory": text, "scan": scan}
 
 
 def _scope(request: AuditRequest) -> dict[str, Any]:

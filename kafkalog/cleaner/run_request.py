@@ -16,6 +16,7 @@ from kafkalog.cleaner.settings import RunSettings, read_config_file, read_server
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import LogInventory
+from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
@@ -76,9 +77,9 @@ class RunRequest:
         """The partition directories asked for, as they are now, and what could not be read."""
         return self.select(self.open_all())
 
-    def open_all(self) -> LogInventory:
-        """All that is below the paths, asked for or not."""
-        return open_log_dir(*self.log_dirs)
+    def open_all(self, known: Mapping[str, KnownDirectory] | None = None) -> LogInventory:
+        """All that is below the paths, asked for or not; `known` as of `open_log_dir`."""
+        return open_log_dir(*self.log_dirs, known=known)
 
     def select(self, found: LogInventory) -> LogInventory:
         """Those asked for of all there are."""

@@ -77,12 +77,20 @@ class RunSettings:
         self._told = told
         self._force_differs = force_differs
         self._kafka_version = kafka_version
+        self._resolved: dict[tuple[str, str, str | None, bool], ResolvedConfig] = {}
         self._log_dirs = _read_log_dirs(sorted(set(log_dirs)), zookeeper or {})
 
     def resolve(
         self, partition: PartitionInventory, *, needs_policy: bool = True
     ) -> ResolvedConfig:
         """The settings of a partition's topic; see `resolve_config`."""
+        topic = partition.topic_partition.topic
+        key = partition.log_dir, topic, partition.topic_id, needs_policy
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(partition, needs_policy=needs_policy)
+        return self._resolved[key]
+
+    def _resolve(self, partition: PartitionInventory, *, needs_policy: bool) -> ResolvedConfig:
         log_dir = self._log_dirs[partition.log_dir]
         resolved = resolve_config(
             partition.topic_partition.topic,

@@ -18,6 +18,7 @@ Source: Kafka TimeIndex; KIP-33.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from kafkalog.format.constants import MAX_INT32, NO_TIMESTAMP
 
 TIME_INDEX_ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 TIME_INDEX_ENTRY_BYTES = TIME_INDEX_ENTRY.itemsize
+_ENTRY = struct.Struct(">qi")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +98,14 @@ def parse_time_index(data: BytesLike, base_offset: int, path: str | None = None)
             position=index * TIME_INDEX_ENTRY_BYTES,
         )
     return TimeIndex(base_offset, timestamps, relative + base_offset)
+
+
+def entry_timestamp(entry: bytes) -> int:
+    """The timestamp of one entry in ms; -1 without one, and of one that no broker writes."""
+    if not entry:
+        return NO_TIMESTAMP
+    timestamp, relative_offset = _ENTRY.unpack(entry)
+    return NO_TIMESTAMP if timestamp < 0 or relative_offset < 0 else int(timestamp)
 
 
 def pack_time_index(

@@ -105,7 +105,7 @@ class PartitionInventory(JsonFacts):
     suffix. `has_remote_segments`: there may be older ones in tiered storage, as far as the disk
     tells (see `partition_dir`). `leftovers` names the files of an interrupted cleaning (`.cleaned`,
     `.swap`, our `.tmp`); `problems` what forbids changing this partition. `log_start_offset` and
-    `log_end_offset` are what a broker would load.
+    `log_end_offset` are what a broker would load. `digest`: see `known_directory`.
     """
 
     topic_partition: TopicPartition
@@ -125,6 +125,7 @@ class PartitionInventory(JsonFacts):
     snapshot_offsets: tuple[int, ...]
     has_remote_segments: bool
     problems: tuple[str, ...] = ()
+    digest: str = ""
 
     @property
     def active_segment(self) -> SegmentInfo | None:
@@ -152,7 +153,7 @@ class PartitionInventory(JsonFacts):
         Leftovers and `.tmp` files are left out on purpose: the task that carries out the plan
         writes such files. So is what follows from the rest.
         """
-        own = replace(self.as_local_log(), other_segments=(), leftovers=(), problems=())
+        own = replace(self.as_local_log(), other_segments=(), leftovers=(), problems=(), digest="")
         depends_on = own.to_json()
         return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
 

@@ -3,17 +3,21 @@
 A plan is made on one machine and carried out on another, and is printed with `--json`: the frozen
 dataclasses of the log and planning rooms all derive from JsonFacts and need no codec of their own.
 Keys are the field names; a tuple is a list, an enum its value. Only the shapes used there are
-known: str, int, float, bool, None, nested facts, tuples, mappings.
+known: str, int, float, bool, None, nested facts, tuples, mappings. What a class's annotations ask
+for is found out once, as an audit has some hundred thousand of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
+
+Codec = Callable[[Any], Any]
+_PLAIN = (str, int, float, bool, NoneType)
 
 
 class JsonFacts:
@@ -23,28 +27,69 @@ class JsonFacts:
 
     def to_json(self) -> dict[str, Any]:
         """A dict that `json.dumps` takes as it is."""
-        return {field.name: _encode(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        found = {}
+        for name, encode in _encoders(cast("Hashable", type(self))):
+            value = getattr(self, name)
+            found[name] = value if encode is None else encode(value)
+        return found
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """The value `to_json` was called on. Unknown and missing keys are a TypeError: both sides
         are this program.
         """
-        hints = _field_types(cast("Hashable", cls))
-        decoded = {name: _decode(hints.get(name, Any), value) for name, value in values.items()}
+        decoders = _decoders(cast("Hashable", cls))
+        if not decoders:
+            return cls(**values)
+        decoded = dict(values)
+        for name in decoders.keys() & decoded.keys():
+            decoded[name] = decoders[name](decoded[name])
         return cls(**decoded)
+
+    def to_row(self) -> list[Any]:
+        """The values of `to_json` without their names, for what is kept in large numbers."""
+        return list(self.to_json().values())
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Self:
+        """The value `to_row` was called on; ValueError or TypeError for any other row."""
+        return cls.from_json(dict(zip(_names(cast("Hashable", cls)), row, strict=True)))
 
 
 @cache
-def _field_types(facts: Hashable) -> dict[str, Any]:
-    return get_type_hints(facts)
+def _encoders(facts: Hashable) -> tuple[tuple[str, Codec | None], ...]:
+    """Each field, and what makes its value one of JSON; None where it is one."""
+    hints = get_type_hints(facts)
+    return tuple(
+        (field.name, None if _is_plain(hints[field.name]) else _encode)
+        for field in fields(facts)  # type: ignore[arg-type]
+    )
+
+
+@cache
+def _names(facts: Hashable) -> tuple[str, ...]:
+    return tuple(name for name, _ in _encoders(facts))
+
+
+@cache
+def _decoders(facts: Hashable) -> dict[str, Codec]:
+    """Of the fields whose values JSON does not have."""
+    found = {name: _decoder(hint) for name, hint in get_type_hints(facts).items()}
+    return {name: decode for name, decode in found.items() if decode is not None}
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether values of this type are JSON's own."""
+    if get_origin(hint) in (Union, UnionType):
+        return all(arm in _PLAIN for arm in get_args(hint))
+    return hint in _PLAIN
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, JsonFacts):
         return value.to_json()
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, tuple | list):
         return [_encode(item) for item in value]
     if isinstance(value, Mapping):
@@ -52,17 +97,18 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decode(hint: Any, value: Any) -> Any:
+def _decoder(hint: Any) -> Codec | None:
+    """What makes a value of this type; None where it is JSON's."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
-        if value is None:
-            return None
-        return _decode(next(arm for arm in get_args(hint) if arm is not NoneType), value)
+        inner = _decoder(next(arm for arm in get_args(hint) if arm is not NoneType))
+        return inner and (lambda value: None if value is None else inner(value))
     if origin is tuple:
-        return tuple(_decode(get_args(hint)[0], item) for item in value)
+        item = _decoder(get_args(hint)[0])
+        return tuple if item is None else (lambda value: tuple(map(item, value)))
     if isinstance(hint, type):
         if is_dataclass(hint) and issubclass(hint, JsonFacts):
-            return hint.from_json(value)
+            return hint.from_json
         if issubclass(hint, Enum):
-            return hint(value)
-    return value
+            return hint
+    return None

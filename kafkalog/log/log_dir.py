@@ -12,7 +12,7 @@ file does not hide the others; a path that does not exist is an error.
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -21,16 +21,20 @@ from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
 
 
-def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
+def open_log_dir(
+    *paths: str | PathLike[str], known: Mapping[str, KnownDirectory] | None = None
+) -> LogInventory:
     """What is stored below `paths`, in the order of topic, partition and path.
 
     A directory named twice is there once. A `.log` file yields its partition with that segment
-    alone, several of them with those, which can be read but not compacted. Raises
+    alone, several of them with those, which can be read but not compacted. `known`: what an earlier
+    run saw, by path of the directory; see `read_partition_dir`. Raises
     InvalidConfigError for a path that does not exist, matches nothing, or is neither directory nor
     `.log` file.
     """
@@ -49,7 +53,7 @@ def open_log_dir(*paths: str | PathLike[str]) -> LogInventory:
     for directory, names in wanted.items():
         if directory.parent not in log_dirs:
             log_dirs[directory.parent] = read_log_dir_files(directory.parent)
-        partition = _read(directory, log_dirs[directory.parent], names, problems)
+        partition = _read(directory, log_dirs[directory.parent], names, problems, known)
         if partition is not None:
             found.append(partition)
     for files in log_dirs.values():
@@ -137,7 +141,11 @@ def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
 
 
 def _read(
-    directory: Path, files: LogDirFiles, only_files: Collection[str] | None, problems: list[str]
+    directory: Path,
+    files: LogDirFiles,
+    only_files: Collection[str] | None,
+    problems: list[str],
+    known: Mapping[str, KnownDirectory] | None = None,
 ) -> PartitionInventory | None:
     """None, and a problem, if the directory cannot be read.
 
@@ -146,7 +154,7 @@ def _read(
     """
     for is_last in (False, True):
         try:
-            return read_partition_dir(directory, files, only_files)
+            return read_partition_dir(directory, files, only_files, known)
         except (OSError, KafkaLogError) as error:
             if is_last or not isinstance(error, FileNotFoundError | LogChangedError):
                 problems.append(f"{directory}: {error}")

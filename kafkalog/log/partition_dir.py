@@ -19,11 +19,10 @@ Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOff
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, KafkaLogError
-from kafkalog.format.constants import NO_TIMESTAMP
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -35,9 +34,10 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, parse_offset_index
 from kafkalog.format.partition_metadata import parse_partition_metadata
-from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, parse_time_index
+from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, entry_timestamp
 from kafkalog.log.index_tail import IndexTail, read_index_tail
 from kafkalog.log.inventory import FileIdentity, PartitionInventory, PartitionKind, SegmentInfo
+from kafkalog.log.known_directory import KnownDirectory, directory_digest
 from kafkalog.log.log_dir_files import LogDirFiles
 from kafkalog.log.segment_file import HeaderScan, scan_headers
 from kafkalog.log.small_files import read_small_file
@@ -68,27 +68,40 @@ Files = Mapping[FileKey, os.DirEntry[str]]
 
 
 def read_partition_dir(
-    path: Path, log_dir: LogDirFiles, only_files: Collection[str] | None = None
+    path: Path,
+    log_dir: LogDirFiles,
+    only_files: Collection[str] | None = None,
+    known: Mapping[str, KnownDirectory] | None = None,
 ) -> PartitionInventory:
     """The facts of the partition directory `path`, whose log dir was read into `log_dir`.
 
-    With `only_files` just those segments are listed, and the partition cannot be changed. OSError
-    if the directory cannot be listed; all else that is wrong is in `problems`.
+    With `only_files` just those segments are listed, and the partition cannot be changed. With
+    `known` the directory gets a digest, and where an earlier run has seen the same no file of it is
+    opened. OSError if the directory cannot be listed; all else that is wrong is in `problems`.
     """
     problems = list(log_dir.problems)
     name = parse_partition_dir_name(path.name)
     if name is None:
         problems.append(f"{path.name} is not the name of a partition's directory")
         name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
-    files, leftovers = _list_files(path, problems)
-    segments = _segments(files, LIVE_SUFFIX)
+    with os.scandir(path) as listed:
+        entries = list(listed)
+    digest = "" if known is None else directory_digest(entries)
+    own = known.get(str(path)) if known else None
+    if own is None or own.digest != digest:
+        own = None
+    files, leftovers = _list_files(() if own else entries, problems)
+    segments = own.segments if own else _segments(files, LIVE_SUFFIX)
     checkpoints = log_dir.partition_checkpoints(name.topic_partition)
     first_base = segments[0].base_offset if segments else 0
     has_remote_segments = _has_remote_segments(log_dir.path, checkpoints.log_start, first_base)
     log_start = checkpoints.log_start or 0
     if not has_remote_segments:
         log_start = max(log_start, first_base)
-    log_end = _log_end_offset(segments[-1], files, problems) if segments else log_start
+    if own is not None:
+        log_end = own.log_end_offset
+    else:
+        log_end = _log_end_offset(segments[-1], files, problems) if segments else log_start
     if log_end < log_start:
         problems.append(f"the log ends at {log_end}, before its start {log_start}")
     if only_files is not None:
@@ -102,7 +115,7 @@ def read_partition_dir(
         directory_id=log_dir.meta.directory_id if log_dir.meta else None,
         dir_device=log_dir.device,
         dir_inode=log_dir.inode,
-        topic_id=_topic_id(path / PARTITION_METADATA_FILE, problems),
+        topic_id=own.topic_id if own else _topic_id(path / PARTITION_METADATA_FILE, problems),
         segments=segments,
         other_segments=tuple(
             segment
@@ -114,28 +127,32 @@ def read_partition_dir(
         log_start_offset=log_start,
         log_end_offset=log_end,
         checkpoints=checkpoints,
-        snapshot_offsets=tuple(sorted(_offsets(files, LogFileKind.PRODUCER_SNAPSHOT, ""))),
+        snapshot_offsets=own.snapshot_offsets
+        if own
+        else tuple(sorted(_offsets(files, LogFileKind.PRODUCER_SNAPSHOT, ""))),
         has_remote_segments=has_remote_segments,
         problems=tuple(problems),
+        digest=digest,
     )
 
 
-def _list_files(path: Path, problems: list[str]) -> tuple[Files, tuple[str, ...]]:
+def _list_files(
+    entries: Iterable[os.DirEntry[str]], problems: list[str]
+) -> tuple[Files, tuple[str, ...]]:
     """The directory's Kafka files by kind, offset and suffix; the names an interrupted run left."""
     files: dict[FileKey, os.DirEntry[str]] = {}
     leftovers = []
-    with os.scandir(path) as entries:
-        for entry in entries:
-            name = parse_file_name(entry.name)
-            if entry.is_symlink() or not entry.is_file():
-                if entry.name.endswith(NUMBERED_SUFFIXES):
-                    problems.append(f"{entry.name} is not a regular file")
-            elif name is not None:
-                files[name.kind, name.offset, name.suffix] = entry
-            elif entry.name.endswith(NUMBERED_SUFFIXES):
-                problems.append(f"{entry.name}: a broker does not load a file of this name")
-            if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) or _is_ours(entry.name):
-                leftovers.append(entry.name)
+    for entry in entries:
+        name = parse_file_name(entry.name)
+        if entry.is_symlink() or not entry.is_file():
+            if entry.name.endswith(NUMBERED_SUFFIXES):
+                problems.append(f"{entry.name} is not a regular file")
+        elif name is not None:
+            files[name.kind, name.offset, name.suffix] = entry
+        elif entry.name.endswith(NUMBERED_SUFFIXES):
+            problems.append(f"{entry.name}: a broker does not load a file of this name")
+        if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) or _is_ours(entry.name):
+            leftovers.append(entry.name)
     return files, tuple(sorted(leftovers))
 
 
@@ -173,7 +190,8 @@ def _segment(files: Files, base_offset: int, suffix: str, *, is_active: bool) ->
         time_index_bytes=time_index.valid_bytes,
         txn_index_bytes=transaction_index.stat().st_size if transaction_index else 0,
         has_snapshot=(LogFileKind.PRODUCER_SNAPSHOT, base_offset, suffix) in files,
-        largest_timestamp_ms=_last_timestamp(time_index, base_offset),
+        # Without an entry, or with a negative one, Kafka goes by the file's time.
+        largest_timestamp_ms=entry_timestamp(time_index.last_entry),
         modification_time_ms=stat.st_mtime_ns // 1_000_000,
     )
 
@@ -208,13 +226,6 @@ def _tail(files: Files, kind: LogFileKind, base_offset: int, suffix: str) -> Ind
     is_offset_index = kind is LogFileKind.OFFSET_INDEX
     entry_bytes = OFFSET_INDEX_ENTRY_BYTES if is_offset_index else TIME_INDEX_ENTRY_BYTES
     return read_index_tail(entry.path, entry_bytes)
-
-
-def _last_timestamp(time_index: IndexTail, base_offset: int) -> int:
-    try:
-        return parse_time_index(time_index.last_entry, base_offset).last_timestamp
-    except CorruptIndexError:
-        return NO_TIMESTAMP  # a negative one: Kafka goes by the file's time then as well
 
 
 def _log_end_offset(active: SegmentInfo, files: Files, problems: list[str]) -> int:

@@ -56,4 +56,6 @@ def read_leader_epochs(directory: str) -> list[EpochEntry] | None:
 
 
 def _has_offset_index(directory: str, segment: SegmentInfo) -> bool:
+    if segment.offset_index_bytes:
+        return True
     return Path(directory, offset_index_file_name(segment.base_offset)).exists()

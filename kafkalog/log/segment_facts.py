@@ -10,14 +10,14 @@ the plan refuses the partition and goes on with others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.errors import KafkaLogError, UnsupportedMagicError
+from kafkalog.errors import KafkaLogError, LogChangedError, UnsupportedMagicError
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
@@ -30,7 +30,7 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
-from kafkalog.log.producer_state import restore_producer_state
+from kafkalog.log.producer_state import ProducerState, restore_producer_state
 from kafkalog.log.segment_file import HeaderScan, iterate_headers
 
 Rows = NDArray[np.void]
@@ -53,20 +53,28 @@ def scan_partition_facts(
     now_ms: int,
     expiration_ms: int,
     see: Callable[[SegmentInfo, HeaderScan], None] | None = None,
+    known: Mapping[int, SegmentFacts] | None = None,
 ) -> PartitionFacts:
     """The facts of every live segment and the producer state at the log's end, in one pass.
 
-    `expiration_ms` is producer.id.expiration.ms. `see` is shown every scan. OSError if a file
-    cannot be read.
+    `expiration_ms` is producer.id.expiration.ms. `see` is shown every scan. `known`: facts by base
+    offset of segments that are as an earlier pass found them: of these only those are read that
+    have producers and lie behind the snapshot. OSError if a file cannot be read.
     """
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
     open_since = [p.current_txn_first_offset for p in state.active_producers()]
     log_start = partition.log_start_offset
     wanted = [log_start, *(max(first, log_start) for first in open_since if first is not None)]
-    still_there: dict[int, tuple[str, np.void]] = {}
+    still_there: dict[int, tuple[str, np.void] | str] = {}
     segments = []
     for segment in partition.segments:
-        facts: SegmentFacts | None = None
+        facts = None if known is None else known.get(segment.base_offset)
+        if facts is not None and not _is_replayed(facts, segment, state):
+            state.next_offset = max(state.next_offset, facts.next_offset)
+            _find_segment(segment.path, facts, wanted, still_there)
+            segments.append(facts)
+            continue
+        facts = None
         for scan in iterate_headers(segment.path):
             facts = _next_facts(facts, segment.base_offset, scan)
             if see is not None:
@@ -83,15 +91,47 @@ def scan_partition_facts(
         tuple(segments),
         state.active_producers(),
         tuple(state.completed_transactions),
-        tuple((offset, _base_offset(*found)) for offset, found in still_there.items())
+        tuple(
+            (offset, _base_offset(*(_batch_at(found, offset) if isinstance(found, str) else found)))
+            for offset, found in still_there.items()
+        )
         if has_transactions
         else (),
         tuple(state.problems),
     )
 
 
+def _is_replayed(facts: SegmentFacts, segment: SegmentInfo, state: ProducerState) -> bool:
+    """Whether a segment's batches change what is known of producers."""
+    is_behind = facts.next_offset > state.next_offset or segment.is_active
+    return is_behind and facts.has_producer_ids
+
+
+def _find_segment(
+    path: str,
+    facts: SegmentFacts,
+    offsets: list[int],
+    found: dict[int, tuple[str, np.void] | str],
+) -> None:
+    """As `_find_batches`, where the segment's headers are not at hand: its path."""
+    for offset in offsets:
+        if offset not in found and facts.last_offset is not None and offset <= facts.last_offset:
+            found[offset] = path
+
+
+def _batch_at(path: str, offset: int) -> tuple[str, np.void]:
+    """The first batch of a segment at or behind an offset that it reaches to."""
+    found: dict[int, tuple[str, np.void] | str] = {}
+    for scan in iterate_headers(path):
+        _find_batches(path, scan.rows, [offset], found)
+    batch = found.get(offset)
+    if not isinstance(batch, tuple):
+        raise LogChangedError(f"has no offset {offset} any more", path=path)
+    return batch
+
+
 def _find_batches(
-    path: str, rows: Rows, offsets: list[int], found: dict[int, tuple[str, np.void]]
+    path: str, rows: Rows, offsets: list[int], found: dict[int, tuple[str, np.void] | str]
 ) -> None:
     """For each of these offsets that has none yet: the first batch at or behind it."""
     if not rows.size:

@@ -33,7 +33,7 @@ def contents_of(log_dir: Path, *, first_dirty: int = 0, most_rows: int = 1000) -
     scan = header_scan(partition, first_dirty)
     for segment in partition.segments:
         for headers in iterate_headers(segment.path, most_rows=most_rows):
-            scan.add(headers.rows, is_active=segment.is_active)
+            scan.add(scan.scanned(headers.rows), is_active=segment.is_active)
     records, problem = scan_records(
         partition,
         first_dirty_offset=first_dirty,

@@ -1,0 +1,199 @@
+"""The headers of one partition, read once, or taken from an earlier audit as far as they are the
+same.
+
+Whatever cannot be read becomes a problem, and the numbers are those of what could be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+
+from kafkalog.auditing.audited_partition import BYTE_KINDS
+from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
+from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.auditing.known_scan import (
+    KnownLog,
+    KnownSegment,
+    aborted_digest,
+    recall_scan,
+    recall_segments,
+    scan_key,
+    scan_text,
+)
+from kafkalog.auditing.partition_contents import scan_for
+from kafkalog.auditing.request import AuditTask
+from kafkalog.auditing.scan_contents import ScanContents
+from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
+from kafkalog.log.segment_file import HeaderScan, iterate_headers
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedPartition:
+    """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
+    `text`: what to keep for the next audit, empty if nothing may be. `carried_segments`: of how
+    many no header was read.
+    """
+
+    facts: PartitionFacts
+    statistics: tuple[SegmentStatistics, ...]
+    headers: HeaderContents | None
+    sizes: DirectoryBytes
+    is_carried: bool = False
+    text: str = ""
+    carried_segments: int = 0
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What a walk over the headers of a partition has gathered, by base offset."""
+
+    headers: HeaderContentsScan | None
+    known: dict[int, KnownSegment]
+    counts: dict[int, StatisticsBuilder] = field(default_factory=dict)
+    scans: dict[int, list[ScanContents]] = field(default_factory=dict)
+
+    def see(self, segment: SegmentInfo, scan: HeaderScan) -> None:
+        """Gather what one scan says."""
+        self.counts.setdefault(segment.base_offset, StatisticsBuilder()).add(scan)
+        if self.headers is not None:
+            found = self.scans.setdefault(segment.base_offset, [])
+            found.append(self.headers.scanned(scan.rows))
+
+    def recall(self) -> None:
+        """Take what was not read from where it is known."""
+        for base_offset, known in self.known.items():
+            if base_offset not in self.counts:
+                self.counts[base_offset] = known.counts
+                self.scans[base_offset] = list(known.scans)
+
+
+def scan_partition(
+    partition: PartitionInventory, task: AuditTask, problems: list[str]
+) -> ScannedPartition:
+    """The scan of a partition; what cannot be read is added to `problems`."""
+    expiration_ms = task.resolved.in_force.producer_id_expiration_ms
+    kept = recall_scan(task.known, partition, now_ms=task.now_ms, expiration_ms=expiration_ms)
+    if kept is not None:
+        return _carried(partition, *kept)
+    before = len(problems)
+    sizes = directory_sizes(partition, problems)
+    headers = scan_for(partition, problems)
+    known = {
+        base_offset: segment
+        for base_offset, segment in recall_segments(task.known).items()
+        if any(segment.is_same(info, headers) for info in partition.segments)
+    }
+    walk = _Walk(headers, known)
+    try:
+        facts = scan_partition_facts(
+            partition,
+            now_ms=task.now_ms,
+            expiration_ms=expiration_ms,
+            see=walk.see,
+            known={base_offset: segment.facts for base_offset, segment in known.items()},
+        )
+    except (KafkaLogError, OSError) as error:
+        problems.append(f"cannot be read: {error}")
+        walk = _Walk(headers, {})
+        facts = _each_alone(partition, walk, str(error))
+    carried = len(facts.segments) - len(walk.counts)
+    walk.recall()
+    scanned = _told(partition, facts, walk, sizes)
+    scanned = replace(scanned, carried_segments=carried)
+    if not task.keeps_scan or len(problems) != before:
+        return scanned
+    key = scan_key(partition, expiration_ms)
+    text = _kept(key, task.now_ms, partition, scanned, walk)
+    return replace(scanned, text=text)
+
+
+def _carried(
+    partition: PartitionInventory, log: KnownLog, known: tuple[KnownSegment, ...]
+) -> ScannedPartition:
+    """What an earlier audit has read, all of it."""
+    infos = {segment.base_offset: segment for segment in partition.segments}
+    statistics = tuple(
+        each.counts.build(infos[each.facts.base_offset], each.facts, each.files) for each in known
+    )
+    return ScannedPartition(
+        facts=replace(log.facts, segments=tuple(each.facts for each in known)),
+        statistics=statistics,
+        headers=log.headers,
+        sizes=DirectoryBytes(dict(log.bytes_by_kind), log.leftovers),
+        is_carried=True,
+        carried_segments=len(known),
+    )
+
+
+def _told(
+    partition: PartitionInventory, facts: PartitionFacts, walk: _Walk, sizes: DirectoryBytes
+) -> ScannedPartition:
+    """The statistics of the segments that could be read, and what their headers said together."""
+    told = {each.base_offset: each for each in facts.segments}
+    statistics = []
+    for segment in partition.segments:
+        base_offset = segment.base_offset
+        if base_offset not in told or base_offset not in walk.counts:
+            continue
+        statistics.append(
+            walk.counts[base_offset].build(segment, told[base_offset], sizes.beside(base_offset))
+        )
+        if walk.headers is not None:
+            for scan in walk.scans[base_offset]:
+                walk.headers.add(scan, is_active=segment.is_active)
+    headers = None if walk.headers is None else walk.headers.finish()
+    return ScannedPartition(facts, tuple(statistics), headers, sizes)
+
+
+def _kept(
+    key: str, now_ms: int, partition: PartitionInventory, scanned: ScannedPartition, walk: _Walk
+) -> str:
+    """The scan as text. If a segment may not be kept the whole may not stand for itself, either."""
+    segments = []
+    facts = {each.base_offset: each for each in scanned.facts.segments}
+    for info in partition.segments:
+        own = facts[info.base_offset]
+        segment = KnownSegment(
+            identity=info.identity,
+            aborted="" if walk.headers is None else aborted_digest(walk.headers, own),
+            files=scanned.sizes.beside(info.base_offset),
+            facts=own,
+            counts=walk.counts[info.base_offset],
+            scans=tuple(walk.scans.get(info.base_offset, ())),
+        )
+        if segment.is_whole:
+            segments.append(segment)
+    log = KnownLog(
+        now_ms=now_ms,
+        facts=replace(scanned.facts, segments=()),
+        headers=scanned.headers,
+        bytes_by_kind=scanned.sizes.by_kind,
+        leftovers=scanned.sizes.leftovers,
+    )
+    return scan_text(key if len(segments) == len(facts) else "", log, segments)
+
+
+def directory_sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes:
+    """The bytes of a partition's directory; a problem where it cannot be listed any more."""
+    try:
+        return measure_directory(partition.path, partition.kind)
+    except OSError as error:
+        problems.append(f"cannot be listed: {error}")
+        none = dict.fromkeys(BYTE_KINDS, 0)
+        return DirectoryBytes({**none, "log": partition.size_in_bytes})
+
+
+def _each_alone(partition: PartitionInventory, walk: _Walk, problem: str) -> PartitionFacts:
+    """The facts of those segments that can be read."""
+    found = []
+    for segment in partition.segments:
+        with contextlib.suppress(KafkaLogError, OSError):
+            facts = scan_segment_facts(segment)
+            for scan in iterate_headers(segment.path):
+                walk.see(segment, scan)
+            found.append(facts)
+    return PartitionFacts(tuple(found), problems=(problem,))

@@ -1,0 +1,52 @@
+"""What an earlier run saw in a partition directory, so that one in which nothing has changed is
+listed and no file of it opened.
+
+The digest is one of names, sizes, modification times and inodes of all entries. A directory within
+(what an undo keeps) and a link change without it: with one of them there is no digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kafkalog.log.inventory import JsonFacts, PartitionInventory, SegmentInfo
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDirectory(JsonFacts):
+    """Of a PartitionInventory what depends on the directory alone."""
+
+    digest: str
+    topic_id: str | None
+    segments: tuple[SegmentInfo, ...]
+    log_end_offset: int
+    snapshot_offsets: tuple[int, ...]
+
+
+def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
+    """What to keep of a directory; None of one with troubles, or without a digest."""
+    if not partition.digest or partition.problems:
+        return None
+    if partition.other_segments or partition.leftovers or not partition.segments:
+        return None
+    return KnownDirectory(
+        digest=partition.digest,
+        topic_id=partition.topic_id,
+        segments=partition.segments,
+        log_end_offset=partition.log_end_offset,
+        snapshot_offsets=partition.snapshot_offsets,
+    )
+
+
+def directory_digest(entries: Iterable[os.DirEntry[str]]) -> str:
+    """See the module's text; empty where there is none. OSError for a file that has just gone."""
+    found = []
+    for entry in entries:
+        if not entry.is_file(follow_symlinks=False):
+            return ""
+        stat = entry.stat(follow_symlinks=False)
+        found.append(f"{entry.name}/{stat.st_size}/{stat.st_mtime_ns}/{stat.st_ino}")
+    return hashlib.sha256("/".join(sorted(found)).encode(errors="surrogateescape")).hexdigest()
