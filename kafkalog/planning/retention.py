@@ -87,10 +87,20 @@ class RetentionLimits:
     def may_go(self, segment: LoadedSegment) -> bool:
         """Whether no rule but age and size keeps it."""
         is_safe = self.uploaded_offset is None or (
-            0 < segment.end_offset <= self.uploaded_offset + 1 or self.is_below_start(segment)
+            0 < segment.end_offset <= self.uploaded_offset + 1
+            or self.is_below_start(segment)
+            or self.is_rolled_first(segment)
         )
         is_replicated = self.high_watermark >= segment.end_offset
         return is_replicated and is_safe and not segment.is_empty_active
+
+    def is_rolled_first(self, segment: LoadedSegment) -> bool:
+        """Whether it is the active segment of a tiered log whose records are all deleted: the pass
+        by whose limits it is due rolls it, and as a closed one it goes, in the next pass at the
+        latest.
+        """
+        is_tiered = self.uploaded_offset is not None
+        return is_tiered and segment.is_active and segment.end_offset <= self.log_start_offset
 
     def is_below_start(self, segment: LoadedSegment) -> bool:
         """Whether no reader may see any of it."""

@@ -3,8 +3,9 @@
 What `plan_retention` decides for one moment holds from some moment on: log start and size do not
 depend on time, and a segment that time retention takes at one moment it takes at any later one. So
 each segment has one time from which `deleteOldSegments` takes it: the latest of its own and of
-those in front of it. A segment that would be due by its own, and stays, is blocked: by what, says a
-word that is also the id of the audit's finding.
+those in front of it. (The active segment of a tiered log whose records are all deleted takes two
+passes, one that rolls it and one that deletes it.) A segment that would be due by its own, and
+stays, is blocked: by what, says a word that is also the id of the audit's finding.
 
 Source: Kafka UnifiedLog.deleteOldSegments.
 """
@@ -228,6 +229,8 @@ def _forecast(
     }.get(
         rule, f"due since {format_timestamp(due_ms)} by {local}retention.ms {config.retention_ms}"
     )
+    if limits.is_rolled_first(segment):
+        text += "; all its records are deleted: a pass rolls it, the next one deletes it"
     return SegmentForecast(*_facts_of(segment), due_ms, rule, "", text)
 
 

@@ -226,14 +226,15 @@ class Kafka:
         delete_records_before: int | None = None,
         producer_expiry_ms: int | None = None,
         uploaded: int | None = None,
+        passes: int = 1,
     ) -> Answer:
-        """One pass of retention: `deleted` and `remaining` base offsets. `uploaded`: of a broker
+        """Passes of retention: `deleted` and `remaining` base offsets. `uploaded`: of a broker
         with tiered storage, the last offset of the log that is there, -1 for nothing.
         """
         before = [] if delete_records_before is None else [str(delete_records_before)]
         return self.call(
             *("retain", "--log-dir", str(log_dir), "--topic-partition", partition),
-            *("--now", str(now_ms), "--hw", str(high_watermark)),
+            *("--now", str(now_ms), "--hw", str(high_watermark), "--passes", str(passes)),
             *(["--delete-records-before", *before] if before else []),
             *([] if uploaded is None else ["--uploaded", str(uploaded)]),
             *_config(config),

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cleaner.fates import ABORTED, EXPIRED, MARKER, REPLACED, STAYS
-from tests.oracle.auditing import AuditTally, play_forecast, play_verdicts
+from tests.oracle.auditing import AuditTally, forecast_of, play_forecast, play_verdicts
 from tests.oracle.jars import RELEASES
 from tests.oracle.kafka import Kafkas
+from tests.oracle.retention import NAME, RetentionCall
+from tests.oracle.rounds import copy_log_dir
+from tests.oracle.scripts import START_MS
 
 pytestmark = pytest.mark.oracle
 
@@ -59,6 +62,35 @@ def test_segments_go_when_they_were_said_to(
     assert tally.tiered
     assert tally.deleting > tally.moments / 5
     assert tally.waiting > tally.moments / 20
+    if len(seeds) > 100:
+        assert tally.rolled
+
+
+@pytest.mark.parametrize("limit", ["local.retention.ms=10", "local.retention.bytes=0"])
+def test_a_tiered_log_without_records_rolls_and_goes_in_the_next_pass(
+    kafkas: Kafkas, limit: str, log_dir: Path
+) -> None:
+    """Nothing is uploaded, all records are deleted."""
+    kafka = kafkas.of("4.3")
+    records = [{"offset": n, "ts": START_MS, "key": None, "value": None} for n in range(3)]
+    lines = [{"records": records}, {"log_start": 3}]
+    written = kafka.write(log_dir / NAME, lines, now_ms=START_MS, config={})
+    kafka.open_once(log_dir, NAME, now_ms=int(written["now"]), config={})
+    config = {"remote.storage.enable": "true", "retention.ms": "-1"} | dict([limit.split("=")])
+    call = RetentionCall(START_MS + 1000, config, 3, "4.3")
+    forecast = forecast_of(log_dir, call, uploaded=-1, line="4.3")
+    assert [segment.base_offset for segment in forecast.segments] == [0]
+    assert forecast.due_at(call.now_ms) == (0,)
+    assert "a pass rolls it" in forecast.segments[0].text
+    for passes, deleted in ((1, []), (2, [0])):
+        copy = log_dir.parent / f"{log_dir.name}-{passes}"
+        copy_log_dir(log_dir, copy)
+        answer = kafka.retain(
+            copy, NAME, now_ms=call.now_ms, config=config, high_watermark=3, uploaded=-1,
+            passes=passes,
+        )  # fmt: skip
+        shutil.rmtree(copy)
+        assert (answer["deleted"], answer["remaining"][-1]) == (deleted, 3)
 
 
 @pytest.mark.parametrize(("line", "seeds"), CHUNKS, ids=_named)
