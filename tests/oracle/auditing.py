@@ -18,6 +18,7 @@ from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditTask, audit_request
 from kafkalog.cleaner.fates import STAYS
 from kafkalog.cleaner.run_request import RunOptions
+from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.retention_forecast import RetentionForecast
 from kafkalog.reading.tables import read_records
@@ -41,6 +42,7 @@ class AuditTally:
     later: int = 0
     tiered: int = 0
     rolled: int = 0
+    failing: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     uncleanable_reasons: set[str] = field(default_factory=set)
     complaints: list[str] = field(default_factory=list)
@@ -182,9 +184,13 @@ def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         settings = {**config, "producer.id.expiration.ms": str(expiry)}
         explainer = Explainer(_task(base, clock, settings, watermark, kafka.line))
         ours = explainer.audited.compaction
-        fates = (
-            {fate.offset: fate.fate for fate in explainer.fates()} if ours.status == CLEAN else {}
-        )
+        gives_up = False
+        fates: dict[int, str] = {}
+        if ours.status == CLEAN:
+            try:
+                fates = {fate.offset: fate.fate for fate in explainer.fates()}
+            except LogCleaningRefusedError:  # as only the records tell: so must Kafka
+                gives_up = True
 
         def clean(log_dir: Path, now_ms: int, *, obey: bool) -> Answer:
             return kafka.clean(
@@ -210,9 +216,12 @@ def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         try:
             theirs = clean(base, clock, obey=False)
         except KafkaFailedError:
-            if ours.status != "refused":
+            tally.failing += 1
+            if ours.status != "refused" and not gives_up:
                 tally.complaints.append(f"{where}: Kafka fails, we say {ours.status}")
             return
+        if gives_up:
+            tally.complaints.append(f"{where}: Kafka cleans what we say it gives up")
         tally.complaints += [f"{where}: {line}" for line in _verdict_differs(ours, theirs)]
         if fates:
             survivors = _offsets(base / name)
