@@ -32,11 +32,13 @@ class Case:
     producer_expiry_ms: int
 
 
-def random_case(seed: int, kafka: Kafka, log_dir: Path) -> Case:
+def random_case(seed: int, kafka: Kafka, log_dir: Path, *, keyless: bool = False) -> Case:
     """A log of some rounds of appends and cleanings; every third transactional, every fourth with
-    legacy batches.
+    legacy batches. `keyless` mixes in null and empty keys.
     """
-    scenario = random_scenario(seed, transactional=seed % 3 == 1, legacy=seed % 4 == 2)
+    scenario = random_scenario(
+        seed, keyless=keyless, transactional=seed % 3 == 1, legacy=seed % 4 == 2
+    )
     log_start, log_end, clock = 0, 0, START_MS
     expiry = scenario.producer_expiry_ms
     config: Mapping[str, str] = scenario.config
