@@ -6,14 +6,18 @@ import ast
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafkalog.cli.arguments import parse_verb_arguments
+from kafkalog.planning.config_file import parse_config_file
 from tests.support.documents import (
     DESIGN,
     README,
@@ -64,7 +68,10 @@ def test_python_examples_run_in_order(
 
 @pytest.mark.spark
 def test_sql_examples_run_and_give_rows(spark: SparkSession, monkeypatch: Any) -> None:
+    from kafkalog.spark import create_views
+
     monkeypatch.chdir(ROOT)
+    create_views(spark, "data/samples/broker")
     found = examples("sql")
     assert found
     for example in found:
@@ -75,7 +82,10 @@ def test_sql_examples_run_and_give_rows(spark: SparkSession, monkeypatch: Any) -
 
 @pytest.mark.parametrize("example", examples("sh"), ids=by_line)
 def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
-    """With the temporary directory of the text replaced by one of our own."""
+    """With the temporary directory of the text replaced by one of our own, in which files are that
+    other examples write."""
+    for name, text in written_files():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", example.text.replace("/tmp/", f"{tmp_path}/")],
@@ -87,6 +97,43 @@ def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
+
+
+def written_files() -> list[tuple[str, str]]:
+    """(name below /tmp, content) of the files that examples write as here-documents."""
+    here = re.compile(r"^cat > /tmp/(\S+) <<'(\w+)'\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
+    return [(m[1], m[3]) for example in examples("sh") for m in here.finditer(example.text)]
+
+
+def test_every_example_is_of_a_kind_that_runs() -> None:
+    """`text` is for what needs a cluster, a repository or a mailer: below it is only parsed."""
+    fences = [line for line in README.read_text("utf-8").splitlines() if line.startswith("```")]
+    kinds = Counter(line.removeprefix("```") for line in fences)
+    assert kinds.pop("") == kinds.total()
+    assert set(kinds) == {"python", "sql", "sh", "text", "toml"}
+    for name in set(DOCUMENTS) - {"README.md", "DESIGN.md"}:  # DESIGN has drawings only
+        assert "```" not in (ROOT / name).read_text("utf-8")
+
+
+def test_jobs_in_text_examples_take_their_options() -> None:
+    texts = [example.text.replace("\\\n", " ") for example in examples("text")]
+    texts = [re.sub(r"\$\([^)]*\)", "today", text) for text in texts]  # what the shell computes
+    lines = [line for text in texts for line in text.splitlines() if "jobs/" in line]
+    assert len(lines) == sum(text.count("spark-submit") for text in texts) >= 4
+    for line in lines:
+        words = shlex.split(line.partition("||")[0])
+        script = next(ROOT / word for word in words if word.startswith("jobs/"))
+        verb = re.search(r'run_job\("(\w+)"', script.read_text("utf-8"))
+        assert verb is not None
+        given = words[words.index(script.relative_to(ROOT).as_posix()) + 1 :]
+        assert parse_verb_arguments(verb[1], given).log_dir
+        conf = words[words.index("--properties-file") + 1]
+        assert (ROOT / conf).is_file()
+
+
+@pytest.mark.parametrize("example", examples("toml"), ids=by_line)
+def test_toml_examples_are_config_files(example: Example) -> None:
+    assert parse_config_file(example.text.encode())
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -3,14 +3,17 @@ of them.
 
 Offsets are {topic: {partition: next offset}}, as JSON has them and a stream's checkpoint keeps
 them. The active segment is read up to its last whole batch. Between the plan of a read and the read
-segments roll, are deleted by retention or swapped by compaction: then the directory is looked at
-again for the same offsets, before a row of the segment was given out. An open file keeps its
-content, so a read that has begun ends.
+segments roll, are deleted by retention or swapped by compaction. An open file keeps its content, so
+a read that has begun ends. Before a row of the segment was given out the file of the plan is looked
+for under the name it was set aside by: a broker keeps `.deleted` files for file.delete.delay.ms,
+our own runs what they can undo. Where it is gone the directory is looked at again for the same
+offsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +22,14 @@ import pyarrow as pa
 from kafkalog.errors import InvalidConfigError, LogChangedError, OffsetOutOfRangeError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.at_rest import partition_at_rest, partitions_at_rest
 from kafkalog.reading.lookups import high_watermark, last_stable_offset
 from kafkalog.reading.offset_ranges import offset_range
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.scan import ScanNeeds, ScanTask, open_paths
+from kafkalog.reading.scan import ScanNeeds, ScanTask
 from kafkalog.reading.segment_reader import read_record_splits
-from kafkalog.reading.selection import HIGH_WATERMARK, PartitionSelection, select_partitions
+from kafkalog.reading.selection import HIGH_WATERMARK, PartitionSelection
 from kafkalog.reading.splits import (
     ScanSplit,
     SplitNeeds,
@@ -101,11 +104,18 @@ def plan_between(
     """Tasks for the records from `start` (included) to `end` (excluded), a segment a split.
 
     OffsetOutOfRangeError where the log begins above `start`: they were deleted before they were
-    read; with `fail_on_data_loss` off what is there is read.
+    read, or the whole partition is gone; with `fail_on_data_loss` off what is there is read.
     """
     begins, ends = _as_numbers(start), _as_numbers(end)
+    needed = {
+        name
+        for name, offset in ends.items()
+        if offset > begins.get(name, 0) and selection.accepts(name)
+    }
     splits: list[ScanSplit] = []
-    for partition in _partitions(paths, selection):
+    partitions = _partitions(paths, selection, needed)
+    _refuse_absence(selection, needed - {p.topic_partition for p in partitions}, begins)
+    for partition in partitions:
         name = partition.topic_partition
         if name not in ends:
             continue
@@ -132,7 +142,8 @@ def read_following(
         except (LogChangedError, FileNotFoundError):
             if not tries:
                 raise
-            again = _anew(split, selection, needs)
+            aside = _set_aside(split)
+            again = _anew(split, selection, needs) if aside is None else [aside]
             waiting += [(found, tries - 1) for found in reversed(again)]
             continue
         if first is not None:
@@ -140,9 +151,24 @@ def read_following(
             yield from batches
 
 
+def _set_aside(split: ScanSplit) -> ScanSplit | None:
+    """The split in the file of its plan, whatever that is called now; None where it is gone, or
+    where it has the name of the plan. The bytes that an index told may be the index of what came
+    instead: offsets decide."""
+    path = Path(split.path)
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [e.name for e in entries if e.inode() == split.inode and e.name != path.name]
+    except OSError:
+        return None
+    if not names:
+        return None
+    return replace(split, path=str(path.with_name(names[0])), start=0, end=split.size)
+
+
 def _anew(split: ScanSplit, selection: PartitionSelection, needs: ScanNeeds) -> list[ScanSplit]:
     """Where the offsets of a split are now; nowhere if they are gone."""
-    partition = reopen_partition(str(Path(split.path).parent))
+    partition = partition_at_rest(str(Path(split.path).parent))
     if partition is None:
         return []
     start, end = split.start_offset or 0, split.end_offset
@@ -179,11 +205,14 @@ def _plan(
         )
 
 
-def _partitions(paths: Sequence[str], selection: PartitionSelection) -> list[PartitionInventory]:
+def _partitions(
+    paths: Sequence[str],
+    selection: PartitionSelection,
+    needed: Collection[TopicPartition] = (),
+) -> list[PartitionInventory]:
     """The live directories; InvalidConfigError where two of them hold the same partition, whose
     offsets a stream could not tell apart."""
-    inventory, named_paths = open_paths(paths)
-    found = select_partitions(inventory, selection.naming(named_paths), every_kind=False)
+    found = partitions_at_rest(paths, selection, needed)
     names = [partition.topic_partition for partition in found]
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
@@ -217,6 +246,20 @@ def _refuse_loss(selection: PartitionSelection, partition: PartitionInventory, o
             " on with what is there",
             path=partition.path,
             offset=offset,
+        )
+
+
+def _refuse_absence(
+    selection: PartitionSelection,
+    absent: Collection[TopicPartition],
+    begins: Mapping[TopicPartition, int],
+) -> None:
+    if absent and selection.fail_on_data_loss:
+        name = min(absent)
+        raise OffsetOutOfRangeError(
+            f"the stream stands in partition {name}, which is not there any more;"
+            " failOnDataLoss=false goes on without it",
+            offset=begins.get(name, 0),
         )
 
 

@@ -244,8 +244,12 @@ class _SplitReader:
                 buffers=self.buffers.chunks,
             )
             position = None
+            is_open = False
             try:
                 for chunk in chunks:
+                    if not is_open:
+                        split.check_unchanged()  # what was opened is what was looked at before
+                        is_open = True
                     yield chunk
                     last_offset = int(chunk.rows["last_offset"][-1])
                 if chunks.trailing_bytes and split.end < split.size:
@@ -256,6 +260,8 @@ class _SplitReader:
                         position=chunks.valid_bytes,
                     )
             except BAD_BATCH as error:
+                if not is_open:
+                    split.check_unchanged()
                 if self.request.mode == ReadMode.FAILFAST:
                     raise
                 bad_position = chunks.valid_bytes
@@ -302,6 +308,7 @@ def _sound_headers(split: ScanSplit) -> Rows | None:
     """
     split.check_unchanged()
     scan = scan_headers(split.path, split.start, split.end)
+    split.check_unchanged()  # what was opened is what was looked at before
     is_cut = scan.trailing_bytes and split.end < split.size
     return None if scan.error is not None or is_cut else scan.rows
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading import at_rest
 from kafkalog.reading.following import (
     Offsets,
     end_offsets,
@@ -121,6 +125,80 @@ def test_segments_that_roll_go_or_are_merged_between_plan_and_read(log_dir: Path
     assert read(tasks) == [(0, offset) for offset in range(40, 55)]
     shutil.rmtree(log.path)
     assert read(tasks) == []
+
+
+def ten_segments(log_dir: Path) -> LogBuilder:
+    log = LogBuilder(log_dir)
+    for _ in range(10):
+        log.segment().batch(("k", "v"), ("l", "w"))
+    log.write()
+    return log
+
+
+def logs_of(log: LogBuilder) -> list[Path]:
+    return sorted(log.path.glob("*.log"))
+
+
+@pytest.mark.parametrize("name", ["{}.deleted", "kafkalog-0123456789ab-{}.undo"])
+def test_a_segment_that_was_set_aside_is_read_as_planned(log_dir: Path, name: str) -> None:
+    """By a broker, or by a run of ours that keeps what it replaces."""
+    log = ten_segments(log_dir)
+    tasks = between(log_dir, {"orders": {"0": 1}}, {"orders": {"0": 15}})
+    for path in logs_of(log)[:4]:
+        path.rename(path.with_name(name.format(path.name)))
+    # under the name of the first segment, one in which compaction left a record
+    LogBuilder(log_dir / "cleaned").batch(("k", "v")).write()
+    shutil.copy(log_dir / "cleaned" / "orders-0" / f"{0:020}.log", log.path)
+    assert read(tasks) == [(0, offset) for offset in range(1, 15)]
+    planned_now = between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 15}})
+    assert read(planned_now) == [(0, 0), *((0, offset) for offset in range(8, 15))]
+
+
+def test_a_swap_that_is_under_way_is_waited_for(log_dir: Path) -> None:
+    """Between the renames of a cleaner neither the old segments nor the new one are there."""
+    log = ten_segments(log_dir)
+    tasks = between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 20}})
+    swapped = log.path / f"{0:020}.log.swap"
+    shutil.copy(logs_of(log)[0], swapped)
+    for path in logs_of(log)[:4]:
+        path.unlink()
+    survivors = [(0, offset) for offset in (0, 1, *range(8, 20))]
+    for ask in (
+        lambda: read(tasks),  # planned before
+        lambda: read(between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 20}})),
+    ):
+        goes_on = threading.Timer(0.3, swapped.rename, [swapped.with_suffix("")])
+        goes_on.start()
+        found = ask()
+        goes_on.join()
+        assert found == survivors
+        swapped.with_suffix("").rename(swapped)
+
+
+def test_a_swap_that_a_broker_left_is_not_waited_for(log_dir: Path) -> None:
+    log = ten_segments(log_dir)
+    path = logs_of(log)[0]
+    path.rename(path.with_name(f"{path.name}.swap"))
+    os.utime(log.path, (1_700_000_000, 1_700_000_000))
+    began = time.monotonic()
+    assert end_offsets([str(log_dir)], EVERYTHING) == {"orders": {"0": 20}}
+    assert time.monotonic() - began < at_rest.PATIENCE_S
+
+
+def test_a_partition_that_is_gone_is_an_error_or_passed_over(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at_rest, "PATIENCE_S", 0.1)
+    shutil.rmtree(LogBuilder(log_dir, "orders-0").batch(("a", "1")).write())
+    LogBuilder(log_dir, "orders-1").batch(("a", "1")).write()
+    start: Offsets = {"orders": {"0": 0, "1": 0}}
+    end: Offsets = {"orders": {"0": 1, "1": 1}}
+    with pytest.raises(OffsetOutOfRangeError, match="orders-0, which is not there any more"):
+        between(log_dir, start, end)
+    careless = PartitionSelection(fail_on_data_loss=False)
+    assert read(between(log_dir, start, end, careless), careless) == [(1, 0)]
+    other = PartitionSelection(partitions=frozenset({TopicPartition("orders", 1)}))
+    assert read(between(log_dir, start, end, other), other) == [(1, 0)]  # it is not asked for
 
 
 def test_lost_offsets_are_an_error_or_passed_over(log_dir: Path) -> None:

@@ -23,39 +23,24 @@ from kafkalog.reading.scan import ScanNeeds, plan_scan, read_task
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.splits import SplitNeeds, SplitSizes, pack_splits, plan_reading
+from tests.support.bytes_read import bytes_read
 from tests.support.log_builder import START_MS, LogBuilder
-from tests.support.sparse_log import GIB, KIB, MIB, RECORDS, SparseLog
+from tests.support.sparse_log import GIB, KIB, MIB, RECORDS, TEN_GIB_OFFSET, SparseLog, ten_gib
 
 BIG = TopicPartition("big", 0)
-TARGET = 7000
 Row = tuple[int, int, bytes | None]
-
-
-def bytes_read() -> int:
-    """What this process has asked the system to read so far."""
-    lines = Path("/proc/self/io").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
 
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> SparseLog:
-    """10 GiB in ten segments; in the sixth one batch has records."""
-    log = SparseLog(tmp_path_factory.mktemp("big"), "big-0")
-    for _ in range(5):
-        log.fill(MIB, KIB)
-    first = log.next_offset + TARGET * RECORDS
-    records = [Record(first + i, START_MS + first + i, b"k%d" % i, b"v") for i in range(50)]
-    log.fill(64 * KIB, 16 * KIB, real={TARGET: records})
-    for _ in range(4):
-        log.fill(MIB, KIB)
-    log.write_checkpoints()
+    log = ten_gib(tmp_path_factory.mktemp("big"))
     assert log.size_in_bytes == 10 * GIB
     return log
 
 
-@pytest.fixture(scope="module")
-def wanted_offset(big: SparseLog) -> int:
-    return 5 * KIB * RECORDS + TARGET * RECORDS + 30
+@pytest.fixture
+def wanted_offset() -> int:
+    return TEN_GIB_OFFSET
 
 
 def filtered(path: Path, row_filter: RowFilter, **settings: object) -> list[Row]:

@@ -17,7 +17,9 @@ from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.spark import records, register
 from kafkalog.spark.pushdown import push_filters
 from kafkalog.spark.session import PUSH_FILTERS, PUSHDOWN
+from tests.support.counting_source import CountingSource, counted
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.sparse_log import TEN_GIB_OFFSET, ten_gib
 
 pytestmark = pytest.mark.spark
 
@@ -199,3 +201,40 @@ def test_tasks_of_a_read(spark: SparkSession, path: str) -> None:
     assert 6 <= many.rdd.getNumPartitions() <= 12
     assert many.count() == 541
     assert records(spark, path, maxBytesPerPartition="1000").rdd.getNumPartitions() > 20
+
+
+def test_point_queries_of_ten_gib_read_less_than_a_megabyte(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Plans and tasks together; by filter and by option."""
+    log_dir = ten_gib(tmp_path / "logs").log_dir
+    spark.dataSource.register(CountingSource)
+    time = START_MS + TEN_GIB_OFFSET
+    asked = spark.read.format("counting").option("columns", "offset,key,timestampMs")
+    for frame in (
+        asked.load(str(log_dir)).where(f"offset = {TEN_GIB_OFFSET}"),
+        asked.options(startingTimestamp=time, endingTimestamp=time + 1).load(str(log_dir)),
+    ):
+        assert [tuple(row) for row in frame.collect()] == [(TEN_GIB_OFFSET, b"k30", time)]
+        assert 1000 < counted(log_dir)["read"] < 1_000_000
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_one_key_copies_no_other_records_value(
+    spark: SparkSession, tmp_path: Path, codec: int
+) -> None:
+    log_dir = tmp_path / "logs"
+    for partition in range(2):
+        log = LogBuilder(log_dir, f"orders-{partition}")
+        for number in range(40):
+            log.batch(*((f"key-{number % 7}", "v" * (100 + i)) for i in range(30)), codec=codec)
+        log.batch(("other", f"wanted {partition}"), ("othex", "x" * 900), codec=codec).write()
+    spark.dataSource.register(CountingSource)
+    asked = spark.read.format("counting").option("columns", "key,value")
+    for frame in (
+        asked.load(str(log_dir)).where("key = X'6f74686572'"),
+        asked.option("key", "other").load(str(log_dir)),
+    ):
+        found = sorted(tuple(row) for row in frame.collect())
+        assert found == [(b"other", b"wanted 0"), (b"other", b"wanted 1")]
+        assert counted(log_dir)["copied"] == sum(len(key) + len(value) for key, value in found)

@@ -4,7 +4,9 @@ killed again and again while the log grows, rolls, is compacted and cut by reten
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -14,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -30,6 +33,8 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 600
 TRIES = 5
+# Records ahead of the stream in each partition, and what retention leaves of one: less than that.
+AHEAD, RETENTION_BYTES = 1500, 60_000
 KILLS = int(os.environ.get("KAFKALOG_KILLS", "15"))
 
 
@@ -70,16 +75,20 @@ class KilledStream:
     """The stream's process: started, killed at random, started again over the same checkpoint."""
 
     def __init__(self, log_dir: Path, work: Path) -> None:
-        self.table, self.checkpoint, self.done = work / "table", work / "checkpoint", work / "done"
+        self.table, self.plans = work / "table", work / "plans"
+        self._checkpoint, self._done = work / "checkpoint", work / "done"
         self._command = [sys.executable, "-m", "tests.support.stream_to_delta", str(log_dir)]
-        self._command += [str(self.table), str(self.checkpoint), str(self.done)]
+        self._command += [str(self.table), str(self._checkpoint), str(self._done), str(self.plans)]
         self._errors = work / "stream.log"
         self._process = self._start()
 
     def kill(self) -> None:
-        """The process, its JVM and their workers; then it is started again."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """The process, its JVM and their workers."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def start_again(self) -> None:
         self._process = self._start()
 
     def await_running(self) -> None:
@@ -89,8 +98,14 @@ class KilledStream:
         assert line == b"running\n", self._errors.read_text()[-3000:]
 
     def finish(self) -> None:
-        self.done.touch()
-        assert self._process.wait(WAIT_S) == 0, self._errors.read_text()[-3000:]
+        self._done.touch()
+        self._process.communicate(timeout=WAIT_S)
+        assert self._process.returncode == 0, self._errors.read_text()[-3000:]
+
+    def planned_offset(self, partition: int) -> int:
+        """Up to where it has planned so far."""
+        plans = self.plans.read_text().splitlines() if self.plans.exists() else []
+        return int(json.loads(plans[-1])["end"]["orders"][str(partition)]) if plans else 0
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._errors.open("ab") as errors:
@@ -105,13 +120,17 @@ class KilledStream:
 
 
 class Writer(threading.Thread):
-    """What happens to the logs meanwhile, by turns that a seed decides."""
+    """What happens to the logs meanwhile, by turns that a seed decides: as fast as it goes, up to
+    `AHEAD` records ahead of the stream, then slowly, and without records."""
 
-    def __init__(self, logs: list[GrowingLog], run_dir: Path, numbers: random.Random) -> None:
+    def __init__(
+        self, logs: list[GrowingLog], run_dir: Path, numbers: random.Random, stream: KilledStream
+    ) -> None:
         super().__init__()
         self.error: BaseException | None = None
         self.counts = {"append": 0, "roll": 0, "compact": 0, "retain": 0}
         self._logs, self._run_dir, self._numbers = logs, run_dir, numbers
+        self._stream = stream
         self._ends = threading.Event()
 
     def run(self) -> None:
@@ -119,12 +138,18 @@ class Writer(threading.Thread):
             *[("append", GrowingLog.append)] * 30,
             *[("roll", GrowingLog.roll)] * 4,
             ("compact", lambda log: log.compact(self._run_dir)),
-            ("retain", lambda log: log.retain(self._run_dir, 150_000)),
+            ("retain", lambda log: log.retain(self._run_dir, RETENTION_BYTES)),
         ]
         try:
             while not self._ends.wait(0.03):
                 name, turn = self._numbers.choice(turns)
-                turn(self._numbers.choice(self._logs))
+                number = self._numbers.randrange(len(self._logs))
+                log = self._logs[number]
+                if name == "append" and log.next_offset > AHEAD + self._stream.planned_offset(
+                    number
+                ):
+                    continue
+                turn(log)
                 self.counts[name] += 1
         except BaseException as error:  # raised again by end()
             self.error = error
@@ -144,7 +169,7 @@ def test_stream_killed_at_random_delivers_each_record_once(
     numbers = random.Random(seed)
     logs = [GrowingLog(log_dir / "logs", f"orders-{n}", random.Random(n)) for n in range(2)]
     stream = KilledStream(log_dir / "logs", tmp_path)
-    writer = Writer(logs, tmp_path / "runs", random.Random(seed))
+    writer = Writer(logs, tmp_path / "runs", random.Random(seed), stream)
     writer.start()
     try:
         for number in range(KILLS):
@@ -154,10 +179,14 @@ def test_stream_killed_at_random_delivers_each_record_once(
                 stream.await_running()
                 time.sleep(numbers.uniform(0, 6))
             stream.kill()
+            stream.start_again()
         stream.await_running()
+        writer.end()
+        stream.finish()
     finally:
         writer.end()
-    stream.finish()
+        stream.kill()
+    assert min(writer.counts.values()) > 0
     # our own session only now: the stream's has the machine for itself till here
     counts = check_delivered(request.getfixturevalue("spark"), logs, stream)
     sys.stderr.write(f"seed {seed}: {KILLS} kills, {writer.counts}, {counts}\n")
@@ -166,14 +195,18 @@ def test_stream_killed_at_random_delivers_each_record_once(
 def check_delivered(
     spark: SparkSession, logs: list[GrowingLog], stream: KilledStream
 ) -> dict[str, int]:
-    """Nothing twice, nothing missing that was there; counts of what was seen."""
-    counts = dict.fromkeys(("written", "delivered", "removed_first", "removed_while_read"), 0)
+    """Nothing twice, nothing missing that was there; counts of what was seen.
+
+    A record that a command removed while its batch was read is in what that command kept for its
+    undo, and delivered from there, as long as no further command came.
+    """
+    counts = dict.fromkeys(("written", "delivered", "removed_first", "forgotten_while_read"), 0)
     table = spark.read.format("delta").load(str(stream.table))
     delivered = table.groupBy("partition").agg(F.collect_list("offset").alias("offsets")).collect()
     by_partition = {row.partition: row.offsets for row in delivered}
     reported = gaps(spark, str(logs[0].log_dir)).groupBy("partition").agg(F.sum("missingCount"))
     missing_on_disk = {row[0]: row[1] for row in reported.collect()}
-    batches = batch_times(stream)
+    plans = [json.loads(line) for line in stream.plans.read_text().splitlines()]
     for number, log in enumerate(logs):
         offsets = by_partition[number]
         assert len(offsets) == len(set(offsets)), "a record came twice"
@@ -185,26 +218,27 @@ def check_delivered(
         lost = written - set(offsets)
         assert not lost & on_disk, "a record that is still there was not delivered"
         for offset in lost:
-            planned, done = next(t for end, *t in batches[number] if offset < end)
-            gone = log.removed[offset]
-            assert gone < done, f"{log.path.name}: {offset} was on disk while its batch was read"
-            counts["removed_first" if gone < planned else "removed_while_read"] += 1
+            planned = last_plan(plans, number, offset)
+            if log.removed[offset] < planned["time"]:
+                counts["removed_first"] += 1
+                continue
+            # the batch is through before the next one is planned
+            through = next((p["time"] for p in plans if p["start"] == planned["end"]), math.inf)
+            forgotten = log.forgotten.get(offset, math.inf)
+            assert forgotten < through, f"{log.path.name}: {offset} was on disk, in plan {planned}"
+            counts["forgotten_while_read"] += 1
         counts["written"] += len(written)
         counts["delivered"] += len(offsets)
     assert counts["written"] == sum(
-        counts[name] for name in ("delivered", "removed_first", "removed_while_read")
+        counts[name] for name in ("delivered", "removed_first", "forgotten_while_read")
     )
+    assert min(counts["delivered"], counts["removed_first"]) > 0
     return counts
 
 
-def batch_times(stream: KilledStream) -> dict[int, list[tuple[int, float, float]]]:
-    """(end offset, planned at, done at) of each batch, by partition: from the checkpoint's files.
-    A batch that was run again was planned again: then it is done later than its offsets say."""
-    times: dict[int, list[tuple[int, float, float]]] = {}
-    files = sorted((stream.checkpoint / "offsets").glob("[0-9]*"), key=lambda p: int(p.name))
-    for file in files:
-        ends = json.loads(file.read_text().splitlines()[2])["orders"]
-        done = (stream.checkpoint / "commits" / file.name).stat().st_mtime
-        for partition, end in ends.items():
-            times.setdefault(int(partition), []).append((end, file.stat().st_mtime, done))
-    return times
+def last_plan(plans: list[dict[str, Any]], partition: int, offset: int) -> dict[str, Any]:
+    """The plan of the batch that an offset was in; the last one of those it had, if it was killed
+    and planned anew. The end of a batch stays, in the checkpoint."""
+    name = str(partition)
+    batch = next(plan["end"] for plan in plans if offset < plan["end"]["orders"][name])
+    return next(plan for plan in reversed(plans) if plan["end"] == batch)

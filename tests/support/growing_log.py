@@ -39,12 +39,15 @@ class GrowingLog:
         self.path = builder.write()
         self.log_dir = log_dir
         self.next_offset = 0
-        # offset → when a command that removed it began
+        # offset → when the command began that removed it, and the next one, to which what the first
+        # kept for its undo is lost
         self.removed: dict[int, float] = {}
+        self.forgotten: dict[int, float] = {}
         self._numbers = numbers
         self._name = name
         self._active = builder.segments[0]
         self._alive: set[int] = set()
+        self._kept: set[int] = set()
 
     def append(self) -> None:
         """A batch of some records; now and then a reader finds only half of it for a moment."""
@@ -99,12 +102,14 @@ class GrowingLog:
 
     def _apply(self, run_dir: Path, verb: str, *settings: str) -> None:
         began = time.time()
-        words = [verb, "--log-dir", str(self.path), "--topic", "*", "--apply", "--no-undo"]
+        self.forgotten.update(dict.fromkeys(self._kept, began))
+        words = [verb, "--log-dir", str(self.path), "--topic", "*", "--apply"]
         words += [word for setting in settings for word in ("--config", setting)]
         code = main([*words, "--run-dir", str(run_dir)])
         assert code == 0, f"{verb}: exit code {code}"
         alive = self.on_disk()
-        self.removed.update(dict.fromkeys(self._alive - alive, began))
+        self._kept = self._alive - alive
+        self.removed.update(dict.fromkeys(self._kept, began))
         self._alive = alive
 
     def _checkpoint(self, name: str) -> None:

@@ -34,6 +34,8 @@ from tests.support.log_builder import START_MS
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 RECORDS = 100
+# The one offset of `ten_gib` whose record has key "k30"; its neighbours are k0 to k49.
+TEN_GIB_OFFSET = 5 * KIB * RECORDS + 7000 * RECORDS + 30
 _HEADER_BYTES = 61
 
 
@@ -80,6 +82,20 @@ class SparseLog:
             lines = checkpoints.pack_offset_checkpoint({(topic, int(partition)): self.next_offset})
             (self.log_dir / name).write_bytes(lines)
         return self.path
+
+
+def ten_gib(log_dir: Path) -> SparseLog:
+    """big-0: 10 GiB in ten segments; in the sixth one batch has records."""
+    log = SparseLog(log_dir, "big-0")
+    for _ in range(5):
+        log.fill(MIB, KIB)
+    first = TEN_GIB_OFFSET - 30
+    records = [Record(first + i, START_MS + first + i, b"k%d" % i, b"v") for i in range(50)]
+    log.fill(64 * KIB, 16 * KIB, real={(first - log.next_offset) // RECORDS: records})
+    for _ in range(4):
+        log.fill(MIB, KIB)
+    log.write_checkpoints()
+    return log
 
 
 def real_batch(records: Sequence[Record], offset: int, batch_bytes: int) -> bytes:

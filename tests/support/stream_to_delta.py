@@ -1,30 +1,63 @@
 """A stream into Delta as a process of its own, to be killed:
 
-    python -m tests.support.stream_to_delta LOG_DIR TABLE CHECKPOINT DONE
+    python -m tests.support.stream_to_delta LOG_DIR TABLE CHECKPOINT DONE PLANS
 
 It says "running" once a batch of its own is through. When the file DONE is there it takes what is
-left, and ends.
+left, and ends. Each plan of a batch is a line of the file PLANS, with the time before it.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import StructType
 
 from kafkalog.spark import configure_spark
+from kafkalog.spark.source import KafkaLogSource
+from kafkalog.spark.stream_reader import KafkaLogStreamReader
 from tests.support.spark_jars import session_settings
+
+PLANS = "KAFKALOG_PLANS"
+
+
+class WatchedReader(KafkaLogStreamReader):
+    """The source's reader, with a diary of its plans."""
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        line = json.dumps({"time": time.time(), "start": start, "end": end})
+        found = super().partitions(start, end)
+        with Path(os.environ[PLANS]).open("a") as plans:
+            plans.write(f"{line}\n")
+        return found
+
+
+class WatchedSource(KafkaLogSource):
+    """The source with such a reader."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "watched"
+
+    def streamReader(self, schema: StructType) -> KafkaLogStreamReader:
+        return WatchedReader(*self._asked(schema))
 
 
 def main() -> None:
     """Run until DONE."""
-    log_dir, table, checkpoint, done = sys.argv[1:]
+    log_dir, table, checkpoint, done, os.environ[PLANS] = sys.argv[1:]
     spark = _session()
+    spark.dataSource.register(WatchedSource)
     stream = (
-        spark.readStream.format("kafkalog")
+        spark.readStream.format("watched")
         .option("failOnDataLoss", "false")
         .option("maxOffsetsPerTrigger", "400")
         .option("columns", "topic,partition,offset,key,value")
@@ -81,4 +114,7 @@ def _session() -> SparkSession:
 
 
 if __name__ == "__main__":
-    main()
+    # classes of a module that has a name, which workers import
+    from tests.support import stream_to_delta
+
+    stream_to_delta.main()
