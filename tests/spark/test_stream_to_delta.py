@@ -173,11 +173,11 @@ def test_stream_killed_at_random_delivers_each_record_once(
     writer.start()
     try:
         for number in range(KILLS):
-            if number % 5 == 4:  # while it starts or plans its first batch
-                time.sleep(numbers.uniform(2, 20))
-            else:
+            if number % 3 == 0:
                 stream.await_running()
                 time.sleep(numbers.uniform(0, 6))
+            else:  # wherever it is then: it starts, plans its first batch, or goes on
+                time.sleep(numbers.uniform(5, 45))
             stream.kill()
             stream.start_again()
         stream.await_running()
