@@ -82,10 +82,7 @@ def test_sql_examples_run_and_give_rows(spark: SparkSession, monkeypatch: Any) -
 
 @pytest.mark.parametrize("example", examples("sh"), ids=by_line)
 def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
-    """With the temporary directory of the text replaced by one of our own, in which files are that
-    other examples write."""
-    for name, text in written_files():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    """With the temporary directory of the text replaced by one of our own."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", example.text.replace("/tmp/", f"{tmp_path}/")],
@@ -97,12 +94,6 @@ def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
-
-
-def written_files() -> list[tuple[str, str]]:
-    """(name below /tmp, content) of the files that examples write as here-documents."""
-    here = re.compile(r"^cat > /tmp/(\S+) <<'(\w+)'\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
-    return [(m[1], m[3]) for example in examples("sh") for m in here.finditer(example.text)]
 
 
 def test_every_example_is_of_a_kind_that_runs() -> None:
