@@ -214,7 +214,7 @@ def describe_segment(path: str, base_offset: int, state: str) -> SegmentInfo:
         time_index_bytes=time_index.valid_bytes,
         txn_index_bytes=transaction_index.stat().st_size if transaction_index.exists() else 0,
         has_snapshot=log.with_suffix(".snapshot").exists(),
-        largest_timestamp_ms=_last_timestamp(time_index, base_offset),
+        largest_timestamp_ms=entry_timestamp(time_index.last_entry),
         modification_time_ms=stat.st_mtime_ns // 1_000_000,
     )
 
