@@ -43,6 +43,9 @@ from kafkalog.format.compression_framing import (
 )
 from kafkalog.format.constants import MAGIC_VALUE_V0, MAGIC_VALUE_V2, CompressionType
 
+# Plain numbers: comparing with a member of an enum costs more than the call that follows.
+_LZ4, _SNAPPY = int(CompressionType.LZ4), int(CompressionType.SNAPPY)
+
 GZIP_LEVEL = 6
 ZSTD_LEVEL = 3
 SNAPPY_BLOCK_BYTES = 32 * 1024
@@ -141,9 +144,9 @@ def decompress_block(codec: int, block: memoryview, out: memoryview) -> int:
     -1 if it does not decompress, or needs more room than that: `decompress_parts` says why.
     """
     try:
-        if codec == CompressionType.LZ4:
+        if codec == _LZ4:
             return cramjam.lz4.decompress_block_into(block, out, output_len=len(out))
-        if codec == CompressionType.SNAPPY:
+        if codec == _SNAPPY:
             return cramjam.snappy.decompress_raw_into(block, out)
         part = _codecs.zstd_decompressor.decompress(block, max_output_size=len(out))
         out[: len(part)] = part

@@ -46,6 +46,15 @@ class ReadRequest:
         return cls(columns, schema, mode, verify_checksums, include_control, row_filter)
 
     @property
+    def checks_batches(self) -> bool:
+        """Whether the view `batches` needs more than headers: what is wrong with a batch is asked
+        for, or decides whether it is left out.
+        """
+        decides = self.mode == ReadMode.DROPMALFORMED
+        told = any(name == "isValid" or name.startswith("error") for name in self.names)
+        return self.verify_checksums and (decides or told)
+
+    @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 

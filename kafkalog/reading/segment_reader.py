@@ -202,7 +202,7 @@ class _SplitReader:
 
     def batches(self, split: ScanSplit) -> Iterator[pa.RecordBatch]:
         place = _place(split)
-        headers = None if self.request.verify_checksums else _sound_headers(split)
+        headers = None if self.request.checks_batches else _sound_headers(split)
         if headers is not None:
             wanted = headers[self._wanted_batches(headers, split, of_records=False)]
             self.counts.skipped_batches += len(headers) - len(wanted)
@@ -217,7 +217,7 @@ class _SplitReader:
             rows = chunk.rows[self._wanted_batches(chunk.rows, split, of_records=False)]
             self.counts.skipped_batches += len(chunk.rows) - len(rows)
             is_valid = None
-            if self.request.verify_checksums:
+            if self.request.checks_batches:
                 is_valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
                 if self.request.mode == ReadMode.DROPMALFORMED and not is_valid.all():
                     self.counts.dropped_batches += int((~is_valid).sum())

@@ -39,6 +39,8 @@ from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.transaction_ranges import NO_TRANSACTIONS, TransactionRanges, ranges_of
 
 SPLIT_BYTES = 64 * 1024 * 1024
+# Of which only batch headers are looked at: some ten thousand small reads.
+HEADERS_SPLIT_BYTES = 1024 * 1024 * 1024
 # Smaller pieces travel together, so that a thousand small partitions are not a thousand tasks.
 PACK_BYTES = 32 * 1024 * 1024
 PACK_PIECES = 256
@@ -73,7 +75,7 @@ class SplitSizes:
 
     @property
     def pack_bytes(self) -> int:
-        return min(PACK_BYTES, self.split_bytes)
+        return max(min(PACK_BYTES, self.split_bytes), self.split_bytes // 2)
 
 
 @dataclass(frozen=True, slots=True)

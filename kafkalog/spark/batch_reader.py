@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kafkalog.columns.schemas import Column
+from kafkalog.reading.request import ReadRequest
 from kafkalog.spark.options import SourceOptions
 from kafkalog.spark.pushdown import push_filters
 
@@ -34,15 +35,17 @@ class KafkaLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One input partition a task, in the order of topic, partition and offset."""
         from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan
-        from kafkalog.reading.splits import SPLIT_BYTES, SplitSizes
+        from kafkalog.reading.splits import HEADERS_SPLIT_BYTES, SPLIT_BYTES, SplitSizes
 
         options = self.options
+        by_headers = options.view == "batches" and not self._request().checks_batches
+        split_bytes = HEADERS_SPLIT_BYTES if by_headers else SPLIT_BYTES
         inventory, named_paths = open_paths(options.paths)
         selection = options.selection.naming(named_paths)
         needs = ScanNeeds(
             row_filter=options.row_filter,
             sizes=SplitSizes(
-                options.max_bytes_per_partition or SPLIT_BYTES, options.min_partitions
+                options.max_bytes_per_partition or split_bytes, options.min_partitions
             ),
             with_transactions=any(column.name == "transactionState" for column in self.columns),
         )
@@ -50,14 +53,16 @@ class KafkaLogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches of one task."""
-        from kafkalog.reading.request import ReadRequest
         from kafkalog.reading.scan import read_task
 
         # Spark makes one empty partition where a reader has none.
         if partition.value is None:
             return iter(())
         leave_modules_to_no_collector()
-        request = ReadRequest(
+        return read_task(partition.value, self._request())
+
+    def _request(self) -> ReadRequest:
+        return ReadRequest(
             self.columns,
             self.arrow_schema,
             self.options.mode,
@@ -65,7 +70,6 @@ class KafkaLogReader(DataSourceReader):
             self.options.include_control,
             self.options.row_filter,
         )
-        return read_task(partition.value, request)
 
 
 @dataclass
