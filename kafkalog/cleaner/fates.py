@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena, open_record_areas
 from kafkalog.batches.spans import decode_spans
-from kafkalog.cleaner.group_output import rewriter_of
+from kafkalog.cleaner.group_output import decider_of
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
 from kafkalog.cleaner.source_map import map_sources
 from kafkalog.cleaner.stats import CleanerStats
@@ -61,11 +61,11 @@ def record_fates(
     flags = map_sources(
         plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, buffers, budget
     )
-    rewriter = rewriter_of(plan, flags, aborted, buffers, budget)
+    decider = decider_of(plan, flags, aborted, buffers, budget)
     arena = Arena()
     end = plan.end_offset if end_offset is None else end_offset
     for group in plan.groups:
-        for segment, chunk, decisions in rewriter.decide(group.sources, CleanerStats()):
+        for segment, chunk, decisions in decider.decide(group.sources, CleanerStats()):
             rows = chunk.rows
             expired = expired_horizons(rows, plan.now_ms)
             wanted = (rows["last_offset"] >= first_offset) & (rows["base_offset"] < end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.cleaner.checked_chunks import PassedOver
+from kafkalog.cleaner.decisions import Decider
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.output_segment import OutputSegment, owner_of
@@ -49,12 +50,13 @@ def new_rewriter(
     """For consecutive groups of the plan; `transactions` in front of the first one; `passed_over`
     where corrupt batches are kept.
     """
-    return rewriter_of(
+    decider = decider_of(
         writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, passed_over
     )
+    return GroupRewriter(decider, writing.budget)
 
 
-def rewriter_of(
+def decider_of(
     plan: CompactionPlan,
     flags: RecordFlags,
     aborted: AbortedTransactions,
@@ -62,9 +64,9 @@ def rewriter_of(
     budget: MemoryBudget,
     transactions: CleanedTransactionMetadata | None = None,
     passed_over: PassedOver | None = None,
-) -> GroupRewriter:
-    """The same, wherever the output goes."""
-    return GroupRewriter(
+) -> Decider:
+    """The same without a place for output."""
+    return Decider(
         flags,
         BatchRetention(plan.active_producers, plan.retained_end_offset),
         aborted,

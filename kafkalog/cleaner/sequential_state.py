@@ -14,8 +14,8 @@ from typing import Any
 
 from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.cleaner.checked_chunks import read_whole
+from kafkalog.cleaner.decisions import add_aborted
 from kafkalog.cleaner.memory import MemoryBudget
-from kafkalog.cleaner.rewrite import add_aborted
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.json_facts import JsonFacts

@@ -35,7 +35,7 @@ _LZ4_STORED = 0x8000_0000
 
 _ZSTD_MAGIC = 0xFD2F_B528
 _ZSTD_SKIPPABLE_MAGIC = 0x184D_2A50
-ZSTD_MAX_BLOCK = 128 * 1024
+_ZSTD_MAX_BLOCK = 128 * 1024
 
 _U32_LE = struct.Struct("<I")
 _I32_BE = struct.Struct(">i")
@@ -231,10 +231,10 @@ def _parse_zstd_frame(data: memoryview) -> ZstdFrame:
             raise CorruptRecordError("zstd frame is cut off before its last block")
         word = int.from_bytes(data[at : at + 3], "little")
         is_last, kind, size = bool(word & 1), word >> 1 & 3, word >> 3
-        if kind == 3 or size > ZSTD_MAX_BLOCK:
+        if kind == 3 or size > _ZSTD_MAX_BLOCK:
             raise CorruptRecordError(f"zstd block of type {kind} and size {size} is not valid")
         at += 3 + (1 if kind == 1 else size)  # type 1: one byte, repeated `size` times
-        most += ZSTD_MAX_BLOCK if kind == 2 else size
+        most += _ZSTD_MAX_BLOCK if kind == 2 else size
     at += 4 if descriptor & 0x04 else 0
     if at > len(data):
         raise CorruptRecordError("zstd frame is cut off in its last block or checksum")

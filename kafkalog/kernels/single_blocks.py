@@ -10,7 +10,6 @@ Source: RFC 8878; Kafka Lz4BlockOutputStream; snappy-java SnappyOutputStream.
 
 from __future__ import annotations
 
-from kafkalog.format.compression_framing import XERIAL_HEADER, ZSTD_MAX_BLOCK
 from kafkalog.format.constants import CompressionType
 from kafkalog.kernels.big_endian import read_i32
 from kafkalog.kernels.jit import I64, I64_IN, I64_OUT, U8_IN, I64Array, U8Array, helper, kernel
@@ -25,10 +24,9 @@ _LZ4_HEADER_HIGH, _LZ4_HEADER_LOW = 0x04224D18, 0x604082
 _LZ4_HEADER_BYTES = 7
 _LZ4_BLOCK_BYTES = 64 * 1024
 _ZSTD_MAGIC = 0x28B52FFD  # as it lies, read as if it were big-endian
-_ZSTD_MAX_BLOCK = ZSTD_MAX_BLOCK
-_XERIAL_HIGH = int.from_bytes(XERIAL_HEADER[:4], "big", signed=True)
-_XERIAL_LOW = int.from_bytes(XERIAL_HEADER[4:8], "big", signed=True)
-_XERIAL_HEADER_BYTES = len(XERIAL_HEADER)
+_ZSTD_MAX_BLOCK = 128 * 1024
+_XERIAL_HIGH, _XERIAL_LOW = 0x82534E41 - (1 << 32), 0x50505900
+_XERIAL_HEADER_BYTES = 16
 # A copy element of snappy makes at most 64 bytes of 3.
 _SNAPPY_MAX_GROWTH = 64
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from kafkalog.cleaner.decisions import Decider, Decisions
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
 from kafkalog.cleaner.output_segment import OutputSegment
 from kafkalog.cleaner.producers import BatchRetention
 from kafkalog.cleaner.record_flags import RecordFlags
-from kafkalog.cleaner.rewrite import Decisions, GroupRewriter
 from kafkalog.cleaner.run import CompactionRun, apply_run, clean_one_by_one
 from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.survivor_keys import SurvivorKeys
@@ -115,14 +115,14 @@ def of_decisions(
     """Break what was decided of a chunk."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
-        decide = GroupRewriter._decide
+        decide = Decider._decide
 
-        def broken(self: GroupRewriter, chunk: Any, *arguments: Any) -> Decisions:
+        def broken(self: Decider, chunk: Any, *arguments: Any) -> Decisions:
             decisions = decide(self, chunk, *arguments)
             change(chunk.rows, decisions)
             return decisions
 
-        patch.setattr(GroupRewriter, "_decide", broken)
+        patch.setattr(Decider, "_decide", broken)
 
     return inject
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,3 +91,38 @@ def test_a_worker_killed_midway_changes_nothing_of_the_result(
     statuses = [partition["status"] for partition in json.loads(out)["partitions"]]
     assert statuses == ["compacted"] * 3
     assert contents(log_dir / "found") == contents(log_dir / "wanted")
+
+
+def test_the_environment_is_packed_and_sent_along_as_the_readme_says(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines, with the places of this machine."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    readme = (ROOT / "README.md").read_text()
+    (recipe,) = (b for b in re.findall(r"```text\n(.*?)```", readme, re.S) if "venv-pack" in b)
+    write_log(log_dir, "t", LogSpec(records=50_000, keys=5_000, segment_bytes=1 << 20))
+    with standalone_cluster(tmp_path, workers=1) as cluster:
+        for there, here in (
+            ("python3.11", sys.executable),
+            ("install . ", f"install {ROOT} "),
+            ("spark://MASTER:7077", cluster.url),
+            ("spark-submit", "kafkalog-env/bin/spark-submit --executor-memory 512m"),
+            ("/mnt/shared/kafka-data", str(log_dir)),
+            ("--apply", "--apply --json --config cleanup.policy=compact"),
+            ("spark_conf/", f"{ROOT}/spark_conf/"),
+            ("jobs/", f"{ROOT}/jobs/"),
+        ):
+            assert there in recipe
+            recipe = recipe.replace(there, here)
+        done = subprocess.run(
+            ["bash", "-ec", recipe],
+            cwd=tmp_path,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=1800,
+        )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    (partition,) = json.loads(done.stdout[done.stdout.index("{\n") :])["partitions"]
+    assert (partition["status"], partition["recordsRetained"] < 50_000) == ("compacted", True)
