@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog import spark as kl
+from kafkalog.cleaner.retention_run import RetentionRun
 from tests.support.spark_jars import session_settings
 
 
@@ -72,13 +73,18 @@ def others(spark: SparkSession, log_dir: str, work: str) -> dict[str, Any]:
         "points": kl.records_over_time(spark, log_dir, every="1 day").count(),
         "findings": kl.verify(spark, [log_dir], run_dir=f"{work}/runs").count(),
         "topics": len(kl.create_topic_views(spark, log_dir)),
-        "retained": [r.status for r in kl.retain(spark, [log_dir], topics=["orders"]).results],
+        "deleted": [len(plan.deleted) for plan in _retention(spark, log_dir).plans],
         "streamed": _streamed(spark, log_dir, work),
     }
 
 
 def _numbers(frame: DataFrame, column: str) -> list[int]:
     return sorted(row[0] for row in frame.select(column).collect())
+
+
+def _retention(spark: SparkSession, log_dir: str) -> RetentionRun:
+    config = ["cleanup.policy=delete", "retention.ms=-1", "retention.bytes=1"]
+    return kl.retain(spark, [log_dir], topics=["orders"], config=config)
 
 
 def _streamed(spark: SparkSession, log_dir: str, work: str) -> int:

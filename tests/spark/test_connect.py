@@ -42,7 +42,7 @@ OTHERS = {
     "points": 2,
     "findings": 0,
     "topics": 10,
-    "retained": ["skip"],
+    "deleted": [1],  # segments, by a plan
     "streamed": 14,
 }
 
