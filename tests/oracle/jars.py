@@ -26,7 +26,8 @@ HERE = Path(__file__).resolve().parent
 IVY_SETTINGS = HERE / "java" / "ivysettings.xml"
 LOCK_FILE = HERE / "java" / "jars.lock"
 
-Module = tuple[str, str, str]  # organisation, module, revision
+# organisation, module, revision; of a jar with a classifier the module is `name:classifier`
+Module = tuple[str, str, str]
 _MAKERS = {
     "jars.lock": "tests.oracle.setup",
     "zookeeper_jars.lock": "data.maker.zookeeper_jars",
@@ -40,7 +41,8 @@ def roots(needed_by: str) -> list[Module]:
     """
     if needed_by == COMPILER:
         return [("org.eclipse.jdt", "ecj", "3.39.0")]
-    kafka = ["kafka_2.13", "kafka-tools"]
+    # beside the broker the metadata shell, and a store for tiered topics that is a directory
+    kafka = ["kafka_2.13", "kafka-tools", "kafka-shell", "kafka-storage:test", "kafka-clients:test"]
     if needed_by != KAFKA_VERSION:
         coordinators = [f"kafka-{name}-coordinator" for name in ("group", "share", "transaction")]
         kafka = ["kafka-storage", "kafka-metadata", *coordinators]
@@ -65,7 +67,8 @@ class LockedJar:
 
     @property
     def file_name(self) -> str:
-        return f"{self.module}-{self.revision}.jar"
+        name, colon, classifier = self.module.partition(":")
+        return f"{name}-{self.revision}{'-' if colon else ''}{classifier}.jar"
 
 
 def read_lock(lock_file: Path = LOCK_FILE) -> list[LockedJar]:
@@ -91,7 +94,8 @@ def fetch_jars(java: Path, wanted: Iterable[LockedJar], target: Path, scratch: P
     if not missing:
         return
     modules = [(jar.organisation, jar.module, jar.revision) for jar in missing]
-    _run_ivy(java, scratch, modules, "[artifact]-[revision].[ext]", transitive=False)
+    pattern = "[artifact]-[revision](-[classifier]).[ext]"
+    _run_ivy(java, scratch, modules, pattern, transitive=False)
     wrong = [jar.file_name for jar in missing if _sha256(scratch / jar.file_name) != jar.sha256]
     if wrong:
         raise OracleUnavailableError(
@@ -111,7 +115,7 @@ def resolve(
     transitive: bool = True,
 ) -> list[LockedJar]:
     """The roots of a release, or the modules given instead, with all they need."""
-    pattern = "[organisation]+[artifact]+[revision].[ext]"
+    pattern = "[organisation]+[artifact](:[classifier])+[revision].[ext]"
     wanted = roots(needed_by) if modules is None else modules
     _run_ivy(java, scratch, wanted, pattern, transitive=transitive)
     found = []
@@ -157,14 +161,10 @@ def scratch_directory(cache: Path) -> Iterator[Path]:
 def _run_ivy(
     java: Path, target: Path, modules: Sequence[Module], pattern: str, *, transitive: bool
 ) -> None:
-    lines = "".join(
-        f'<dependency org="{org}" name="{name}" rev="{rev}" conf="all-&gt;default" '
-        f'transitive="{str(transitive).lower()}"/>\n'
-        for org, name, rev in modules
-    )
+    lines = "".join(_dependency(module, transitive=transitive) for module in modules)
     module = target / "ivy.xml"
     module.write_text(
-        '<ivy-module version="2.0"><info organisation="kafkalog" module="oracle"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="kafkalog" module="oracle"/>'
         f'<configurations><conf name="all"/></configurations>\n<dependencies>\n{lines}'
         "</dependencies></ivy-module>\n"
     )
@@ -181,6 +181,17 @@ def _run_ivy(
             "Kafka's jars could not be fetched from the Maven repository; "
             f"is there a network? The details are in {log}."
         )
+
+
+def _dependency(module: Module, *, transitive: bool) -> str:
+    organisation, name, revision = module
+    name, _, classifier = name.partition(":")
+    artifact = f'<artifact name="{name}" type="jar" ext="jar" m:classifier="{classifier}"/>'
+    return (
+        f'<dependency org="{organisation}" name="{name}" rev="{revision}" conf="all-&gt;default" '
+        f'transitive="{str(transitive and not classifier).lower()}">'
+        f"{artifact if classifier else ''}</dependency>\n"
+    )
 
 
 def _ivy_jar() -> Path:
