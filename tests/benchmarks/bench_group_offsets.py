@@ -54,15 +54,17 @@ def varint(value: int) -> bytes:
     return bytes([0x80 | folded & 0x7F, folded >> 7])
 
 
-def write_commits(log_dir: Path, records: int, keys: int) -> NDArray[np.int64]:
+def write_commits(
+    log_dir: Path, records: int, keys: int, segment_batches: int = SEGMENT_BATCHES
+) -> NDArray[np.int64]:
     """Writes the log; the last offset committed to each key."""
     directory = log_dir / PARTITION
     directory.mkdir(parents=True)
     rng = np.random.default_rng(1)
     latest = np.full(keys, -1, np.int64)
     batches = records // BATCH_RECORDS
-    for first in range(0, batches, SEGMENT_BATCHES):
-        count = min(SEGMENT_BATCHES, batches - first)
+    for first in range(0, batches, segment_batches):
+        count = min(segment_batches, batches - first)
         chosen = rng.integers(0, keys, count * BATCH_RECORDS)
         base_offset = first * BATCH_RECORDS
         offsets = base_offset + np.arange(chosen.size)

@@ -164,7 +164,8 @@ def _run_ivy(
     lines = "".join(_dependency(module, transitive=transitive) for module in modules)
     module = target / "ivy.xml"
     module.write_text(
-        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="kafkalog" module="oracle"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="kafkalog" module="oracle"/>'
         f'<configurations><conf name="all"/></configurations>\n<dependencies>\n{lines}'
         "</dependencies></ivy-module>\n"
     )
