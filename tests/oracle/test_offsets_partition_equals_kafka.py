@@ -36,8 +36,14 @@ CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
     ],
 )
 def test_an_offsets_partition_is_compacted_as_by_kafka(
-    kafka: Kafka, records: int, keys: int, segment_batches: int, segment_bytes: int
+    kafka: Kafka,
+    monkeypatch: pytest.MonkeyPatch,
+    records: int,
+    keys: int,
+    segment_batches: int,
+    segment_bytes: int,
 ) -> None:
+    monkeypatch.setattr("tests.oracle.kafka.CALL_TIMEOUT_S", 3600)
     config = {**CONFIG, "segment.bytes": str(segment_bytes)}
     with work_directory() as work:
         kafkas, ours = work / "kafka", work / "ours"

@@ -139,6 +139,10 @@ class Broker:
             process.send_signal(signal.SIGKILL)
             process.wait()
 
+    def tool(self, name: str, *arguments: str) -> list[str]:
+        """The command of a class of Kafka's jars; only its errors are logged."""
+        return self._java("error", name, *arguments)
+
     def _java(self, level: str, *arguments: str) -> list[str]:
         java = [str(self._runtime.java), f"-Doracle.loglevel={level}", "-XX:+UseSerialGC"]
         java += ["-XX:TieredStopAtLevel=1", "-Doracle.stream=SYSTEM_OUT"]
