@@ -10,7 +10,9 @@ loopback address one after the other:
 * `share`    the state of two share groups;
 * `cluster`  three nodes, what happened to them, and what their admin API said meanwhile;
 * `zookeeper` two clusters of Kafka 3.9 in one ZooKeeper, which all die at the end;
-* `migration` a cluster of Kafka 3.9 that moves from ZooKeeper to KRaft.
+* `migration` a cluster of Kafka 3.9 that moves from ZooKeeper to KRaft;
+* `tiered`   a topic whose older segments are in remote storage, and what consumers read of it;
+* `groups`   groups of every kind, and what Kafka's tools said of them meanwhile.
 
 Names on the command line (`python data/make_samples.py share`) make only those samples anew.
 
@@ -34,10 +36,14 @@ import numpy as np
 from data.copy_samples import read_manifest
 from data.maker.client import Cluster
 from data.maker.description import describe, disk_bytes, write_manifest, write_table
+from data.maker.groups_story import TOPICS as GROUP_TOPICS
+from data.maker.groups_story import make as make_groups_sample
 from data.maker.migration_story import TOPICS as MIGRATION_TOPICS
 from data.maker.migration_story import make as make_migration_sample
 from data.maker.records import updates, varied
 from data.maker.three_nodes import play, three_nodes, write_events
+from data.maker.tiered_story import TOPICS as TIERED_TOPICS
+from data.maker.tiered_story import make as make_tiered_sample
 from data.maker.topics import CODECS, NEVER_MS, STEPS, TOPICS
 from data.maker.zookeeper_story import TOPICS as ZOOKEEPER_TOPICS
 from data.maker.zookeeper_story import make as make_zookeeper_sample
@@ -51,7 +57,9 @@ NOTHING_YET: dict[str, Any] = {"date": "", "cleaning": {}, "files": {}}
 MAX_DISK_BYTES = 8 * 1024 * 1024
 DELETE_RETENTION_MS = 86_400_000
 
-SAMPLE_NAMES = ("broker", "cleaning", "share", "cluster", "zookeeper", "migration")
+SAMPLE_NAMES = (
+    *("broker", "cleaning", "share", "cluster", "zookeeper", "migration", "tiered", "groups"),
+)
 SHARE_TOPICS = {
     "shared": "2 partitions, shared by two groups",
     "__share_group_state": "their states, superseded again and again; its policy is delete",
@@ -222,6 +230,10 @@ def main(wanted: list[str]) -> int:
             make_zookeeper_sample(Path(scratch) / "zookeeper", SAMPLES / "zookeeper")
         if "migration" in wanted:
             make_migration_sample(Path(scratch) / "migration", SAMPLES / "migration")
+        if "tiered" in wanted:
+            make_tiered_sample(Path(scratch) / "tiered", SAMPLES / "tiered")
+        if "groups" in wanted:
+            make_groups_sample(Path(scratch) / "groups", SAMPLES / "groups")
     manifest = describe(SAMPLES, cleaning)
     for path, facts in known["files"].items():
         # Git does not keep modification times: those of samples that stay are in the manifest.
@@ -237,6 +249,8 @@ def main(wanted: list[str]) -> int:
         ("cluster", CLUSTER_TOPICS),
         ("zookeeper/broker-1", ZOOKEEPER_TOPICS),
         ("migration/broker-1", MIGRATION_TOPICS),
+        ("tiered/data", TIERED_TOPICS),
+        ("groups/data", GROUP_TOPICS),
     ]
     write_table(README, SAMPLES, manifest, groups)
     total = disk_bytes(SAMPLES)

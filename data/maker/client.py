@@ -73,14 +73,18 @@ class Cluster:
             )
         flush(producer)
 
-    def share(self, group: str, topics: list[str], count: int) -> None:
-        """At least `count` records as a share group, from the earliest on, each acknowledged."""
+    def allow_share(self, group: str) -> None:
+        """A share group begins with the earliest record."""
         entry = ConfigEntry(
             "share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET
         )
         resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
         for done in self.admin.incremental_alter_configs([resource]).values():
             done.result(30)
+
+    def share(self, group: str, topics: list[str], count: int) -> None:
+        """At least `count` records as a share group, from the earliest on, each acknowledged."""
+        self.allow_share(group)
         consumer = ShareConsumer({**self.servers, "group.id": group})
         consumer.subscribe(topics)
         deadline, seen = time.monotonic() + 60, 0
