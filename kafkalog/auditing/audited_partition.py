@@ -66,7 +66,8 @@ class AuditedPartition(JsonFacts):
     of directories that no broker serves, and of logs that could not be read. `scan`: what a later
     run may take up in place of reading, if it was asked for and differs from what is kept already;
     `is_carried`: nothing was read, all is from an earlier run; `carried_segments`: of how many
-    segments that holds.
+    segments that holds. `cluster_id`: of the log dir's meta.properties, empty where it does not
+    tell; `uploaded_offset`: the last one in remote storage, -1 for nothing.
     """
 
     log_dir: str
@@ -91,6 +92,8 @@ class AuditedPartition(JsonFacts):
     scan: str = ""
     is_carried: bool = False
     carried_segments: int = 0
+    cluster_id: str = ""
+    uploaded_offset: int = -1
 
     @property
     def name(self) -> str:

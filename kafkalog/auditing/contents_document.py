@@ -10,6 +10,7 @@ from typing import Any
 
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.contents_findings import beyond_policy
+from kafkalog.auditing.expected_growth import Outlook, arrival_pace
 from kafkalog.auditing.what_if import SimulatedLog
 from kafkalog.planning.retention import LoadedSegment
 
@@ -124,7 +125,20 @@ def leftover_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["bytes"], row["path"]))
 
 
-def simulated_log(audited: AuditedPartition) -> SimulatedLog:
+def outlook(audited: AuditedPartition, now_ms: int) -> Outlook:
+    """How a live partition goes on."""
+    contents = audited.contents
+    if contents is None:
+        return Outlook()
+    keys = None if contents.records is None else contents.records.keys
+    return Outlook(
+        arrival_pace(contents.headers.slices, now_ms),
+        None if keys is None else keys.gain_bytes.value,
+        audited.compaction.cleanable_at_ms,
+    )
+
+
+def simulated_log(audited: AuditedPartition, now_ms: int) -> SimulatedLog:
     """What a simulation needs of a live partition."""
     forecasts = audited.retention.segments
     known = {segment.base_offset: segment for segment in audited.segments}
@@ -152,4 +166,6 @@ def simulated_log(audited: AuditedPartition) -> SimulatedLog:
         ),
         log_start_offset=audited.log_start_offset,
         high_watermark=audited.high_watermark,
+        uploaded_offset=audited.uploaded_offset,
+        outlook=outlook(audited, now_ms),
     )

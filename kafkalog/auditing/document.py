@@ -7,7 +7,7 @@ are plain numbers, times in ms; -1 stands for "none" and "never".
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
@@ -30,8 +30,8 @@ SCHEMA_VERSION = 1
 _DAY_MS = 86_400_000
 
 
-def audit_document(run: AuditRun, seconds: float) -> Row:
-    """The whole document."""
+def audit_document(run: AuditRun, seconds: float, growth: Mapping[str, int] | None = None) -> Row:
+    """The whole document. `growth`: bytes a day of each topic, as a history of audits tells."""
     served = live(run.partitions)
     return {
         "schemaVersion": SCHEMA_VERSION,
@@ -46,7 +46,9 @@ def audit_document(run: AuditRun, seconds: float) -> Row:
         "ageHistogram": age_histogram(served, run.now_ms),
         "contents": contents_rows(served, run.now_ms),
         "leftovers": leftover_rows(run.partitions),
-        "whatIf": simulate([simulated_log(p) for p in served], run.scenarios, run.times_ms),
+        "whatIf": simulate(
+            [simulated_log(p, run.now_ms) for p in served], run.scenarios, run.times_ms, growth
+        ),
         "safeDeleteOffsets": safe_delete_rows(served),
         "findings": [audit_finding_row(finding) for finding in run.findings],
         "kinds": kinds_of(run.findings, ALL_KINDS),

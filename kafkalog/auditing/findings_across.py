@@ -17,6 +17,8 @@ from kafkalog.log.inventory import PartitionKind
 from kafkalog.planning.texts import format_bytes, format_timestamp
 
 Row = dict[str, Any]
+# Cluster id, topic, partition: what one cluster's groups have read says nothing of another's logs.
+Key = tuple[str, str, int]
 
 
 def live(partitions: Iterable[AuditedPartition]) -> list[AuditedPartition]:
@@ -40,6 +42,7 @@ def safe_delete_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
         closed = zip(audited.retention.segments, audited.retention.segments[1:], strict=False)
         rows.append(
             {
+                "clusterId": audited.cluster_id or None,
                 "topic": audited.topic,
                 "partition": audited.partition,
                 "offset": offset,
@@ -54,24 +57,28 @@ def safe_delete_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
 
 def committed_ranges(
     partitions: Sequence[AuditedPartition],
-) -> tuple[dict[tuple[str, int], CommittedRange], int]:
-    """What all groups on these disks have committed, and how many partitions of the offsets topic
-    told it. Of replicas the one that goes furthest.
+) -> tuple[dict[Key, CommittedRange], dict[str, int]]:
+    """What all groups on these disks have committed, cluster by cluster, and how many partitions of
+    each one's offsets topic told it. Of replicas the one that goes furthest.
     """
-    telling = [
-        p.contents.commits
-        for p in _furthest(partitions).values()
-        if p.contents is not None and p.contents.commits is not None
-    ]
-    return merge_ranges(r for commits in telling for r in commits.ranges), len(telling)
+    telling: dict[str, list[CommittedRange]] = {}
+    counts: dict[str, int] = {}
+    for (cluster_id, _, _), audited in _furthest(partitions).items():
+        if audited.contents is not None and audited.contents.commits is not None:
+            telling.setdefault(cluster_id, []).extend(audited.contents.commits.ranges)
+            counts[cluster_id] = counts.get(cluster_id, 0) + 1
+    merged = {
+        (cluster_id, *key): found
+        for cluster_id, ranges in telling.items()
+        for key, found in merge_ranges(ranges).items()
+    }
+    return merged, counts
 
 
-def _furthest(
-    partitions: Iterable[AuditedPartition],
-) -> dict[tuple[str, int], AuditedPartition]:
-    found: dict[tuple[str, int], AuditedPartition] = {}
+def _furthest(partitions: Iterable[AuditedPartition]) -> dict[Key, AuditedPartition]:
+    found: dict[Key, AuditedPartition] = {}
     for audited in live(partitions):
-        key = audited.topic, audited.partition
+        key = audited.cluster_id, audited.topic, audited.partition
         if key not in found or audited.log_end_offset > found[key].log_end_offset:
             found[key] = audited
     return found
@@ -102,11 +109,12 @@ def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
             yield _found(audited, "committed-below-start", text)
     for row in safe_delete_rows(partitions):
         if row["bytes"]:
-            audited = logs[row["topic"], row["partition"]]
+            cluster_id = row["clusterId"] or ""
+            audited = logs[cluster_id, row["topic"], row["partition"]]
             text = (
                 f"all {row['groups']} groups have read up to offset {row['offset']} (last of them "
                 f"{row['group']}): {format_bytes(row['bytes'])} of closed segments are in front of "
-                f"it; told by {telling} partitions of __consumer_offsets"
+                f"it; told by {telling[cluster_id]} partitions of __consumer_offsets"
             )
             yield _found(audited, "consumed-by-all", text)
     yield from _beyond_retention_bytes(partitions)
@@ -114,10 +122,10 @@ def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
 
 def _beyond_retention_bytes(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
     """Topics whose retention.bytes does what it is for, if not what it was meant for."""
-    by_topic: dict[str, list[AuditedPartition]] = {}
+    by_topic: dict[tuple[str, str], list[AuditedPartition]] = {}
     for audited in live(partitions):
-        by_topic.setdefault(audited.topic, []).append(audited)
-    for topic, own in sorted(by_topic.items()):
+        by_topic.setdefault((audited.topic, audited.cluster_id), []).append(audited)
+    for (topic, _), own in sorted(by_topic.items()):
         ceiling = topic_ceiling(own)
         total, limit = sum(p.log_bytes for p in own), own[0].config.retention_bytes
         if ceiling is not None and limit < total:

@@ -61,6 +61,7 @@ def _judged(
     config = task.resolved.in_force
     watermark = effective_high_watermark(partition, task.assumed_high_watermark)
     high_watermark = partition.log_end_offset if watermark is None else watermark
+    uploaded_offset = -1 if task.uploaded_offset is None else task.uploaded_offset
     unstable = facts.first_unstable_offset(high_watermark, partition.log_start_offset)
     audited = AuditedPartition(
         log_dir=partition.log_dir,
@@ -82,7 +83,7 @@ def _judged(
             _repaired(partition, facts),
             now_ms=task.now_ms,
             high_watermark=high_watermark,
-            uploaded_offset=-1 if task.uploaded_offset is None else task.uploaded_offset,
+            uploaded_offset=uploaded_offset,
         ),
         compaction=judge_compaction(
             partition,
@@ -94,6 +95,8 @@ def _judged(
         ),
         kafka_version=task.kafka_version,
         problems=tuple(problems),
+        cluster_id=task.cluster_id,
+        uploaded_offset=uploaded_offset,
     )
     context = FindingContext(
         audited, task, partition, facts, is_high_watermark_known=watermark is not None

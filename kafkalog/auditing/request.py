@@ -69,7 +69,8 @@ class AuditTask:
     with this id; `cluster_topic_id`: the one it has. `has_no_metadata`: nothing tells of the
     cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing, None if nobody
     tells. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
-    `known`: the scan of an earlier run; `keeps_scan`: whether the result is to have its own.
+    `cluster_id`: as the log dir says. `known`: the scan of an earlier run; `keeps_scan`: whether
+    the result is to have its own.
     """
 
     partition: PartitionInventory
@@ -86,5 +87,6 @@ class AuditTask:
     uploaded_offset: int | None = None
     reads_records: bool = False
     reads_keys: bool = False
+    cluster_id: str = ""
     known: str = ""
     keeps_scan: bool = False

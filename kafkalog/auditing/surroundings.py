@@ -12,6 +12,7 @@ from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 
@@ -27,7 +28,7 @@ class Surroundings:
         self.log_dirs = sorted({partition.log_dir for partition in everything})
         self._alive = {log_dir: _alive_ms(log_dir) for log_dir in self.log_dirs}
         self._live = {
-            partition.topic_partition: partition.path
+            self._owner(partition): partition.path
             for partition in everything
             if partition.kind is PartitionKind.LIVE
         }
@@ -59,12 +60,13 @@ class Surroundings:
                 + [segment.modification_time_ms for segment in partition.segments]
             ),
             map_entries=self._map_entries,
-            twin_path=self._live.get(partition.topic_partition, "")
+            twin_path=self._live.get(self._owner(partition), "")
             if partition.kind is PartitionKind.FUTURE
             else "",
             is_stray=has_cluster and is_foreign,
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
+            cluster_id=self._owner(partition)[0],
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
             uploaded_offset=None
@@ -73,6 +75,12 @@ class Surroundings:
                 (partition.topic_id or "", partition.topic_partition.partition), -1
             ),
         )
+
+    def _owner(self, partition: PartitionInventory) -> tuple[str, int | None, TopicPartition]:
+        """Cluster, node and name: another cluster may have a partition of this name."""
+        meta = self._settings.meta(partition)
+        cluster_id = "" if meta is None else meta.cluster_id or ""
+        return cluster_id, None if meta is None else meta.node_id, partition.topic_partition
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:
         """The settings; those of a topic that Kafka would refuse are its own trouble."""

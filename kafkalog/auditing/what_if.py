@@ -4,28 +4,37 @@ A simulation goes by what the segments' headers said and reads no file. At a tim
 settings it keeps what Kafka's `deleteOldSegments`, called at T, would keep of the segments that are
 there now (`planning.retention`), so it equals `retain --now T` with those settings.
 
-Modelled: cleanup.policy, retention.ms, retention.bytes, and the time that passes. The log start and
-the high watermark are those of now.
+Modelled: cleanup.policy, retention.ms, retention.bytes, of tiered topics local.retention, and the
+time that passes. The log start, the high watermark and what is uploaded are those of now.
 
-Not modelled: records that arrive from now on (`growth` of a history of audits tells how much that
-is), hence no rolling of segments: `segment.bytes`, `segment.ms`, `segment.jitter.ms` and
-`max.compaction.lag.ms` change which segments will be made, not those that are there, and show only
-in the ceiling. What compaction takes out (`--estimate` tells it). Tiered topics, whose local
-segments go by what is uploaded, and the cluster's metadata log, whose snapshots decide, keep all
-they have. Where no checkpoint tells the high watermark,
-the log's end is taken for it.
+Not modelled in `bytes`: records that arrive from now on, hence no rolling of segments
+(`segment.bytes`, `segment.ms`, `segment.jitter.ms` and `max.compaction.lag.ms` change which
+segments will be made, not those that are there), and what compaction takes out. `expectedBytes`
+estimates these (`expected_growth`), and each curve names what it assumes. The cluster's metadata
+log, whose snapshots decide, keeps all it has. Where no checkpoint tells the high watermark, the
+log's end is taken for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kafkalog.auditing.expected_growth import (
+    GAIN,
+    NO_GAIN,
+    NO_TREND,
+    PACE,
+    TIERED,
+    TREND,
+    Outlook,
+    expected_bytes,
+)
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention import LoadedSegment, RetentionLimits
-from kafkalog.planning.retention_forecast import due_times
+from kafkalog.planning.retention_forecast import due_times, is_tiered, local_config
 from kafkalog.planning.setting_units import plain_value
 
 _HOUR_MS = 3_600_000
@@ -36,7 +45,10 @@ DEFAULT_STEPS_MS = (
     *(days * _DAY_MS for days in (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90)),
 )  # fmt: skip
 
-MODELLED = frozenset({"cleanup.policy", "retention.ms", "retention.bytes"})
+MODELLED = frozenset(
+    {"cleanup.policy", "retention.ms", "retention.bytes", "local.retention.ms",
+     "local.retention.bytes", "remote.storage.enable", "remote.log.copy.disable"}
+)  # fmt: skip
 
 SOURCE = "what-if"
 
@@ -77,7 +89,8 @@ class Scenario:
 class SimulatedLog:
     """One partition's log as a simulation needs it.
 
-    `segments` as a broker has them after loading, `records` of each.
+    `segments` as a broker has them after loading, `records` of each; `uploaded_offset`: the last
+    one in remote storage, -1 for nothing.
     """
 
     topic: str
@@ -86,6 +99,8 @@ class SimulatedLog:
     records: Sequence[int]
     log_start_offset: int
     high_watermark: int
+    uploaded_offset: int = -1
+    outlook: Outlook = field(default_factory=Outlook)
 
 
 def times_from(now_ms: int, wanted: Iterable[tuple[bool, int]]) -> tuple[int, ...]:
@@ -128,8 +143,14 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
     ascending order, under these settings.
     """
     due: list[tuple[int, str]] = []
-    if not config.remote_storage_enable and log.topic != CLUSTER_METADATA_TOPIC:
-        limits = RetentionLimits(config, times_ms[0], log.high_watermark, log.log_start_offset)
+    if log.topic != CLUSTER_METADATA_TOPIC:
+        limits = RetentionLimits(
+            local_config(config),
+            times_ms[0],
+            log.high_watermark,
+            log.log_start_offset,
+            log.uploaded_offset if is_tiered(config) else None,
+        )
         due = due_times(log.segments, limits)
     size = sum(segment.size_in_bytes for segment in log.segments)
     records, gone, kept = sum(log.records), 0, []
@@ -158,18 +179,26 @@ def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
 
 
 def simulate(
-    logs: Sequence[SimulatedLog], scenarios: Sequence[Scenario], times_ms: Sequence[int]
+    logs: Sequence[SimulatedLog],
+    scenarios: Sequence[Scenario],
+    times_ms: Sequence[int],
+    growth: Mapping[str, int] | None = None,
 ) -> list[dict[str, object]]:
     """Rows `whatIf` of the audit's document: a curve a scenario, a point a topic and time, and one
-    of topic "" for all together. Times are ascending.
+    of topic "" for all together. Times are ascending, the first one is now. `growth`: bytes a day
+    of each topic as a history of audits tells.
     """
-    return [_curve(logs, scenario, times_ms) for scenario in scenarios]
+    return [_curve(logs, scenario, times_ms, growth or {}) for scenario in scenarios]
 
 
 def _curve(
-    logs: Sequence[SimulatedLog], scenario: Scenario, times_ms: Sequence[int]
+    logs: Sequence[SimulatedLog],
+    scenario: Scenario,
+    times_ms: Sequence[int],
+    growth: Mapping[str, int],
 ) -> dict[str, object]:
     points: dict[tuple[str, int], list[int]] = {}
+    only_compacted: set[str] = set()
     refused: dict[str, str] = {}
     by_topic: dict[str, list[tuple[LogConfig, int]]] = {}
     for log in logs:
@@ -180,22 +209,63 @@ def _curve(
             refused.setdefault(log.topic, error.reason)
         largest = max((segment.size_in_bytes for segment in log.segments), default=0)
         by_topic.setdefault(log.topic, []).append((config, largest))
-        for at_ms, found in zip(times_ms, kept_at(log, config, times_ms), strict=True):
+        if config.cleanup_policy == ("compact",):
+            only_compacted.add(log.topic)
+        size_now = sum(segment.size_in_bytes for segment in log.segments)
+        for at_ms, (size, records) in zip(times_ms, kept_at(log, config, times_ms), strict=True):
+            expected = expected_bytes(
+                log.outlook,
+                local_config(config),
+                kept_bytes=size,
+                bytes_now=size_now,
+                largest_segment_bytes=largest,
+                elapsed_ms=at_ms - times_ms[0],
+                was_compacted=log.config.is_compacted,
+                now_ms=times_ms[0],
+            )
             for topic in (log.topic, ""):
-                point = points.setdefault((topic, at_ms), [0, 0])
-                point[0] += found[0]
-                point[1] += found[1]
+                point = points.setdefault((topic, at_ms), [0, 0, 0])
+                for place, value in enumerate((size, records, expected)):
+                    point[place] += value
+    for topic in only_compacted & growth.keys():
+        for at_ms in times_ms:
+            trend = round(growth[topic] * (at_ms - times_ms[0]) / _DAY_MS)
+            trend = max(trend, -points[topic, at_ms][2])
+            points[topic, at_ms][2] += trend
+            points["", at_ms][2] += trend
     return {
         "label": scenario.label,
         "settings": dict(scenario.settings),
         "notModelled": list(scenario.not_modelled),
+        "assumptions": _assumptions(logs, by_topic, only_compacted, growth),
         "refused": [{"topic": topic, "text": text} for topic, text in sorted(refused.items())],
         "ceilings": [
             {"topic": topic, "bytes": ceiling_bytes(configs)}
             for topic, configs in sorted(by_topic.items())
         ],
         "points": [
-            {"topic": topic, "atMs": at_ms, "bytes": size, "records": records}
-            for (topic, at_ms), (size, records) in sorted(points.items())
+            {
+                "topic": topic, "atMs": at_ms, "bytes": size, "records": records,
+                "expectedBytes": expected,
+            }
+            for (topic, at_ms), (size, records, expected) in sorted(points.items())
         ],
-    }
+    }  # fmt: skip
+
+
+def _assumptions(
+    logs: Sequence[SimulatedLog],
+    by_topic: Mapping[str, Sequence[tuple[LogConfig, int]]],
+    only_compacted: Collection[str],
+    growth: Mapping[str, int],
+) -> list[str]:
+    """What expectedBytes goes by, as far as it matters to these topics."""
+    configs = [config for found in by_topic.values() for config, _ in found]
+    found = [PACE]
+    if only_compacted:
+        found += [TREND] if any(topic in growth for topic in only_compacted) else [NO_TREND]
+    if any(config.is_compacted for config in configs):
+        found += [GAIN] if any(log.outlook.gain_bytes is not None for log in logs) else [NO_GAIN]
+    if any(map(is_tiered, configs)):
+        found.append(TIERED)
+    return found

@@ -86,7 +86,8 @@ def whole_audit(
         run = replace(run, other_findings=(*run.other_findings, *verdict.findings))
     log_dirs = log_dir_rows(sizes, extras.capacity, history, run.now_ms)
     growth = history.topic_growth(sizes, run.now_ms)
-    document = audit_document(run, (clock() - started_ms) / 1000) | {
+    trend = {row["topic"]: row["bytesPerDay"] for row in growth}
+    document = audit_document(run, (clock() - started_ms) / 1000, trend) | {
         "deleteBefore": []
         if request.scope.before_ms is None
         else list(delete_before_rows(run.partitions, request.scope.before_ms)),

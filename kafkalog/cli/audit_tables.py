@@ -37,12 +37,16 @@ def write_contents_tables(document: Mapping[str, Any]) -> None:
 
 def simulation_notes(scenarios: Iterable[Row]) -> list[str]:
     """What the simulations leave out, a line each."""
-    notes = []
+    scenarios = list(scenarios)
+    notes: list[str] = []
+    if len(scenarios) > 1:
+        notes += dict.fromkeys(text for scenario in scenarios for text in scenario["assumptions"])
     for scenario in scenarios:
         if scenario["notModelled"]:
             notes.append(
                 f"{scenario['label']}: {', '.join(scenario['notModelled'])} change what is written "
-                "from then on, not the segments that are there: they show in ceilings only"
+                "from then on, not the segments that are there: they show in ceilings and in what "
+                "is expected"
             )
         notes += [
             f"{r['topic']}: {scenario['label']} refused: {r['text']}" for r in scenario["refused"]
@@ -114,5 +118,7 @@ def _simulations(scenarios: list[Row]) -> list[Row]:
         for point in scenario["points"]:
             if not point["topic"]:
                 row = rows.setdefault(point["atMs"], {"at": format_timestamp(point["atMs"])})
-                row[scenario["label"] or "as configured"] = format_bytes(point["bytes"])
+                label = scenario["label"] or "as configured"
+                row[label] = format_bytes(point["bytes"])
+                row[f"{label}, expected"] = format_bytes(point["expectedBytes"])
     return list(rows.values())

@@ -5,6 +5,7 @@ was promised. Numbers are those of the list of pains these come from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.cli.main import main
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE, pack_meta_properties
 from kafkalog.messages.group_records import OFFSET_COMMIT
 from kafkalog.messages.remote_log_records import LAYOUTS, RemoteLogSegmentState
 from tests.auditing.documents import audited_document, findings_of
-from tests.support.log_builder import START_MS, TOPIC_ID, LogBuilder
+from tests.support.log_builder import META, START_MS, TOPIC_ID, LogBuilder
 from tests.support.message_encoder import encode_key, encode_message, encode_value
 from tests.support.metadata_builder import frame
 from tests.support.sparse_log import MIB, SparseLog
@@ -189,10 +191,10 @@ def test_19_what_all_groups_have_read_may_go(log_dir: Path) -> None:
     document = audited_document(log_dir, now_ms=START_MS, scope=CONTENTS)
     first = log.segments[0].batches[0][1].size_in_bytes
     assert document["safeDeleteOffsets"] == [
-        {"topic": "orders", "partition": 0, "offset": 25, "group": "slow", "groups": 3,
-         "committedMs": START_MS, "bytes": 2 * first},
-        {"topic": "orders", "partition": 1, "offset": 3, "group": "gone", "groups": 1,
-         "committedMs": START_MS + 1, "bytes": 0},
+        {"clusterId": META.cluster_id, "topic": "orders", "partition": 0, "offset": 25,
+         "group": "slow", "groups": 3, "committedMs": START_MS, "bytes": 2 * first},
+        {"clusterId": META.cluster_id, "topic": "orders", "partition": 1, "offset": 3,
+         "group": "gone", "groups": 1, "committedMs": START_MS + 1, "bytes": 0},
     ]  # fmt: skip
     found = the_finding(document, "consumed-by-all")
     assert found["severity"] == "info"
@@ -203,6 +205,30 @@ def test_19_what_all_groups_have_read_may_go(log_dir: Path) -> None:
         log_dir, now_ms=START_MS, scope=CONTENTS, config=["cleanup.policy=compact"]
     )
     assert compacted["safeDeleteOffsets"] == []
+
+
+def test_19_what_groups_of_another_cluster_have_read_says_nothing(log_dir: Path) -> None:
+    """Two clusters' disks below one audit: topics and groups may have the same names."""
+    for name, offset in (("mine", 25), ("theirs", 12)):
+        filled(log_dir / name, "orders-0")
+        offsets = LogBuilder(log_dir / name, "__consumer_offsets-3").segment()
+        commits(offsets, (name, "orders", 0, offset))
+        offsets.write()
+    theirs = replace(META, cluster_id="7L6g3nShT-eMCtK--X86sw", directory_id=None)
+    path = log_dir / "theirs" / META_PROPERTIES_FILE
+    path.write_bytes(pack_meta_properties(theirs))
+    document = audited_document(
+        log_dir / "mine", log_dir / "theirs", now_ms=START_MS, scope=CONTENTS
+    )
+    told = {row["clusterId"]: row for row in document["safeDeleteOffsets"]}
+    assert {key: (row["group"], row["groups"], row["offset"]) for key, row in told.items()} == {
+        META.cluster_id: ("mine", 1, 25),
+        theirs.cluster_id: ("theirs", 1, 12),
+    }
+    found = findings_of(document, "consumed-by-all")
+    assert {f["logDir"].rpartition("/")[2] for f in found} == {"mine", "theirs"}
+    for finding in found:
+        assert f"last of them {finding['logDir'].rpartition('/')[2]}" in finding["text"]
 
 
 def test_29_a_group_that_commits_each_message(log_dir: Path) -> None:

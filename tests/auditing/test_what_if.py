@@ -159,8 +159,24 @@ def test_a_change_a_broker_refuses_leaves_the_topic_as_it_is() -> None:
         {"topic": "orders", "text": "local.retention.ms 5000 is greater than retention.ms 1000"}
     ]
     assert curve["points"] == [
-        {"topic": topic, "atMs": NOW_MS, "bytes": 500, "records": 5} for topic in ("", "orders")
+        {"topic": topic, "atMs": NOW_MS, "bytes": 500, "records": 5, "expectedBytes": 500}
+        for topic in ("", "orders")
     ]
+
+
+@pytest.mark.parametrize(("uploaded", "kept"), [(-1, 5), (19, 3), (28, 3), (49, 0)])
+def test_local_segments_of_a_tiered_topic_go_as_far_as_they_are_uploaded(
+    uploaded: int, kept: int
+) -> None:
+    tiered = {"remote.storage.enable": "true", "local.retention.ms": "1000"}
+    log = SimulatedLog(
+        "orders", LogConfig.from_properties(tiered),
+        loaded_segments(partition(), PartitionFacts(())), [1] * 5, 0, 50, uploaded,
+    )  # fmt: skip
+    late = NOW_MS + 400 * DAY_MS
+    assert kept_at(log, log.config, [late]) == [(100 * kept, kept)]
+    local = Scenario({"remote.storage.enable": "false"}).config(log.config)
+    assert kept_at(log, local, [late]) == [(0, 0)]
 
 
 def test_internal_segment_bytes_gives_way_to_the_changed_one() -> None:
@@ -195,6 +211,11 @@ def test_curves_of_an_audit(log_dir: Path) -> None:
     # segments of each partition now and a day later
     expected = {"": (3, 3), "retention.ms=129600000": (2, 1)}
     for curve in document["whatIf"]:
+        for point in curve["points"]:
+            arrived = point.pop("expectedBytes") - point["bytes"]
+            # three segments in two days: half as much again in the day to come
+            assert arrived == (0 if point["atMs"] == now else pytest.approx(3 * size, abs=2))
+        assert len(curve["assumptions"]) == 1
         assert curve["points"] == [
             {
                 "topic": topic, "atMs": at_ms,
@@ -232,7 +253,9 @@ def test_command_line_shows_curves_and_what_is_not_modelled(
     assert now[0] == "2023-11-16T22:13:20.000Z"
     assert later[0] == "2023-11-17T22:13:20.000Z"
     assert now[1:3] == ["3.1", "KiB"]
-    assert later[3:] == ["1.0", "KiB"]
+    assert later[5:7] == ["1.0", "KiB"]
+    assert now[3:] == ["3.1", "KiB", "2.1", "KiB", "2.1", "KiB"]
+    assert "partitions go on at the pace of their newest 7 days" in err
     assert "segment.bytes change what is written from then on" in err
     assert main([*arguments, "--at", "1999-01-01"]) == 2
     assert "is before --now" in capsys.readouterr().err

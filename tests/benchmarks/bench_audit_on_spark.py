@@ -5,8 +5,8 @@
 Four log dirs of two brokers; each segment is a sparse file of three batches of 64 KiB with real
 headers and right checksums, with its indexes. `kafkalog.spark.audit` in a session on two cores, in
 a process of its own: the first run reads every header, the second one the history of the first.
-Prints one JSON line: seconds of wall time beyond the session's start and of CPU (driver, JVM and
-workers), the workers' peak resident size, and whether both documents say the same.
+Prints one JSON line: of each run seconds of wall time beyond the session's start and of CPU (driver,
+JVM and workers), the workers' peak resident size, and whether both documents say the same.
 
 The work directory is in memory unless --dir says otherwise.
 """
@@ -34,6 +34,8 @@ from kafkalog.format.time_index import pack_time_index
 BATCHES, BATCH_BYTES, RECORDS = 3, 64 * 1024, 100
 DAY_MS = 86_400_000
 NOW_MS = 1_750_000_000_000
+# Before both runs, so that both say the same of when a broker was there last.
+WRITTEN_NS = (NOW_MS - 60_000) * 1_000_000
 LOG_DIRS = 4
 
 
@@ -87,6 +89,7 @@ def generate(root: Path, topics: int, partitions: int, segments: int) -> list[st
                         file.write(packed)
                     if headers:
                         file.truncate(BATCHES * BATCH_BYTES)
+                os.utime(path / name, ns=(WRITTEN_NS, WRITTEN_NS))
             ends[place][f"topic-{topic:04}", partition] = segments * BATCHES * RECORDS
     for place, end in enumerate(ends):
         meta = meta_properties.MetaProperties(1, "5L6g3nShT-eMCtK--X86sw", place // 2, None)
@@ -96,28 +99,55 @@ def generate(root: Path, topics: int, partitions: int, segments: int) -> list[st
         )
         for name in (checkpoints.HIGH_WATERMARK_FILE, checkpoints.RECOVERY_POINT_FILE):
             (log_dir / name).write_bytes(checkpoints.pack_offset_checkpoint(end))
+            os.utime(log_dir / name, ns=(WRITTEN_NS, WRITTEN_NS))
     return [str(root / f"data-{place}") for place in range(LOG_DIRS)]
 
 
-class WorkerMemory(threading.Thread):
-    """The peak resident size of any Python worker below this process."""
+class Processes(threading.Thread):
+    """The processes below this one: CPU seconds of all, the peak resident size of any worker."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak_mib = 0.0
         self.is_done = False
+        self._ticks: dict[int, int] = {}
+
+    @property
+    def cpu_seconds(self) -> float:
+        """So far; what a process did after it was last looked at is lost."""
+        self._look()
+        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
 
     def run(self) -> None:
         while not self.is_done:
-            for status in Path("/proc").glob("[0-9]*/status"):
-                try:
-                    if b"pyspark.daemon" in (status.parent / "cmdline").read_bytes():
-                        lines = status.read_text().splitlines()
-                        peak = next(line for line in lines if line.startswith("VmHWM:"))
-                        self.peak_mib = max(self.peak_mib, int(peak.split()[1]) / 1024)
-                except (OSError, StopIteration):
-                    continue
-            time.sleep(0.2)
+            self._look()
+            time.sleep(0.25)
+
+    def _look(self) -> None:
+        parents: dict[int, int] = {}
+        ticks: dict[int, int] = {}
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = path.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            pid = int(path.parent.name)
+            parents[pid], ticks[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
+        own = {os.getpid()}
+        while more := {pid for pid, parent in parents.items() if parent in own} - own:
+            own |= more
+        for pid in own & ticks.keys():
+            self._ticks[pid] = ticks[pid]
+            self._look_at_worker(Path("/proc", str(pid)))
+
+    def _look_at_worker(self, path: Path) -> None:
+        try:
+            if b"pyspark.daemon" in (path / "cmdline").read_bytes():
+                lines = (path / "status").read_text().splitlines()
+                peak = next(line for line in lines if line.startswith("VmHWM:"))
+                self.peak_mib = max(self.peak_mib, int(peak.split()[1]) / 1024)
+        except (OSError, StopIteration):
+            return
 
 
 def measure(log_dirs: list[str], run_dir: str) -> dict[str, Any]:
@@ -130,24 +160,24 @@ def measure(log_dirs: list[str], run_dir: str) -> dict[str, Any]:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = configure_spark(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    memory = WorkerMemory()
-    memory.start()
+    processes = Processes()
+    processes.start()
     figures: dict[str, Any] = {}
     documents = []
     for number, name in enumerate(("first", "second")):
-        started = time.monotonic()
+        started, cpu = time.monotonic(), processes.cpu_seconds
         options: dict[str, Any] = {"run_dir": run_dir, "now_ms": NOW_MS + number}
         done = audit(spark, log_dirs, config=["cleanup.policy=delete"], **options)
         figures[f"{name}_seconds"] = round(time.monotonic() - started, 2)
+        figures[f"{name}_cpu_seconds"] = round(processes.cpu_seconds - cpu, 1)
+        print(figures, file=sys.stderr, flush=True)
         documents.append(done.document)
-    memory.is_done = True
-    figures["worker_peak_mib"] = round(memory.peak_mib, 1)
+    processes.is_done = True
+    figures["worker_peak_mib"] = round(processes.peak_mib, 1)
     figures["segments"] = documents[0]["totals"]["segments"]
     same = ("totals", "topics", "partitions", "segments", "findings")
     figures["same"] = all(documents[0][part] == documents[1][part] for part in same)
     spark.stop()
-    times = os.times()
-    figures["cpu_seconds"] = round(sum(times[:4]), 1)
     return figures
 
 
@@ -168,10 +198,8 @@ def main() -> None:
         log_dirs = generate(Path(work), args.topics, args.partitions, args.segments)
         command = [sys.executable, "-m", "tests.benchmarks.bench_audit_on_spark", "--measure"]
         done = subprocess.run(
-            [*command, f"{work}/runs", *log_dirs], capture_output=True, text=True, check=False
+            [*command, f"{work}/runs", *log_dirs], stdout=subprocess.PIPE, text=True, check=True
         )
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr[-3000:])
         figures = json.loads(done.stdout.splitlines()[-1])
         result = {
             "bench": "audit_on_spark",

@@ -135,6 +135,7 @@ def example_document(topics: int = 9, findings: int = 12, *, seed: int = 1) -> d
         ],
         "safeDeleteOffsets": [
             {
+                "clusterId": "5L6g3nShT-eMCtK--X86sw",
                 "topic": names[0],
                 "partition": 0,
                 "offset": 12_345,
@@ -204,6 +205,9 @@ def _topic(name: str, chance: random.Random) -> dict[str, Any]:
     }
 
 
+_SUMMED = ("bytes", "records", "expectedBytes")
+
+
 def _what_if(
     label: str, settings: dict[str, str], share: float, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
@@ -213,6 +217,7 @@ def _what_if(
             "atMs": NOW_MS + day * DAY_MS,
             "bytes": int(row["bytes"] * share ** (day / 3)),
             "records": int(row["records"] * share ** (day / 3)),
+            "expectedBytes": int(row["bytes"] * share ** (day / 3)) + day * 2**20,
         }
         for row in rows
         for day in (0, 1, 3, 7, 14, 30)
@@ -220,7 +225,7 @@ def _what_if(
     for day in (0, 1, 3, 7, 14, 30):
         at_ms = NOW_MS + day * DAY_MS
         own = [point for point in points if point["atMs"] == at_ms]
-        sums = {name: sum(point[name] for point in own) for name in ("bytes", "records")}
+        sums = {name: sum(point[name] for point in own) for name in _SUMMED}
         points.append({"topic": "", "atMs": at_ms, **sums})
     return {"label": label, "settings": settings, "points": points}
 
