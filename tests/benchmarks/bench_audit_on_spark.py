@@ -5,8 +5,8 @@
 Four log dirs of two brokers; each segment is a sparse file of three batches of 64 KiB with real
 headers and right checksums, with its indexes. `kafkalog.spark.audit` in a session on two cores, in
 a process of its own: the first run reads every header, the second one the history of the first.
-Prints one JSON line: of each run seconds of wall time beyond the session's start and of CPU (driver,
-JVM and workers), the workers' peak resident size, and whether both documents say the same.
+Prints one JSON line: of each run seconds of wall time beyond the session's start and of CPU
+(driver, JVM and workers), the workers' peak resident size, and whether both documents say the same.
 
 The work directory is in memory unless --dir says otherwise.
 """
