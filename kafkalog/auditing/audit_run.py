@@ -67,8 +67,14 @@ def audit_run(
     opened = open_audit(request, directories)
     tasks, everything = opened.tasks, opened.everything
     if known is not None:
+        seen = directories or {}
         tasks = [
-            replace(task, known=known.get(task.partition.path, ""), keeps_scan=True)
+            replace(
+                task,
+                known=known.get(task.partition.path, ""),
+                keeps_scan=True,
+                is_unchanged=_is_same(task.partition, seen.get(task.partition.path)),
+            )
             for task in tasks
         ]
     times_ms = times_from(request.now_ms, request.scope.times)
@@ -87,6 +93,10 @@ def audit_run(
         scenarios=request.scope.scenarios,
         times_ms=times_ms,
     )
+
+
+def _is_same(partition: PartitionInventory, seen: KnownDirectory | None) -> bool:
+    return seen is not None and seen.digest == partition.digest
 
 
 @dataclass(frozen=True, slots=True)

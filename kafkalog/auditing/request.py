@@ -70,7 +70,7 @@ class AuditTask:
     cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing, None if nobody
     tells. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
     `cluster_id`: as the log dir says. `known`: the scan of an earlier run; `keeps_scan`: whether
-    the result is to have its own.
+    the result is to have its own; `is_unchanged`: its directory is as the earlier run saw it.
     """
 
     partition: PartitionInventory
@@ -90,3 +90,10 @@ class AuditTask:
     cluster_id: str = ""
     known: str = ""
     keeps_scan: bool = False
+    is_unchanged: bool = False
+
+    @property
+    def segments_to_read(self) -> int:
+        """How much work it is: of an unchanged directory, if records are not asked for, none."""
+        is_known = self.is_unchanged and not self.reads_records
+        return 0 if is_known else len(self.partition.segments)

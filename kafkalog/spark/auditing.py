@@ -105,7 +105,7 @@ def spark_executor(spark: SparkSession) -> Executor:
 
     def execute(tasks: Sequence[AuditTask]) -> Iterable[AuditedPartition]:
         packs = pack_evenly(
-            tasks, lambda task: len(task.partition.segments) + 1, task_bytes=_SEGMENTS_A_TASK
+            tasks, lambda task: task.segments_to_read + 1, task_bytes=_SEGMENTS_A_TASK
         )
         return run_pickled_packs(spark, packs, _audit_pack, f"audit {len(tasks)} partitions")
 
