@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SPARK_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 
 
-def submit(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def submit(
+    job: str, *arguments: str, timeout_seconds: int = 300
+) -> subprocess.CompletedProcess[str]:
     """The job of `jobs/` on two local cores, with the project's settings file."""
     conf = ROOT / "spark_conf" / "spark-defaults.conf"
     return subprocess.run(
@@ -25,6 +27,6 @@ def submit(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout_seconds,
         check=False,
     )

@@ -66,6 +66,7 @@ def compacted(log_dir: Path, strategy: str) -> dict[str, float]:
         done = submit(
             "compact_topics.py", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--json",
             "--no-undo", "--config", "cleanup.policy=compact", "--strategy", strategy,
+            timeout_seconds=1800,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     partitions = json.loads(done.stdout)["partitions"]
@@ -98,5 +99,5 @@ def test_four_small_partitions_in_a_task_with_batches_of_almost_64_mib(log_dir: 
 @pytest.mark.parametrize("strategy", ["within-task", "across-tasks"])
 def test_many_keys(log_dir: Path, strategy: str) -> None:
     for partition in range(2):
-        write_log(log_dir, "t", many_keys(8_000_000), partition)
+        write_log(log_dir, "t", many_keys(4_000_000), partition)
     check(compacted(log_dir, strategy))
