@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 600
 TRIES = 5
 # Records ahead of the stream in each partition, and what retention leaves of one: less than that.
-AHEAD, RETENTION_BYTES = 1500, 60_000
+AHEAD, RETENTION_BYTES = 1000, 60_000
 KILLS = int(os.environ.get("KAFKALOG_KILLS", "15"))
 
 
@@ -145,10 +145,10 @@ class Writer(threading.Thread):
                 name, turn = self._numbers.choice(turns)
                 number = self._numbers.randrange(len(self._logs))
                 log = self._logs[number]
-                if name == "append" and log.next_offset > AHEAD + self._stream.planned_offset(
-                    number
-                ):
-                    continue
+                if log.next_offset > AHEAD + self._stream.planned_offset(number):
+                    self._ends.wait(0.5)
+                    if name == "append":
+                        continue
                 turn(log)
                 self.counts[name] += 1
         except BaseException as error:  # raised again by end()
