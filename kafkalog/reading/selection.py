@@ -15,7 +15,6 @@ from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory
-from kafkalog.log.remote_segments import with_remote_segments
 from kafkalog.log.topic_partition import PartitionKind, TopicPartition
 
 EARLIEST_OFFSET = -2
@@ -91,6 +90,9 @@ def select_partitions(
         if not isinstance(offsets, str) and (extra := sorted(set(offsets) - present)):
             raise InvalidConfigError(f"{name} names {_listed(extra)}, which is not selected")
     if selection.remote_dirs:
+        # Needs kernels, for which a process that only looks up a schema does not wait.
+        from kafkalog.log.remote_segments import with_remote_segments
+
         chosen = with_remote_segments(chosen, selection.remote_dirs)
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
 
