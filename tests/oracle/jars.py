@@ -161,7 +161,14 @@ def scratch_directory(cache: Path) -> Iterator[Path]:
 def _run_ivy(
     java: Path, target: Path, modules: Sequence[Module], pattern: str, *, transitive: bool
 ) -> None:
-    lines = "".join(_dependency(module, transitive=transitive) for module in modules)
+    # To Ivy a jar with a classifier is another artifact of one dependency, not another dependency.
+    classifiers: dict[Module, list[str]] = {}
+    for organisation, name, revision in modules:
+        name, _, classifier = name.partition(":")
+        classifiers.setdefault((organisation, name, revision), []).append(classifier)
+    lines = "".join(
+        _dependency(module, found, transitive=transitive) for module, found in classifiers.items()
+    )
     module = target / "ivy.xml"
     module.write_text(
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
@@ -184,14 +191,18 @@ def _run_ivy(
         )
 
 
-def _dependency(module: Module, *, transitive: bool) -> str:
+def _dependency(module: Module, classifiers: Sequence[str], *, transitive: bool) -> str:
+    """With the jars of these classifiers; an empty one is the module's own."""
     organisation, name, revision = module
-    name, _, classifier = name.partition(":")
-    artifact = f'<artifact name="{name}" type="jar" ext="jar" m:classifier="{classifier}"/>'
+    artifacts = [
+        f'<artifact name="{name}" type="jar" ext="jar"'
+        + (f' m:classifier="{classifier}"/>' if classifier else "/>")
+        for classifier in classifiers
+    ]
     return (
         f'<dependency org="{organisation}" name="{name}" rev="{revision}" conf="all-&gt;default" '
-        f'transitive="{str(transitive and not classifier).lower()}">'
-        f"{artifact if classifier else ''}</dependency>\n"
+        f'transitive="{str(transitive and "" in classifiers).lower()}">'
+        f"{''.join(artifacts) if any(classifiers) else ''}</dependency>\n"
     )
 
 
