@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 FIGURES = (
-    ("compact",),
+    ("compact", "--spark"),
     ("compact", "--codec", "lz4"),
     ("compact", "--codec", "zstd"),
     ("compact", "--value-bytes", "1000", "--records", "2000000", "--keys", "500000"),
@@ -22,7 +22,8 @@ FIGURES = (
     ("scale",),
     ("scale", "--distinct", "100000000"),
     ("many_partitions",),
-    ("group_offsets",),
+    ("group_offsets", "--spark"),
+    ("query",),
     ("recover", "--records", "16000000", "--rounds", "3"),
     ("dump", "--records", "1000000", "--rounds", "3"),
     ("scan",),

@@ -1,4 +1,4 @@
-"""The process is killed before every single step of a run (every seventh in `make test`):
+"""The process is killed before every single step of a run (every eleventh in `make test`):
 nothing is lost, and the next run ends where an undisturbed one does.
 """
 

@@ -37,7 +37,7 @@ def write_log(log_dir: Path) -> State:
 
 
 @pytest.mark.parametrize(
-    "every", [7, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
+    "every", [11, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
 )
 def test_killed_while_splitting_nothing_is_lost(kafka: Kafka, log_dir: Path, every: int) -> None:
     before, undisturbed = log_dir / "before", log_dir / "undisturbed"

@@ -109,7 +109,11 @@ def test_the_index_of_a_log_that_was_shortened_is_stale(tmp_path: Path) -> None:
     assert offset_index_state(index, base_offset, shorter, end).condition is IndexCondition.STALE
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.rglob("*.index")), ids=lambda p: p.parent.name)
+# Not those of remote segments, whose names have an id behind the offset.
+INDEXES = sorted(path for path in SAMPLES.rglob("*.index") if path.stem.isdigit())
+
+
+@pytest.mark.parametrize("path", INDEXES, ids=lambda p: p.parent.name)
 def test_indexes_of_a_broker_are_never_stale_or_corrupt(path: Path) -> None:
     base_offset = int(path.stem)
     log = path.with_suffix(".log")

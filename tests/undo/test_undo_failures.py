@@ -29,7 +29,7 @@ Tree = dict[str, Node]
 
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 sampled = pytest.mark.parametrize(
-    "every", [41, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
+    "every", [61, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
 )
 
 

@@ -15,7 +15,7 @@ from tests.undo.trees import Node, differences, files, kept, tree
 
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 sampled = pytest.mark.parametrize(
-    "every", [6, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
+    "every", [11, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
 )
 
 
