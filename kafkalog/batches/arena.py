@@ -171,16 +171,16 @@ def _current_areas(
     """Of magic 2 batches."""
     batch_starts = rows["position"] - buf_position
     starts = batch_starts + RECORD_BATCH_OVERHEAD
-    ends = batch_starts + rows["size_in_bytes"]
-    batch_codecs = codecs(rows)
-    is_stored = (batch_codecs == CompressionType.NONE) | (rows["records_count"] == 0)
-    if is_stored.all():
-        ends = np.where(rows["records_count"] == 0, starts, ends)
-        _check_counts(rows, ends - starts, path)
-        yield slice(0, rows.size), RecordAreas(buf, starts, ends, rows)
+    is_empty = rows["records_count"] == 0
+    stored = RecordAreas(
+        buf, starts, np.where(is_empty, starts, batch_starts + rows["size_in_bytes"]), rows
+    )
+    if ((codecs(rows) == CompressionType.NONE) | is_empty).all():
+        _check_counts(rows, stored.ends - starts, path)
+        yield slice(0, rows.size), stored
         return
 
-    decompressor = _Decompressor(buf, buf_position, rows, arena, path, max_bytes)
+    decompressor = _Decompressor(stored, arena, path, max_bytes)
     for part, edges in _fill_parts(arena, rows.size, arena_bytes, decompressor.fill):
         _check_counts(rows[part], np.diff(edges), path)
         yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:], rows[part])
@@ -189,31 +189,18 @@ def _current_areas(
 class _Decompressor:
     """Appends the records of one batch after the other to an arena."""
 
-    def __init__(
-        self,
-        buf: NDArray[np.uint8],
-        buf_position: int,
-        rows: NDArray[np.void],
-        arena: Arena,
-        path: str | None,
-        max_bytes: int,
-    ) -> None:
-        starts = rows["position"] - buf_position + RECORD_BATCH_OVERHEAD
-        ends = np.where(
-            rows["records_count"] == 0,
-            starts,
-            rows["position"] - buf_position + rows["size_in_bytes"],
-        )
-        batch_codecs = codecs(rows).astype(np.int64)
-        block_starts, block_ends, rooms = np.empty((3, rows.size), np.int64)
+    def __init__(self, stored: RecordAreas, arena: Arena, path: str | None, max_bytes: int) -> None:
+        """`stored`: the payloads as they lie in the file, compressed."""
+        batch_codecs = codecs(stored.rows).astype(np.int64)
+        starts, ends, rooms = np.empty((3, batch_codecs.size), np.int64)
         find_single_blocks(
-            buf, batch_codecs, starts, ends, max_bytes, block_starts, block_ends, rooms
+            stored.buf, batch_codecs, stored.starts, stored.ends, max_bytes, starts, ends, rooms
         )
         # Plain lists and memoryviews: this runs once a batch, and numpy's scalars are slow.
         self._codecs, self._rooms = batch_codecs.tolist(), rooms.tolist()
-        self._starts, self._ends = block_starts.tolist(), block_ends.tolist()
-        self._view, self._rows, self._arena = buf.data, rows, arena
-        self._path, self._max_bytes, self._buf_position = path, max_bytes, buf_position
+        self._starts, self._ends = starts.tolist(), ends.tolist()
+        self._view, self._stored, self._arena = stored.buf.data, stored, arena
+        self._path, self._max_bytes = path, max_bytes
 
     def fill(self, b: int) -> None:
         arena, room = self._arena, self._rooms[b]
@@ -232,11 +219,10 @@ class _Decompressor:
 
     def _fill_in_parts(self, b: int) -> None:
         """Of a payload that is more than one block, or damaged."""
-        row = self._rows[b]
-        start = int(row["position"]) - self._buf_position + RECORD_BATCH_OVERHEAD
+        row = self._stored.rows[b]
         parts = decompress_parts(
             self._codecs[b],
-            self._view[start : start - RECORD_BATCH_OVERHEAD + int(row["size_in_bytes"])],
+            self._view[int(self._stored.starts[b]) : int(self._stored.ends[b])],
             max_bytes=self._max_bytes,
             path=self._path,
             position=int(row["position"]),

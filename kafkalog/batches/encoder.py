@@ -10,6 +10,7 @@ Source: Kafka MemoryRecords.filterTo, MemoryRecordsBuilder.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -63,9 +64,7 @@ class EncodedBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:
-    """One batch to rebuild: its row, its uncompressed records (empty where they are encoded
-    already), its slice of the flags.
-    """
+    """One batch to rebuild: its row, its uncompressed records, its slice of the flags."""
 
     row: np.void
     records: NDArray[np.uint8]
@@ -158,7 +157,8 @@ def reencode(source: BatchSource, *, path: str) -> EncodedBatch:
     fold = np.empty(1, np.int64)
     fold_records(offsets, timestamps, np.array([len(kept)]), fold)
     body = compress(int(row["attributes"]) & COMPRESSION_CODEC_MASK, payload)
-    return assemble(source, body, base_timestamp, max_timestamp, int(fold[0]))
+    facts = (base_timestamp, max_timestamp, int(fold[0]))
+    return assemble(row, body, facts, horizon=source.horizon, retained=source.retained)
 
 
 def convert(source: BatchSource, *, path: str) -> EncodedBatch:
@@ -213,12 +213,14 @@ def _with_valid_header_keys(record: Record) -> Record:
 
 
 def assemble(
-    source: BatchSource, body: bytes, base_timestamp: int, max_timestamp: int, fold: int
+    row: np.void, body: bytes, facts: Sequence[int], *, horizon: int, retained: int
 ) -> EncodedBatch:
-    """Put the header in front of compressed records."""
-    row = source.row
+    """Put the header of a rebuilt batch in front of its compressed records. `row`: the source's;
+    facts: see kernels.encode_records.
+    """
+    base_timestamp, max_timestamp, fold = facts
     attributes = int(row["attributes"]) & 0xFF & ~DELETE_HORIZON_FLAG_MASK
-    if source.horizon != NO_HORIZON:
+    if horizon != NO_HORIZON:
         attributes |= DELETE_HORIZON_FLAG_MASK
     header = RecordBatchHeader(
         base_offset=int(row["base_offset"]),
@@ -233,7 +235,7 @@ def assemble(
         producer_id=int(row["producer_id"]),
         producer_epoch=int(row["producer_epoch"]),
         base_sequence=int(row["base_sequence"]),
-        records_count=source.retained,
+        records_count=retained,
     )
     # Header and body stay apart: a batch may be large, and memory holds it in several forms as it
     # is.
@@ -245,6 +247,6 @@ def assemble(
     new_row["attributes"] = attributes
     new_row["base_timestamp"] = base_timestamp
     new_row["max_timestamp"] = max_timestamp
-    new_row["records_count"] = source.retained
+    new_row["records_count"] = retained
     new_row["size_in_bytes"] = len(head) + len(body)
     return EncodedBatch((memoryview(head), memoryview(body)), new_row, fold)

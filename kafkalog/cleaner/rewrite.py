@@ -1,11 +1,10 @@
 """One group of source segments into one new segment.
 
 Strategy: the sources come in chunks of whole batches with what becomes of each batch
-(`cleaner.decisions`). A kernel writes copied batches, bare headers
-and rebuilt uncompressed batches straight into an output buffer, several thousand a call. The
-records of compressed batches that are rebuilt are made before, all those of a chunk. A batch that
-needs more (large, legacy, or oddly encoded) comes back to Python, one by one. Nothing is
-decompressed that is not rebuilt.
+(`cleaner.decisions`). A kernel writes copied batches, bare headers and rebuilt uncompressed batches
+straight into an output buffer, several thousand a call. The records of compressed batches that are
+rebuilt are made before, all those of a chunk. A batch that needs more (large, legacy, or oddly
+encoded) comes back to Python, one by one. Nothing is decompressed that is not rebuilt.
 
 Source: Kafka Cleaner.cleanInto.
 """
@@ -13,27 +12,14 @@ Source: Kafka Cleaner.cleanInto.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import (
-    open_record_areas,
-)
-from kafkalog.batches.encoder import (
-    BatchSource,
-    EncodedBatch,
-    assemble,
-    convert,
-    reencode,
-)
+from kafkalog.batches.arena import open_record_areas
+from kafkalog.batches.encoder import BatchSource, EncodedBatch, assemble, convert, reencode
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
-from kafkalog.cleaner.compressed_bodies import (
-    LARGE_BODY_BYTES,
-    BodyRebuilder,
-    CompressedBodies,
-)
+from kafkalog.cleaner.compressed_bodies import LARGE_BODY_BYTES, BodyRebuilder, CompressedBodies
 from kafkalog.cleaner.decisions import Decider, Decisions
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.output_segment import OutputSegment
@@ -44,10 +30,7 @@ from kafkalog.errors import (
     LogSegmentOffsetOverflowError,
 )
 from kafkalog.format.checksum import crc32c, crc32c_of_ranges, extend_crc32c
-from kafkalog.format.constants import (
-    MAGIC_VALUE_V2,
-    MAX_BATCH_BYTES,
-)
+from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
     REBUILD,
@@ -191,20 +174,18 @@ class GroupRewriter:
         self, chunk: Chunk, decisions: Decisions, b: int, bodies: CompressedBodies, path: str
     ) -> EncodedBatch:
         rows = chunk.rows[b : b + 1]
-        first = int(decisions.first_records[b])
-        source = BatchSource(
-            row=rows[0],
-            records=np.empty(0, np.uint8),
-            flags=decisions.flags[first : first + int(rows["records_count"][0])],
-            horizon=int(decisions.horizons[b]),
-            retained=int(decisions.retained[b]),
-        )
+        horizon, retained = int(decisions.horizons[b]), int(decisions.retained[b])
         if b in bodies.large:
             facts = bodies.facts[FACTS * b : FACTS * (b + 1)].tolist()
-            return assemble(source, bodies.large.pop(b), *facts)
+            return assemble(rows[0], bodies.large.pop(b), facts, horizon=horizon, retained=retained)
         areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
-        source = replace(
-            source, row=areas.rows[0], records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])]
+        first = int(decisions.first_records[b])
+        source = BatchSource(
+            row=areas.rows[0],
+            records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
+            flags=decisions.flags[first : first + int(rows["records_count"][0])],
+            horizon=horizon,
+            retained=retained,
         )
         if rows["magic"][0] < MAGIC_VALUE_V2:
             return convert(source, path=path)

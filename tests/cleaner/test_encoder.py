@@ -45,7 +45,9 @@ def rebuilt(
     (body,), facts = encoder.rebuild(
         areas, source.flags, np.zeros(1, np.int64), np.array([source.horizon]), path="x"
     )
-    return assemble(source, body, *facts.tolist())
+    return assemble(
+        source.row, body, facts.tolist(), horizon=source.horizon, retained=source.retained
+    )
 
 
 def joined(found: EncodedBatch) -> bytes:
