@@ -19,6 +19,10 @@ class ReadMode(StrEnum):
     DROPMALFORMED = "DROPMALFORMED"
 
 
+# Columns of records that are made of their bytes.
+_PAYLOADS = frozenset(["key", "value", "headers", "controlType"])
+
+
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
     """What is wanted of each split: the columns, under the names and nullability of `schema`, and
@@ -53,6 +57,11 @@ class ReadRequest:
         decides = self.mode == ReadMode.DROPMALFORMED
         told = any(name == "isValid" or name.startswith("error") for name in self.names)
         return self.verify_checksums and (decides or told)
+
+    @property
+    def reads_payloads(self) -> bool:
+        """Whether more of the view `records` is looked at than where the parts of a record are."""
+        return self.verify_checksums or not _PAYLOADS.isdisjoint(self.names)
 
     @property
     def names(self) -> list[str]:

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -14,6 +15,9 @@ from kafkalog.columns.schemas import Column
 from kafkalog.reading.request import ReadRequest
 from kafkalog.spark.options import SourceOptions
 from kafkalog.spark.pushdown import push_filters
+
+if TYPE_CHECKING:
+    from kafkalog.reading.splits import SplitSizes
 
 
 class ScanPartition(InputPartition):
@@ -35,18 +39,13 @@ class KafkaLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One input partition a task, in the order of topic, partition and offset."""
         from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan
-        from kafkalog.reading.splits import HEADERS_SPLIT_BYTES, SPLIT_BYTES, SplitSizes
 
         options = self.options
-        by_headers = options.view == "batches" and not self._request().checks_batches
-        split_bytes = HEADERS_SPLIT_BYTES if by_headers else SPLIT_BYTES
         inventory, named_paths = open_paths(options.paths)
         selection = options.selection.naming(named_paths)
         needs = ScanNeeds(
             row_filter=options.row_filter,
-            sizes=SplitSizes(
-                options.max_bytes_per_partition or split_bytes, options.min_partitions
-            ),
+            sizes=self._split_sizes(),
             with_transactions=any(column.name == "transactionState" for column in self.columns),
         )
         return [ScanPartition(t) for t in plan_scan(options.view, inventory, selection, needs)]
@@ -60,6 +59,20 @@ class KafkaLogReader(DataSourceReader):
             return iter(())
         leave_modules_to_no_collector()
         return read_task(partition.value, self._request())
+
+    def _split_sizes(self) -> SplitSizes:
+        """As asked for; otherwise such that a task has enough to do with what it reads."""
+        from kafkalog.reading import splits
+
+        options, request = self.options, self._request()
+        if options.max_bytes_per_partition:
+            return splits.SplitSizes(options.max_bytes_per_partition, options.min_partitions)
+        if options.view == "batches" and not request.checks_batches:
+            return splits.SplitSizes(splits.HEADERS_SPLIT_BYTES, options.min_partitions)
+        if options.view == "records" and not request.reads_payloads:
+            most = splits.WALK_SPLIT_BYTES
+            return splits.SplitSizes(min_splits=options.min_partitions, most_bytes=most)
+        return splits.SplitSizes(min_splits=options.min_partitions)
 
     def _request(self) -> ReadRequest:
         return ReadRequest(

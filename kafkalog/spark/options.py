@@ -267,7 +267,8 @@ _TABLE = (
     Option(
         "maxBytesPerPartition",
         "bytes",
-        "of the log a task reads about so many at most (default 64 MiB)",
+        "of the log a task reads about so many at most (default 64 MiB; of many GiB up to 256 MiB "
+        "where neither keys, values, headers nor checksums are asked for)",
         parse_count,
         SPLIT_VIEWS,
     ),

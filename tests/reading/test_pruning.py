@@ -285,3 +285,26 @@ def test_least_number_of_tasks_and_bytes_of_each(log_dir: Path) -> None:
         assert largest <= total / least + 600
     plan = plan_reading(inventory, PartitionSelection(), SplitSizes(2000), SplitNeeds())
     assert max(split.end - split.start for split in plan.splits) < 2000 * 1.25 + 600
+
+
+def test_splits_grow_where_nothing_is_copied(log_dir: Path) -> None:
+    """Up to most_bytes, and no further than leaves sixteen of them."""
+    sizes = SplitSizes(64, most_bytes=256)
+    grown = {total: sizes.for_total(total).split_bytes for total in (0, 1000, 2048, 3200, 100_000)}
+    assert grown == {0: 64, 1000: 64, 2048: 128, 3200: 200, 100_000: 256}
+    least = SplitSizes(64, min_splits=4, most_bytes=256)
+    assert least.for_total(100_000).split_bytes == 64
+
+
+@pytest.mark.parametrize(
+    ("columns", "verify", "grows"),
+    [
+        ("offset,timestamp,keySize", False, True),
+        ("offset,timestamp", True, False),
+        ("offset,value", False, False),
+    ],
+)
+def test_which_columns_make_larger_splits(columns: str, verify: bool, grows: bool) -> None:
+    chosen = select_columns("records", columns.split(","))
+    request = ReadRequest.of(chosen, verify_checksums=verify)
+    assert request.reads_payloads is not grows
