@@ -13,6 +13,8 @@ from pathlib import Path
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.findings_across import find_across
+from kafkalog.auditing.kept_scans import KeptScans
+from kafkalog.auditing.known_judgement import recall_judgement
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.surroundings import Surroundings
@@ -54,31 +56,26 @@ class AuditRun:
 def audit_run(
     request: AuditRequest,
     execute: Executor,
-    known: Mapping[str, str] | None = None,
-    directories: Mapping[str, KnownDirectory] | None = None,
+    kept: KeptScans | None = None,
 ) -> AuditRun:
-    """Audit what is asked for. `known`: scans of an earlier run by partition directory, in place of
-    reading what has not changed, and `directories` what it saw there; given, results have scans for
-    the next run.
+    """Audit what is asked for. `kept`: what an earlier run read and made of the same, in place of
+    reading what has not changed and of judging what nothing has changed for; given, results have
+    scans for the next run.
 
     InvalidConfigError for paths that do not exist, partitions that are named but not there, and
     settings that Kafka would refuse.
     """
-    opened = open_audit(request, directories)
+    opened = open_audit(request, None if kept is None else kept.directories)
     tasks, everything = opened.tasks, opened.everything
-    if known is not None:
-        seen = directories or {}
-        tasks = [
-            replace(
-                task,
-                known=known.get(task.partition.path, ""),
-                keeps_scan=True,
-                is_unchanged=_is_same(task.partition, seen.get(task.partition.path)),
-            )
-            for task in tasks
-        ]
     times_ms = times_from(request.now_ms, request.scope.times)
-    done = {audited.path: audited for audited in execute(tasks)}
+    done: dict[str, AuditedPartition] = {}
+    if kept is not None:
+        held = (recall_judgement(kept.judgement(task.partition.path), task) for task in tasks)
+        done = {audited.path: audited for audited in held if audited is not None}
+    left = [task for task in tasks if task.partition.path not in done]
+    if kept is not None:
+        left = [_with_scan(task, kept) for task in left]
+    done |= {audited.path: audited for audited in (execute(left) if left else ())}
     partitions = tuple(done[task.partition.path] for task in tasks)
     return AuditRun(
         now_ms=request.now_ms,
@@ -95,8 +92,15 @@ def audit_run(
     )
 
 
-def _is_same(partition: PartitionInventory, seen: KnownDirectory | None) -> bool:
-    return seen is not None and seen.digest == partition.digest
+def _with_scan(task: AuditTask, kept: KeptScans) -> AuditTask:
+    path = task.partition.path
+    seen = kept.directories.get(path)
+    return replace(
+        task,
+        known=kept.scan(path),
+        keeps_scan=True,
+        is_unchanged=seen is not None and seen.digest == task.partition.digest,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class _Log:
             now_ms=now_ms,
             high_watermark=self.high_watermark,
             kafka_version=self.kafka_version,
+            with_token=False,
         )
 
 

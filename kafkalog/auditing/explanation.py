@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafkalog.auditing.partition_audit import audit_closely, loaded
+from kafkalog.auditing.partition_audit import audit_closely
 from kafkalog.auditing.request import AuditTask
 from kafkalog.cleaner.fates import ABORTED, EXPIRED, MARKER, NO_KEY, STAYS, Fate, record_fates
 from kafkalog.errors import InvalidConfigError
@@ -71,7 +71,7 @@ class Explainer:
     def __init__(self, task: AuditTask) -> None:
         self.audited, self._facts = audit_closely(task)
         self._task = task
-        self._partition = loaded(task)
+        self._partition = task.loaded
 
     def partition(self) -> Explanation:
         """What keeps the partition's oldest segment, and what compaction waits for."""

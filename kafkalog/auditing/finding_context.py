@@ -35,7 +35,7 @@ class FindingContext:
     @property
     def alive_ms(self) -> int:
         """The broker's last sign of life on this log dir, never later than the audit."""
-        return min(self.task.alive_ms, self.task.now_ms)
+        return self.task.alive_ms
 
     def segment(self, base_offset: int) -> SegmentStatistics | None:
         """The statistics of a segment, None if it could not be read."""

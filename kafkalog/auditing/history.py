@@ -3,7 +3,7 @@ in each log dir, and which rules of a policy were broken since when.
 
     topics.parquet      nowMs, logDir, topic, bytes             a row a topic and log dir
     violations.parquet  nowMs, sinceMs, kind, rule, logDir, topic, partition, detail
-    scans.parquet       path, directory, scan                   of the last run only: see known_scan
+    scans.parquet       of the last run only: see kept_scans
 
 Any tool reads them; a glob over the run dir is the whole history. Growth is the slope of the
 straight line that lies closest to all runs' bytes (least squares), so one day's peak does not
@@ -12,7 +12,6 @@ decide when a disk is full.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,14 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, read_scans, write_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
-from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.runs.run_dir import Run, list_runs
 
 KIND = "audit"
 TOPICS_FILE = "topics.parquet"
 VIOLATIONS_FILE = "violations.parquet"
-SCANS_FILE = "scans.parquet"
 # Of a longer history the last ones; a run a day is a year and more.
 MOST_RUNS = 400
 _DAY_MS = 86_400_000
@@ -47,7 +45,6 @@ _VIOLATIONS = pa.schema(
         ("detail", pa.string()),
     ]
 )  # fmt: skip
-_SCANS = pa.schema([("path", pa.string()), ("directory", pa.string()), ("scan", pa.string())])
 
 # By log dir and topic: (time of the run, bytes).
 Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
@@ -56,15 +53,13 @@ Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 @dataclass(frozen=True, slots=True)
 class History:
     """Earlier runs, the oldest first. `first_seen`: of each violation of the last run since when it
-    is known; `scans`: the last ones kept, by partition directory, and `directories` what was seen
-    in these. `problems`: runs that could not be read.
+    is known; `scans`: the last ones kept. `problems`: runs that could not be read.
     """
 
     runs: int = 0
     sizes: Sizes = field(default_factory=dict)
     first_seen: Mapping[ViolationKey, int] = field(default_factory=dict)
-    scans: Mapping[str, str] = field(default_factory=dict)
-    directories: Mapping[str, KnownDirectory] = field(default_factory=dict)
+    scans: KeptScans = field(default_factory=KeptScans)
     problems: tuple[str, ...] = ()
 
     def growth_of(self, log_dir: str, topics: Mapping[str, int], now_ms: int) -> int | None:
@@ -146,38 +141,22 @@ def read_history(run_dir: Path, scope: Mapping[str, Any], now_ms: int) -> Histor
             }
         except (OSError, pa.ArrowException, KeyError) as error:
             problems.append(f"{run.path}: {error}")
-    scans, directories = _scans(own, problems)
-    return History(
-        len(own) - len(problems), dict(sizes), first_seen, scans, directories, tuple(problems)
-    )
+    runs_read = len(own) - len(problems)
+    scans = _scans(own, problems)
+    return History(runs_read, dict(sizes), first_seen, scans, tuple(problems))
 
 
-def _scans(
-    runs: Sequence[Run], problems: list[str]
-) -> tuple[dict[str, str], dict[str, KnownDirectory]]:
+def _scans(runs: Sequence[Run], problems: list[str]) -> KeptScans:
     """Of the newest run that has them."""
     for run in reversed(runs):
-        path = run.path / SCANS_FILE
-        if path.exists():
-            try:
-                columns = pq.read_table(path, schema=_SCANS).to_pydict()
-            except (OSError, pa.ArrowException) as error:
-                problems.append(f"{path}: {error}")
-                return {}, {}
-            scans = dict(zip(columns["path"], columns["scan"], strict=True))
-            seen = zip(columns["path"], map(_directory, columns["directory"]), strict=True)
-            return scans, {path: directory for path, directory in seen if directory is not None}
-    return {}, {}
-
-
-def _directory(text: str | None) -> KnownDirectory | None:
-    """None of what cannot be understood."""
-    if not text:
-        return None
-    try:
-        return KnownDirectory.from_json(json.loads(text))
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return None
+        try:
+            scans = read_scans(run.path)
+        except (OSError, pa.ArrowException) as error:
+            problems.append(f"{run.path / SCANS_FILE}: {error}")
+            break
+        if scans is not None:
+            return scans
+    return KeptScans()
 
 
 def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
@@ -190,9 +169,9 @@ def write_history(
     now_ms: int,
     partitions: Sequence[AuditedPartition],
     violations: Iterable[Violation],
-    scans: Iterable[Mapping[str, str]],
+    scans: pa.Table,
 ) -> None:
-    """The files of one run, `scans` are the rows of its own; OSError if they cannot be written."""
+    """The files of one run, `scans` of `kept_scans`; OSError if they cannot be written."""
     sizes = sizes_now(partitions)
     topics = [
         {"nowMs": now_ms, "logDir": log_dir, "topic": topic, "bytes": size}
@@ -210,10 +189,10 @@ def write_history(
     for name, rows, schema in (
         (TOPICS_FILE, topics, _TOPICS),
         (VIOLATIONS_FILE, broken, _VIOLATIONS),
-        (SCANS_FILE, list(scans), _SCANS),
     ):
         table = pa.Table.from_pylist(rows, schema=schema)
         pq.write_table(table, run.path / name, compression="zstd")
+    write_scans(run.path, scans)
 
 
 def drop_older_scans(run_dir: Path, kept: Run, scope: Mapping[str, Any]) -> None:

@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from kafkalog import __version__
@@ -35,7 +38,8 @@ from kafkalog.log.inventory import (
     SegmentInfo,
 )
 
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+# What a text that cannot be understood raises.
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 # What one segment may be kept with: of more it is read again.
 _MOST_SCANS = 64
 _MOST_TRANSACTIONS = 4096
@@ -110,6 +114,23 @@ def aborted_digest(headers: HeaderContentsScan, facts: SegmentFacts) -> str:
     return hashlib.sha256(markers.tobytes()).hexdigest()[:16] if markers.size else ""
 
 
+@cache
+def code_digest() -> str:
+    """Of this program: what another version of it has made may be otherwise."""
+    digest = hashlib.sha256(__version__.encode())
+    for source in _sources(files("kafkalog")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(directory: Traversable) -> Iterator[Traversable]:
+    for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.name.endswith(".py"):
+            yield entry
+
+
 def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:
     """Which scan holds for a partition as it is now, empty if none does; of another version of
     kafkalog none does.
@@ -117,7 +138,7 @@ def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:
     if not partition.digest or partition.problems:
         return ""
     depends_on = (
-        __version__,
+        code_digest(),
         partition.digest,
         str(partition.kind),
         json.dumps(partition.checkpoints.to_row()),
@@ -132,7 +153,7 @@ def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:
 def scan_text(key: str, log: KnownLog, segments: Iterable[KnownSegment]) -> str:
     """A scan as it is kept."""
     rows = [segment.to_row() for segment in segments]
-    kept = {"version": __version__, "key": key, "log": log.to_json(), "segments": rows}
+    kept = {"code": code_digest(), "key": key, "log": log.to_row(), "segments": rows}
     return json.dumps(kept, separators=(",", ":"))
 
 
@@ -143,19 +164,19 @@ def recall_scan(
     also of what cannot be understood.
     """
     key = scan_key(partition, expiration_ms) if text else ""
-    if not key or f'"{key}"' not in text[: len(key) + 64]:
+    if not key or f'"{key}"' not in text[:256]:
         return None
     try:
         kept = json.loads(text)
-        log = KnownLog.from_json(kept["log"])
+        log = KnownLog.from_row(kept["log"])
         segments = tuple(_segment_of(row, with_scans=False) for row in kept["segments"])
         if now_ms < log.now_ms or any(
-            _is_expired(producer, log.now_ms, expiration_ms)
-            != _is_expired(producer, now_ms, expiration_ms)
+            is_expired(producer, log.now_ms, expiration_ms)
+            != is_expired(producer, now_ms, expiration_ms)
             for producer in log.facts.active_producers
         ):
             return None
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     bases = [segment.base_offset for segment in partition.segments]
     is_complete = bases == [segment.facts.base_offset for segment in segments]
@@ -170,15 +191,15 @@ def recall_segments(text: str) -> dict[int, KnownSegment]:
         return {}
     try:
         kept = json.loads(text)
-        if kept["version"] != __version__:
+        if kept["code"] != code_digest():
             return {}
         segments = [_segment_of(row, with_scans=True) for row in kept["segments"]]
-    except _UNREADABLE:
+    except UNREADABLE:
         return {}
     return {segment.facts.base_offset: segment for segment in segments}
 
 
-def _is_expired(producer: ActiveProducer, now_ms: int, expiration_ms: int) -> bool:
+def is_expired(producer: ActiveProducer, now_ms: int, expiration_ms: int) -> bool:
     """As a broker forgets producers: never one with an open transaction."""
     idle = now_ms - producer.last_timestamp_ms >= expiration_ms
     return idle and producer.current_txn_first_offset is None

@@ -13,8 +13,10 @@ from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.directory_bytes import DirectoryBytes
 from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.known_judgement import Terms
+from kafkalog.auditing.known_scan import is_expired
 from kafkalog.auditing.partition_contents import with_contents
-from kafkalog.auditing.partition_scan import directory_sizes, scan_partition
+from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, scan_partition
 from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts
@@ -30,24 +32,33 @@ def audit_partition(task: AuditTask) -> AuditedPartition:
 
 def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     """The same, with the facts it was made from."""
-    partition = loaded(task)
-    problems = list(partition.problems)
-    scan = scan_partition(partition, task, problems)
-    audited = _judged(task, scan.facts, scan.statistics, problems, scan.sizes)
-    if scan.headers is not None:
-        audited = with_contents(audited, task, partition, scan.headers)
+    problems = list(task.loaded.problems)
+    scan = scan_partition(task.loaded, task, problems)
+    judgement = ""
+    if scan.is_known and not task.reads_records:
+        terms = Terms(task)
+        for producer in scan.facts.active_producers:
+            is_expired(producer, terms.task.now_ms, task.expiration_ms)  # the scan's own term
+        audited, judgement = terms.settle(_judged_whole(terms.task, scan, problems))
+    else:
+        audited = _judged_whole(task, scan, problems)
     audited = replace(
         audited,
         scan=scan.text,
+        judgement=judgement,
         is_carried=scan.is_carried,
         carried_segments=scan.carried_segments,
     )
     return audited, scan.facts
 
 
-def loaded(task: AuditTask) -> PartitionInventory:
-    """The partition as a broker loads it."""
-    return task.partition.as_local_log() if task.resolved.is_local else task.partition
+def _judged_whole(
+    task: AuditTask, scan: ScannedPartition, problems: list[str]
+) -> AuditedPartition:
+    audited = _judged(task, scan.facts, scan.statistics, problems, scan.sizes)
+    if scan.headers is None:
+        return audited
+    return with_contents(audited, task, task.loaded, scan.headers)
 
 
 def _judged(
@@ -57,21 +68,13 @@ def _judged(
     problems: list[str],
     sizes: DirectoryBytes,
 ) -> AuditedPartition:
-    partition = loaded(task)
+    partition = task.loaded
     config = task.resolved.in_force
     watermark = effective_high_watermark(partition, task.assumed_high_watermark)
     high_watermark = partition.log_end_offset if watermark is None else watermark
-    uploaded_offset = -1 if task.uploaded_offset is None else task.uploaded_offset
     unstable = facts.first_unstable_offset(high_watermark, partition.log_start_offset)
     audited = AuditedPartition(
-        log_dir=partition.log_dir,
-        topic=partition.topic_partition.topic,
-        partition=partition.topic_partition.partition,
-        kind=partition.kind,
-        path=partition.path,
-        config=config,
-        log_start_offset=partition.log_start_offset,
-        log_end_offset=partition.log_end_offset,
+        **task.outline(),
         high_watermark=high_watermark,
         last_stable_offset=high_watermark if unstable is None else unstable,
         segments=statistics,
@@ -83,7 +86,7 @@ def _judged(
             _repaired(partition, facts),
             now_ms=task.now_ms,
             high_watermark=high_watermark,
-            uploaded_offset=uploaded_offset,
+            uploaded_offset=-1 if task.uploaded_offset is None else task.uploaded_offset,
         ),
         compaction=judge_compaction(
             partition,
@@ -93,10 +96,7 @@ def _judged(
             high_watermark=high_watermark,
             kafka_version=task.kafka_version,
         ),
-        kafka_version=task.kafka_version,
         problems=tuple(problems),
-        cluster_id=task.cluster_id,
-        uploaded_offset=uploaded_offset,
     )
     context = FindingContext(
         audited, task, partition, facts, is_high_watermark_known=watermark is not None

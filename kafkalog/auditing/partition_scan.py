@@ -34,8 +34,9 @@ from kafkalog.log.segment_file import HeaderScan, iterate_headers
 @dataclass(frozen=True, slots=True)
 class ScannedPartition:
     """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
-    `text`: what to keep for the next audit, empty if nothing may be. `carried_segments`: of how
-    many no header was read.
+    `text`: what to keep for the next audit, empty if nothing may be, or is already.
+    `carried_segments`: of how many no header was read. `is_known`: the next audit can tell whether
+    all of it still holds.
     """
 
     facts: PartitionFacts
@@ -45,6 +46,7 @@ class ScannedPartition:
     is_carried: bool = False
     text: str = ""
     carried_segments: int = 0
+    is_known: bool = False
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ def scan_partition(
     partition: PartitionInventory, task: AuditTask, problems: list[str]
 ) -> ScannedPartition:
     """The scan of a partition; what cannot be read is added to `problems`."""
-    expiration_ms = task.resolved.in_force.producer_id_expiration_ms
+    expiration_ms = task.expiration_ms
     kept = recall_scan(task.known, partition, now_ms=task.now_ms, expiration_ms=expiration_ms)
     if kept is not None:
         return _carried(partition, *kept)
@@ -107,8 +109,11 @@ def scan_partition(
     if not task.keeps_scan or len(problems) != before:
         return scanned
     key = scan_key(partition, expiration_ms)
-    text = _kept(key, task.now_ms, partition, scanned, walk)
-    return replace(scanned, text=text)
+    segments = _known_segments(partition, scanned, walk)
+    if len(segments) < len(facts.segments):
+        key = ""  # the whole may not stand for itself, either
+    text = scan_text(key, _known_log(task.now_ms, scanned), segments)
+    return replace(scanned, text=text, is_known=key != "")
 
 
 def _carried(
@@ -126,6 +131,7 @@ def _carried(
         sizes=DirectoryBytes(dict(log.bytes_by_kind), log.leftovers),
         is_carried=True,
         carried_segments=len(known),
+        is_known=True,
     )
 
 
@@ -149,10 +155,10 @@ def _told(
     return ScannedPartition(facts, tuple(statistics), headers, sizes)
 
 
-def _kept(
-    key: str, now_ms: int, partition: PartitionInventory, scanned: ScannedPartition, walk: _Walk
-) -> str:
-    """The scan as text. If a segment may not be kept the whole may not stand for itself, either."""
+def _known_segments(
+    partition: PartitionInventory, scanned: ScannedPartition, walk: _Walk
+) -> list[KnownSegment]:
+    """Those that may be kept."""
     segments = []
     facts = {each.base_offset: each for each in scanned.facts.segments}
     for info in partition.segments:
@@ -167,14 +173,17 @@ def _kept(
         )
         if segment.is_whole:
             segments.append(segment)
-    log = KnownLog(
+    return segments
+
+
+def _known_log(now_ms: int, scanned: ScannedPartition) -> KnownLog:
+    return KnownLog(
         now_ms=now_ms,
         facts=replace(scanned.facts, segments=()),
         headers=scanned.headers,
         bytes_by_kind=scanned.sizes.by_kind,
         leftovers=scanned.sizes.leftovers,
     )
-    return scan_text(key if len(segments) == len(facts) else "", log, segments)
 
 
 def directory_sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kafkalog.auditing.what_if import Scenario
 from kafkalog.cleaner.run_request import RunOptions, RunRequest, run_options_of
@@ -64,13 +65,14 @@ class AuditTask:
 
     `resolved`: the topic's settings and whether they may be relied on. `assumed_high_watermark`:
     the option's, for logs whose checkpoint does not tell. `alive_ms`: the broker's last sign of
-    life on the log dir. `map_entries`: keys that a broker's offset map has room for. `twin_path`:
+    life on the log dir, never later than `now_ms`. `map_entries`: keys that a broker's offset map has room for. `twin_path`:
     of a future replica the present one. `is_stray`: the cluster does not have the topic, or not
     with this id; `cluster_topic_id`: the one it has. `has_no_metadata`: nothing tells of the
     cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing, None if nobody
     tells. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
-    `cluster_id`: as the log dir says. `known`: the scan of an earlier run; `keeps_scan`: whether
-    the result is to have its own; `is_unchanged`: its directory is as the earlier run saw it.
+    `cluster_id`: as the log dir says. `settings_digest`: of `resolved`. `known`: the scan of an
+    earlier run; `keeps_scan`: whether the result is to have its own; `is_unchanged`: its directory
+    is as the earlier run saw it.
     """
 
     partition: PartitionInventory
@@ -88,6 +90,7 @@ class AuditTask:
     reads_records: bool = False
     reads_keys: bool = False
     cluster_id: str = ""
+    settings_digest: str = ""
     known: str = ""
     keeps_scan: bool = False
     is_unchanged: bool = False
@@ -97,3 +100,30 @@ class AuditTask:
         """How much work it is: of an unchanged directory, if records are not asked for, none."""
         is_known = self.is_unchanged and not self.reads_records
         return 0 if is_known else len(self.partition.segments)
+
+    @property
+    def expiration_ms(self) -> int:
+        """After how long a broker forgets an idle producer."""
+        return self.resolved.in_force.producer_id_expiration_ms
+
+    @property
+    def loaded(self) -> PartitionInventory:
+        """The partition as a broker loads it."""
+        return self.partition.as_local_log() if self.resolved.is_local else self.partition
+
+    def outline(self) -> dict[str, Any]:
+        """What is known of an AuditedPartition before anything is read."""
+        partition = self.loaded
+        return {
+            "log_dir": partition.log_dir,
+            "topic": partition.topic_partition.topic,
+            "partition": partition.topic_partition.partition,
+            "kind": partition.kind,
+            "path": partition.path,
+            "config": self.resolved.in_force,
+            "log_start_offset": partition.log_start_offset,
+            "log_end_offset": partition.log_end_offset,
+            "kafka_version": self.kafka_version,
+            "cluster_id": self.cluster_id,
+            "uploaded_offset": -1 if self.uploaded_offset is None else self.uploaded_offset,
+        }

@@ -4,6 +4,7 @@ broker's last sign of life, its twin.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
@@ -34,6 +35,7 @@ class Surroundings:
         }
         self._map_entries = _map_entries(request)
         self._uploads = read_uploads(everything)
+        self._digests: dict[int, tuple[ResolvedConfig, str]] = {}
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""
@@ -55,9 +57,12 @@ class Surroundings:
             now_ms=self._request.now_ms,
             kafka_version=self._settings.kafka_version(partition),
             assumed_high_watermark=self._request.high_watermark,
-            alive_ms=max(
-                [self._alive[partition.log_dir]]
-                + [segment.modification_time_ms for segment in partition.segments]
+            alive_ms=min(
+                self._request.now_ms,
+                max(
+                    [self._alive[partition.log_dir]]
+                    + [segment.modification_time_ms for segment in partition.segments]
+                ),
             ),
             map_entries=self._map_entries,
             twin_path=self._live.get(self._owner(partition), "")
@@ -67,6 +72,7 @@ class Surroundings:
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
             cluster_id=self._owner(partition)[0],
+            settings_digest=self._digest(resolved),
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
             uploaded_offset=None
@@ -90,6 +96,13 @@ class Surroundings:
             if self._request.config_file or self._request.config.given():
                 raise
             return ResolvedConfig(self._request.config, unreliable=str(error))
+
+    def _digest(self, resolved: ResolvedConfig) -> str:
+        """Of settings, once for all partitions that have the same ones."""
+        if id(resolved) not in self._digests:
+            digest = hashlib.sha256(repr(resolved).encode(errors="surrogateescape")).hexdigest()
+            self._digests[id(resolved)] = resolved, digest
+        return self._digests[id(resolved)][1]
 
 
 def _alive_ms(log_dir: str) -> int:

@@ -7,8 +7,7 @@ The command line, the job and `kafkalog.spark.audit` do this and differ in who e
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +28,6 @@ from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
 from kafkalog.cleaner.run_steps import new_run_id
-from kafkalog.log.known_directory import known_directory
 from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run
 
 
@@ -67,7 +65,7 @@ def whole_audit(
     if extras.keeps:
         history = read_history(request.run_path, scope, request.now_ms)
     if extras.keeps:
-        run = audit_run(request, execute, history.scans, history.directories)
+        run = audit_run(request, execute, history.scans)
         check_run_dir(request.run_path, {partition.log_dir for partition in run.partitions})
     else:
         run = audit_run(request, execute)
@@ -117,20 +115,11 @@ def _keep(
         options=scope,
     )  # fmt: skip
     violations = () if verdict is None else verdict.violations
-    write_history(kept, run.now_ms, run.partitions, violations, _scans(run, history))
+    scans = history.scans.next_table(run.partitions, run.inventories)
+    write_history(kept, run.now_ms, run.partitions, violations, scans)
     facts = {"nowMs": run.now_ms, "partitions": len(run.partitions), "findings": len(run.findings)}
     finish_run(kept, finished_ms=finished_ms, facts=facts)
     drop_older_scans(request.run_path, kept, scope)
-
-
-def _scans(run: AuditRun, history: History) -> Iterator[dict[str, str]]:
-    """What the next run may go by."""
-    for audited, inventory in zip(run.partitions, run.inventories, strict=True):
-        scan = history.scans[audited.path] if audited.is_carried else audited.scan
-        if scan:
-            directory = known_directory(inventory)
-            text = "" if directory is None else json.dumps(directory.to_json())
-            yield {"path": audited.path, "directory": text, "scan": scan}
 
 
 def _scope(request: AuditRequest) -> dict[str, Any]:

@@ -47,13 +47,24 @@ class JsonFacts:
         return cls(**decoded)
 
     def to_row(self) -> list[Any]:
-        """The values of `to_json` without their names, for what is kept in large numbers."""
-        return list(self.to_json().values())
+        """The values of `to_json` without their names, of facts within as well, for what is kept in
+        large numbers.
+        """
+        row = [getattr(self, name) for name in _names(cast("Hashable", type(self)))]
+        for place in _encoded_places(cast("Hashable", type(self))):
+            row[place] = _encode_row(row[place])
+        return row
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Self:
         """The value `to_row` was called on; ValueError or TypeError for any other row."""
-        return cls.from_json(dict(zip(_names(cast("Hashable", cls)), row, strict=True)))
+        count, decoders = _row_decoders(cast("Hashable", cls))
+        values = list(row)
+        if len(values) != count:
+            raise ValueError(f"{cls.__name__} has {count} fields, the row {len(values)}")
+        for place, decode in decoders:
+            values[place] = decode(values[place])
+        return cls(*values)
 
 
 @cache
@@ -72,10 +83,23 @@ def _names(facts: Hashable) -> tuple[str, ...]:
 
 
 @cache
+def _encoded_places(facts: Hashable) -> tuple[int, ...]:
+    return tuple(place for place, (_, encode) in enumerate(_encoders(facts)) if encode is not None)
+
+
+@cache
 def _decoders(facts: Hashable) -> dict[str, Codec]:
     """Of the fields whose values JSON does not have."""
     found = {name: _decoder(hint) for name, hint in get_type_hints(facts).items()}
     return {name: decode for name, decode in found.items() if decode is not None}
+
+
+@cache
+def _row_decoders(facts: Hashable) -> tuple[int, tuple[tuple[int, Codec], ...]]:
+    """How many fields there are, and of those whose values JSON does not have the decoders."""
+    hints, names = get_type_hints(facts), _names(facts)
+    found = ((place, _decoder(hints[name], in_rows=True)) for place, name in enumerate(names))
+    return len(names), tuple((place, decode) for place, decode in found if decode is not None)
 
 
 def _is_plain(hint: Any) -> bool:
@@ -97,18 +121,29 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decoder(hint: Any) -> Codec | None:
-    """What makes a value of this type; None where it is JSON's."""
+def _encode_row(value: Any) -> Any:
+    if isinstance(value, JsonFacts):
+        return value.to_row()
+    if isinstance(value, tuple | list):
+        return [_encode_row(item) for item in value]
+    return _encode(value)
+
+
+def _decoder(hint: Any, *, in_rows: bool = False) -> Codec | None:
+    """What makes a value of this type; None where it is JSON's. `in_rows`: facts within are rows as
+    well.
+    """
     origin = get_origin(hint)
     if origin in (Union, UnionType):
-        inner = _decoder(next(arm for arm in get_args(hint) if arm is not NoneType))
+        own = next(arm for arm in get_args(hint) if arm is not NoneType)
+        inner = _decoder(own, in_rows=in_rows)
         return inner and (lambda value: None if value is None else inner(value))
     if origin is tuple:
-        item = _decoder(get_args(hint)[0])
+        item = _decoder(get_args(hint)[0], in_rows=in_rows)
         return tuple if item is None else (lambda value: tuple(map(item, value)))
     if isinstance(hint, type):
         if is_dataclass(hint) and issubclass(hint, JsonFacts):
-            return hint.from_json
+            return hint.from_row if in_rows else hint.from_json
         if issubclass(hint, Enum):
             return hint
     return None

@@ -52,13 +52,15 @@ def plan_compaction(
     kafka_version: str = "4.3",
     dedupe_buffer_size: int | None = None,
     strategy: str | None = None,
+    with_token: bool = True,
 ) -> CompactionPlan:
     """The plan of one round for one partition.
 
     `facts` covers every live segment below the active one. `high_watermark` is for logs whose
     checkpoint does not tell; where both are known the lower one holds. `kafka_version` is 4.1 to
     4.4. `dedupe_buffer_size` in bytes asks for Kafka's bounded map. `strategy`: see
-    CompactionPlan; chosen by size without it. Bad settings raise
+    CompactionPlan; chosen by size without it. A plan without token is to be looked at, not carried
+    out. Bad settings raise
     InvalidConfigError; everything about the partition itself is a status and a reason in the plan,
     never an error.
     """
@@ -103,7 +105,7 @@ def plan_compaction(
         kafka_version=kafka_version,
         config=config,
         active_producers=tuple(sorted(facts.active_producers, key=lambda p: p.producer_id)),
-        token=partition.token,
+        token=partition.token if with_token else "",
         # Before the swap all new files lie beside the old; none is meant to outgrow its sources.
         peak_bytes=sum(group.file_bytes for group in groups),
         leftovers=partition.leftovers,

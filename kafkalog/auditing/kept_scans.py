@@ -1,0 +1,100 @@
+"""What the last audit of the same read and made of each partition, in the run's `scans.parquet`.
+
+    path, directory, scan, judgement    a row a partition: see known_directory, known_scan and
+                                        known_judgement
+
+Rows that hold go into the next run's file as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.known_scan import UNREADABLE
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.known_directory import KnownDirectory, known_directory
+
+SCANS_FILE = "scans.parquet"
+
+_SCHEMA = pa.schema(
+    [(name, pa.large_string()) for name in ("path", "directory", "scan", "judgement")]
+)
+
+
+class KeptScans:
+    """The rows of a run, by partition directory; empty texts for what is not there."""
+
+    def __init__(self, table: pa.Table | None = None) -> None:
+        self._table = _SCHEMA.empty_table() if table is None else table
+        paths = self._table.column("path").to_pylist()
+        self._places = {path: place for place, path in enumerate(paths)}
+        texts = self._table.column("directory").to_pylist()
+        seen = zip(paths, map(_directory, texts), strict=True)
+        self.directories: Mapping[str, KnownDirectory] = {
+            path: directory for path, directory in seen if directory is not None
+        }
+
+    def scan(self, path: str) -> str:
+        """What was read of a partition."""
+        return self._text("scan", path)
+
+    def judgement(self, path: str) -> str:
+        """What was made of it."""
+        return self._text("judgement", path)
+
+    def _text(self, column: str, path: str) -> str:
+        place = self._places.get(path)
+        text = "" if place is None else self._table.column(column)[place].as_py()
+        return text or ""
+
+    def next_table(
+        self,
+        partitions: Sequence[AuditedPartition],
+        inventories: Iterable[PartitionInventory],
+    ) -> pa.Table:
+        """The rows of the run that these are of, whose partitions were known by these scans."""
+        holding: list[int] = []
+        rows: list[dict[str, str]] = []
+        for audited, inventory in zip(partitions, inventories, strict=True):
+            if audited.is_carried and not audited.judgement:
+                holding.append(self._places[audited.path])
+                continue
+            scan = self.scan(audited.path) if audited.is_carried else audited.scan
+            if scan:
+                directory = known_directory(inventory)
+                text = "" if directory is None else json.dumps(directory.to_row())
+                rows.append(
+                    {
+                        "path": audited.path, "directory": text,
+                        "scan": scan, "judgement": audited.judgement,
+                    }
+                )  # fmt: skip
+        old = self._table.take(pa.array(holding, pa.int64()))
+        return pa.concat_tables([old, pa.Table.from_pylist(rows, schema=_SCHEMA)])
+
+
+def read_scans(run_path: Path) -> KeptScans | None:
+    """Those of a run, None if it has none; OSError or pyarrow's own for a file that is no good."""
+    path = run_path / SCANS_FILE
+    return KeptScans(pq.read_table(path, schema=_SCHEMA)) if path.exists() else None
+
+
+def write_scans(run_path: Path, table: pa.Table) -> None:
+    """OSError if they cannot be written."""
+    pq.write_table(table, run_path / SCANS_FILE, compression="zstd", use_dictionary=False)
+
+
+def _directory(text: str | None) -> KnownDirectory | None:
+    """None of what cannot be understood."""
+    if not text:
+        return None
+    try:
+        return KnownDirectory.from_row(json.loads(text))
+    except UNREADABLE:
+        return None
