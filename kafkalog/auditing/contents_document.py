@@ -4,6 +4,7 @@ would be under other settings.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,7 +54,7 @@ def _bucket(time_ms: int, now_ms: int) -> int:
     """Number of the last edge at or below an age; _FUTURE, _NO_TIME."""
     if time_ms < 0:
         return _NO_TIME
-    return sum(edge <= now_ms - time_ms for edge in AGE_EDGES_MS) - 1
+    return bisect_right(AGE_EDGES_MS, now_ms - time_ms) - 1
 
 
 def _edges(bucket: int) -> Row:
@@ -159,7 +160,7 @@ def simulated_log(audited: AuditedPartition, now_ms: int) -> SimulatedLog:
                     known[f.base_offset].modification_time_ms if f.base_offset in known else -1
                 ),
             )
-            for number, (f, end) in enumerate(zip(forecasts, ends, strict=True))
+            for number, (f, end) in enumerate(zip(forecasts, ends, strict=False))
         ),
         records=tuple(
             known[f.base_offset].records_count if f.base_offset in known else 0 for f in forecasts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
@@ -32,7 +33,7 @@ _DAY_MS = 86_400_000
 
 def audit_document(run: AuditRun, seconds: float, growth: Mapping[str, int] | None = None) -> Row:
     """The whole document. `growth`: bytes a day of each topic, as a history of audits tells."""
-    served = live(run.partitions)
+    served, findings = live(run.partitions), run.findings
     return {
         "schemaVersion": SCHEMA_VERSION,
         "nowMs": run.now_ms,
@@ -50,8 +51,8 @@ def audit_document(run: AuditRun, seconds: float, growth: Mapping[str, int] | No
             [simulated_log(p, run.now_ms) for p in served], run.scenarios, run.times_ms, growth
         ),
         "safeDeleteOffsets": safe_delete_rows(served),
-        "findings": [audit_finding_row(finding) for finding in run.findings],
-        "kinds": kinds_of(run.findings, ALL_KINDS),
+        "findings": [audit_finding_row(finding) for finding in findings],
+        "kinds": kinds_of(findings, ALL_KINDS),
     }
 
 
@@ -139,6 +140,7 @@ def partition_row(partition: AuditedPartition) -> Row:
     }
 
 
+@cache
 def camel_case(name: str) -> str:
     """`first_dirty_offset` → `firstDirtyOffset`."""
     first, *rest = name.split("_")

@@ -1,4 +1,4 @@
-"""A time that remembers what it was asked, so that what was made of it is known to hold until later.
+"""A time that remembers what it was asked, so that it is known until when the answers hold.
 
 Rules hold a time against others: is this older than retention.ms, is that in the future. Each
 answer stays what it is until the time has gone on so far. A `Moment` is the number itself, and

@@ -52,9 +52,7 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     return audited, scan.facts
 
 
-def _judged_whole(
-    task: AuditTask, scan: ScannedPartition, problems: list[str]
-) -> AuditedPartition:
+def _judged_whole(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> AuditedPartition:
     audited = _judged(task, scan.facts, scan.statistics, problems, scan.sizes)
     if scan.headers is None:
         return audited

@@ -65,14 +65,14 @@ class AuditTask:
 
     `resolved`: the topic's settings and whether they may be relied on. `assumed_high_watermark`:
     the option's, for logs whose checkpoint does not tell. `alive_ms`: the broker's last sign of
-    life on the log dir, never later than `now_ms`. `map_entries`: keys that a broker's offset map has room for. `twin_path`:
-    of a future replica the present one. `is_stray`: the cluster does not have the topic, or not
-    with this id; `cluster_topic_id`: the one it has. `has_no_metadata`: nothing tells of the
-    cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing, None if nobody
-    tells. `reads_records`, `reads_keys`: whether to decode records, and to look at their keys.
-    `cluster_id`: as the log dir says. `settings_digest`: of `resolved`. `known`: the scan of an
-    earlier run; `keeps_scan`: whether the result is to have its own; `is_unchanged`: its directory
-    is as the earlier run saw it.
+    life on the log dir, never later than `now_ms`. `map_entries`: keys that a broker's offset map
+    has room for. `twin_path`: of a future replica the present one. `is_stray`: the cluster does not
+    have the topic, or not with this id; `cluster_topic_id`: the one it has. `has_no_metadata`:
+    nothing tells of the cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing,
+    None if nobody tells. `reads_records`, `reads_keys`: whether to decode records, and to look at
+    their keys. `cluster_id`: as the log dir says. `settings_digest`: of `resolved`. `known`: the
+    scan of an earlier run; `keeps_scan`: whether the result is to have its own; `is_unchanged`: its
+    directory is as the earlier run saw it.
     """
 
     partition: PartitionInventory

@@ -197,7 +197,7 @@ def _curve(
     times_ms: Sequence[int],
     growth: Mapping[str, int],
 ) -> dict[str, object]:
-    points: dict[tuple[str, int], list[int]] = {}
+    by_place: dict[str, list[list[int]]] = {}
     only_compacted: set[str] = set()
     refused: dict[str, str] = {}
     by_topic: dict[str, list[tuple[LogConfig, int]]] = {}
@@ -212,21 +212,31 @@ def _curve(
         if config.cleanup_policy == ("compact",):
             only_compacted.add(log.topic)
         size_now = sum(segment.size_in_bytes for segment in log.segments)
-        for at_ms, (size, records) in zip(times_ms, kept_at(log, config, times_ms), strict=True):
+        sums = by_place.setdefault(log.topic, [[0, 0, 0] for _ in times_ms])
+        local, was_compacted = local_config(config), log.config.is_compacted
+        kept = kept_at(log, config, times_ms)
+        for at_ms, (size, records), point in zip(times_ms, kept, sums, strict=True):
             expected = expected_bytes(
                 log.outlook,
-                local_config(config),
+                local,
                 kept_bytes=size,
                 bytes_now=size_now,
                 largest_segment_bytes=largest,
                 elapsed_ms=at_ms - times_ms[0],
-                was_compacted=log.config.is_compacted,
+                was_compacted=was_compacted,
                 now_ms=times_ms[0],
             )
-            for topic in (log.topic, ""):
-                point = points.setdefault((topic, at_ms), [0, 0, 0])
-                for place, value in enumerate((size, records, expected)):
-                    point[place] += value
+            point[0] += size
+            point[1] += records
+            point[2] += expected
+    if by_place:
+        every = zip(*by_place.values(), strict=True)
+        by_place[""] = [[sum(values) for values in zip(*at, strict=True)] for at in every]
+    points = {
+        (topic, at_ms): point
+        for topic, sums in by_place.items()
+        for at_ms, point in zip(times_ms, sums, strict=True)
+    }
     for topic in only_compacted & growth.keys():
         for at_ms in times_ms:
             trend = round(growth[topic] * (at_ms - times_ms[0]) / _DAY_MS)

@@ -7,7 +7,9 @@ The command line, the job and `kafkalog.spark.audit` do this and differ in who e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,6 +61,27 @@ def whole_audit(
     InvalidConfigError for paths that do not exist, settings that Kafka would refuse, and a policy
     or a capacity that make no sense.
     """
+    with _no_collection():
+        return _whole_audit(request, extras, execute, clock)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without looking for cycles meanwhile: there are none among some hundred thousand small
+    objects that all stay, and each look goes over all of them.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _whole_audit(
+    request: AuditRequest, extras: Extras, execute: Executor, clock: Callable[[], int]
+) -> WholeAudit:
     started_ms = clock()
     policy = None if extras.policy is None else read_policy(extras.policy)
     scope, history = _scope(request), History()

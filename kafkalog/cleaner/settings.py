@@ -7,7 +7,7 @@ era has none: its settings are in the ZooKeeper that was given, in the cluster o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class RunSettings:
         self._told = told
         self._force_differs = force_differs
         self._kafka_version = kafka_version
-        self._resolved: dict[tuple[str, str, str | None, bool], ResolvedConfig] = {}
+        self._resolved: dict[tuple[Hashable, ...], ResolvedConfig] = {}
         self._log_dirs = _read_log_dirs(sorted(set(log_dirs)), zookeeper or {})
 
     def resolve(
@@ -85,7 +85,8 @@ class RunSettings:
     ) -> ResolvedConfig:
         """The settings of a partition's topic; see `resolve_config`."""
         topic = partition.topic_partition.topic
-        key = partition.log_dir, topic, partition.topic_id, needs_policy
+        log_dir = self._log_dirs[partition.log_dir]
+        key = id(log_dir.cluster), log_dir.node_id, topic, partition.topic_id, needs_policy
         if key not in self._resolved:
             self._resolved[key] = self._resolve(partition, needs_policy=needs_policy)
         return self._resolved[key]

@@ -102,6 +102,18 @@ def _row_decoders(facts: Hashable) -> tuple[int, tuple[tuple[int, Codec], ...]]:
     return len(names), tuple((place, decode) for place, decode in found if decode is not None)
 
 
+def _row_decoder(facts: type[JsonFacts]) -> Codec:
+    """`from_row`, without the detours where no field needs decoding."""
+    count, decoders = _row_decoders(cast("Hashable", facts))
+
+    def decode(row: Sequence[Any]) -> Any:
+        if len(row) != count:
+            raise ValueError(f"{facts.__name__} has {count} fields, the row {len(row)}")
+        return facts(*row)
+
+    return facts.from_row if decoders else decode
+
+
 def _is_plain(hint: Any) -> bool:
     """Whether values of this type are JSON's own."""
     if get_origin(hint) in (Union, UnionType):
@@ -143,7 +155,7 @@ def _decoder(hint: Any, *, in_rows: bool = False) -> Codec | None:
         return tuple if item is None else (lambda value: tuple(map(item, value)))
     if isinstance(hint, type):
         if is_dataclass(hint) and issubclass(hint, JsonFacts):
-            return hint.from_row if in_rows else hint.from_json
+            return _row_decoder(hint) if in_rows else hint.from_json
         if issubclass(hint, Enum):
             return hint
     return None

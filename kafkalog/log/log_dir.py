@@ -12,6 +12,7 @@ file does not hide the others; a path that does not exist is an error.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.file_names import parse_file_name
-from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
@@ -43,9 +44,9 @@ def open_log_dir(
     wanted: dict[Path, set[str] | None] = {}
     for path in _expand(paths):
         for directory, only_file in _readable_dirs(path, problems):
-            names = wanted.setdefault(directory.resolve(), set())
+            names = wanted.setdefault(directory, set())
             if only_file is None:
-                wanted[directory.resolve()] = None
+                wanted[directory] = None
             elif names is not None:
                 names.add(only_file)
     found: list[PartitionInventory] = []
@@ -99,7 +100,7 @@ def _readable_dirs(path: Path, problems: list[str]) -> list[tuple[Path, str | No
 
 
 def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str | None]]:
-    """(partition directory, name of the one file to look at or None)."""
+    """(partition directory without links, name of the one file to look at or None)."""
     if path.is_file():
         if path.suffix != ".log":
             raise InvalidConfigError("neither a directory nor a .log file", path=str(path))
@@ -107,9 +108,9 @@ def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str
             raise InvalidConfigError(
                 "not a segment: its name is its base offset in 20 digits", path=str(path)
             )
-        yield path.parent, path.name
+        yield path.parent.resolve(), path.name
     elif _is_partition_dir(path):
-        yield path, None
+        yield path.resolve(), None
     else:
         yield from ((directory, None) for directory in _subdirectories(path, problems))
 
@@ -127,17 +128,20 @@ def _is_partition_dir(path: Path) -> bool:
 
 def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
     root = log_dir.resolve()
-    for entry in sorted(log_dir.iterdir()):
+    with os.scandir(log_dir) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
         if not entry.is_dir() or entry.name == REMOTE_INDEX_CACHE_DIR:
             continue
+        directory = root / entry.name
         if parse_partition_dir_name(entry.name) is None:
             problems.append(
-                f"{entry}: not a partition's directory: a broker refuses to start on it"
+                f"{entry.path}: not a partition's directory: a broker refuses to start on it"
             )
-        elif entry.resolve().parent != root:
-            problems.append(f"{entry}: a link out of the log dir, not followed")
+        elif entry.is_symlink() and directory.resolve().parent != root:
+            problems.append(f"{entry.path}: a link out of the log dir, not followed")
         else:
-            yield entry
+            yield directory.resolve() if entry.is_symlink() else directory
 
 
 def _read(
@@ -171,12 +175,14 @@ def _refuse_duplicates(
     Replicas of several nodes opened together are no conflict.
     """
     everything = list(partitions)
+    metas = {str(path): files.meta for path, files in log_dirs.items()}
+    own = [_owner(partition, metas) for partition in everything]
     owners: dict[tuple[object, ...], list[str]] = {}
-    for partition in everything:
-        owners.setdefault(_owner(partition, log_dirs), []).append(partition.path)
+    for partition, owner in zip(everything, own, strict=True):
+        owners.setdefault(owner, []).append(partition.path)
     result = []
-    for partition in everything:
-        others = [path for path in owners[_owner(partition, log_dirs)] if path != partition.path]
+    for partition, owner in zip(everything, own, strict=True):
+        others = [path for path in owners[owner] if path != partition.path]
         if others and partition.kind is PartitionKind.LIVE:
             problem = f"the same node has this partition in {', '.join(others)} as well"
             partition = replace(partition, problems=(*partition.problems, problem))
@@ -184,10 +190,12 @@ def _refuse_duplicates(
     return result
 
 
-def _owner(partition: PartitionInventory, log_dirs: dict[Path, LogDirFiles]) -> tuple[object, ...]:
+def _owner(
+    partition: PartitionInventory, metas: Mapping[str, MetaProperties | None]
+) -> tuple[object, ...]:
     if partition.kind is not PartitionKind.LIVE:
         return (partition.path,)
-    meta = log_dirs[Path(partition.log_dir)].meta
+    meta = metas[partition.log_dir]
     if meta is None or meta.node_id is None:
         return (partition.log_dir, partition.topic_partition)
     return (meta.cluster_id, meta.node_id, partition.topic_partition)

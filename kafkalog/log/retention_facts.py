@@ -40,7 +40,7 @@ def repaired_segments(partition: PartitionInventory) -> list[SegmentInfo]:
     ends.append(partition.log_end_offset)
     return [
         segment
-        for segment, end in zip(partition.segments, ends, strict=True)
+        for segment, end in zip(partition.segments, ends, strict=False)  # none without a segment
         if end > recovery_point or not _has_offset_index(partition.path, segment)
     ]
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from kafkalog.errors import InvalidConfigError
@@ -115,7 +116,7 @@ class LogConfig(JsonFacts):
         """Settings from dotted keys; the same errors as `from_overrides`. `source` is where all
         values came from, or where each did.
         """
-        known = {config_key(item.name): item for item in fields(cls) if item.metadata}
+        known = _settings()
         values: dict[str, Any] = {}
         for key, text in properties.items():
             if key not in known:
@@ -148,9 +149,7 @@ class LogConfig(JsonFacts):
         """The dotted keys of the settings that a release has."""
         release = parse_kafka_version(kafka_version)
         return frozenset(
-            config_key(item.name)
-            for item in fields(cls)
-            if item.metadata and item.metadata["since"] <= release
+            key for key, item in _settings().items() if item.metadata["since"] <= release
         )
 
     def value(self, key: str) -> Any:
@@ -168,11 +167,7 @@ class LogConfig(JsonFacts):
 
     def to_properties(self) -> dict[str, str]:
         """Every setting that has a value under its dotted key, as Kafka writes it."""
-        named = {
-            config_key(item.name): getattr(self, item.name)
-            for item in fields(self)
-            if item.metadata
-        }
+        named = {key: getattr(self, item.name) for key, item in _settings().items()}
         return {key: _text(value) for key, value in named.items() if value is not None}
 
     def _check_combinations(self) -> None:
@@ -191,6 +186,12 @@ class LogConfig(JsonFacts):
             # as well
             if local != -2 and total >= 0 and not 0 <= local <= total:
                 raise InvalidConfigError(f"local.{key} {local} is greater than {key} {total}")
+
+
+@cache
+def _settings() -> dict[str, Field[Any]]:
+    """The fields of LogConfig that are settings, by their dotted keys."""
+    return {config_key(item.name): item for item in fields(LogConfig) if item.metadata}
 
 
 def config_key(attribute: str) -> str:

@@ -163,7 +163,8 @@ def loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> lis
     repaired = {segment.base_offset: segment for segment in facts.segments}
     loaded = []
     ends = [segment.base_offset for segment in partition.segments[1:]]
-    for segment, end in zip(partition.segments, [*ends, partition.log_end_offset], strict=True):
+    ends.append(partition.log_end_offset)
+    for segment, end in zip(partition.segments, ends, strict=False):  # none without a segment
         size, timestamp_ms = segment.size_in_bytes, segment.largest_timestamp_ms
         known = repaired.get(segment.base_offset)
         if known is not None:

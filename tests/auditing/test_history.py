@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -106,7 +107,18 @@ def test_an_unchanged_log_is_judged_by_the_time_of_the_later_run(
         assert comparable(carried) == comparable(run(log_dir, tmp_path / str(day), day))
 
 
-@pytest.mark.parametrize("damage", ["text", "file", "version"])
+def damaged(text: str, damage: str) -> str:
+    """A kept scan or judgement, whose key still fits but for another version."""
+    if damage == "text":
+        return text[:200] + "[" * 9000
+    if damage == "cut":
+        return text[: len(text) // 2]
+    if damage == "row":
+        return text.replace("[", "[5,", 3).replace("[5,", "[", 1)
+    return text.replace('"key":"', '"key":"0').replace('["', '["0', 1)
+
+
+@pytest.mark.parametrize("damage", ["text", "cut", "file", "version", "row"])
 def test_a_history_that_cannot_be_read_is_told_and_not_used(
     log_dir: Path, tmp_path: Path, damage: str
 ) -> None:
@@ -118,9 +130,11 @@ def test_a_history_that_cannot_be_read_is_told_and_not_used(
         path.write_bytes(b"PAR1 no parquet PAR1")
     else:
         table = pq.read_table(path)
-        text = table["scan"][0].as_py()
-        text = text[:200] + "[" * 9000 if damage == "text" else text.replace('"key":"', '"key":"0')
-        pq.write_table(table.set_column(1, "scan", [[text]]), path)
+        for place, name in enumerate(table.column_names[2:], 2):
+            text = damaged(table[name][0].as_py(), damage)
+            table = table.set_column(place, name, pa.array([text], pa.large_string()))
+        assert table.column_names == ["path", "directory", "scan", "judgement"]
+        pq.write_table(table, path)
     read: list[str] = []
     later = run(log_dir, tmp_path, 1, read)
     assert read == ["orders-0"]
