@@ -230,14 +230,14 @@ def test_a_log_dir_that_cannot_be_listed_leaves_the_others(
 ) -> None:
     disk = Disk(tmp_path / "a", **WEEK).segment(12 * DAY_MS).segment(0).write()
     (tmp_path / "b").mkdir()
-    iterdir = Path.iterdir
+    scandir = os.scandir
 
-    def refuse(self: Path) -> Any:
-        if self.name == "b":
-            raise PermissionError(13, "Permission denied", str(self))
-        return iterdir(self)
+    def refuse(path: Path | str) -> Any:
+        if Path(path).name == "b":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     document = audited_document(tmp_path / "a", tmp_path / "b", now_ms=NOW_MS)
     (found,) = findings_of(document, "unreadable")
     assert (found["path"], found["text"]) == (
