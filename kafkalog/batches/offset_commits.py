@@ -54,12 +54,13 @@ class Spans:
 class LatestChange:
     """What some records brought: spans int64[k, 4] of group and topic in the keys of those seen for
     the first time, in the order of their numbers; int64[m, 3] number, start and length in the
-    values of metadata, in order; how many records cannot be read.
+    values of metadata, in order; how many records cannot be read, and how many are no commits.
     """
 
     new: Int64s
     texts: Int64s
     unreadable: int
+    others: int
 
 
 def read_commits(keys: Spans, values: Spans) -> tuple[Int64s, int]:
@@ -70,7 +71,7 @@ def read_commits(keys: Spans, values: Spans) -> tuple[Int64s, int]:
     n = keys.starts.size
     fields, states = np.empty(n * FIELDS, np.int64), np.zeros(n, np.int64)
     nothing, no_hashes = np.empty(0, np.int64), np.empty(0, np.uint64)
-    _, _, unreadable = kernel.read_offset_commits(
+    _, _, unreadable, _ = kernel.read_offset_commits(
         keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
         states, states, np.uint64(0), np.uint64(0), nothing, no_hashes, 0, nothing, nothing,
         nothing, fields, no_hashes,
@@ -110,7 +111,7 @@ class LatestCommits:
         first, second = (np.uint64(word) for word in self.secret)
         # of no size that means to keep the fields of all records
         scratch = np.empty(kernel.BLOCK * FIELDS + 1, np.int64)
-        count, texts_count, unreadable = kernel.read_offset_commits(
+        count, texts_count, unreadable, others = kernel.read_offset_commits(
             keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
             record_offsets, states, first, second, self._table, self._known, before,
             self._latest, new, texts, scratch, np.empty(2 * kernel.BLOCK, np.uint64),
@@ -120,6 +121,7 @@ class LatestCommits:
             new[: 4 * (self.count - before)].reshape(-1, 4),
             texts[: 3 * int(texts_count)].reshape(-1, 3),
             int(unreadable),
+            int(others),
         )
 
     def _make_room(self, more: int) -> None:

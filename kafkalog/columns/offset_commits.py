@@ -85,11 +85,15 @@ def _number(
 
 
 def _topic_ids(rows: CommitRows) -> pa.Array:
-    pairs, places = np.unique(
-        rows.fields[:, [commits.TOPIC_ID_HIGH, commits.TOPIC_ID_LOW]], axis=0, return_inverse=True
-    )
-    texts = [_uuid_text(high, low) for high, low in pairs.tolist()]
-    return pa.array(texts, pa.string()).take(pa.array(places.reshape(-1)))
+    # Numbers of the halves make one number of a pair: sorting rows of two is ten times slower.
+    high, low = rows.fields[:, commits.TOPIC_ID_HIGH], rows.fields[:, commits.TOPIC_ID_LOW]
+    (_, highs), (lows, places) = (np.unique(half, return_inverse=True) for half in (high, low))
+    _, first, places = np.unique(highs * len(lows) + places, return_index=True, return_inverse=True)
+    texts = [
+        _uuid_text(h, low_)
+        for h, low_ in zip(high[first].tolist(), low[first].tolist(), strict=True)
+    ]
+    return pa.array(texts, pa.string()).take(pa.array(places))
 
 
 def _uuid_text(high: int, low: int) -> str | None:

@@ -202,7 +202,7 @@ def read_offset_commits(
     texts_out: I64Array,
     fields_out: I64Array,
     hashes_out: U64Array,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Decode records; with a table keep what the last one of each key says. A key gets a number
     when it is first seen.
 
@@ -218,13 +218,14 @@ def read_offset_commits(
          texts_out int64[n * 3]: of records with metadata, in order: number, start, length
          fields_out int64[n * FIELDS], -1 where a field is not there, the topic id 0; of another
          size, at least BLOCK * FIELDS, it is scratch, as is hashes_out uint64[BLOCK * 2]
-    returns (keys, records with metadata, UNREADABLE records)
+    returns (keys, records with metadata, UNREADABLE records, OTHER records)
     """
     mask = table.size - 1
     in_place = fields_out.size == key_starts.size * _FIELDS
     new = 0
     texts = 0
     unreadable = 0
+    others = 0
     for start in range(0, key_starts.size, _BLOCK):
         end = min(start + _BLOCK, key_starts.size)
         shift = 0 if in_place else start
@@ -237,7 +238,9 @@ def read_offset_commits(
             kind = fields_out[at]
             if kind == _UNREADABLE:
                 unreadable += 1
-            elif kind != _OTHER and table.size > 0 and states[r] >= 0:
+            elif kind == _OTHER:
+                others += 1
+            elif table.size > 0 and states[r] >= 0:
                 first, second = siphash_128(keys, key_starts[r] + 2, key_lengths[r] - 2, k0, k1)
                 hashes_out[2 * (r - start)] = first
                 hashes_out[2 * (r - start) + 1] = second
@@ -277,7 +280,7 @@ def read_offset_commits(
                 texts_out[3 * texts + 1] = fields_out[at + 9]
                 texts_out[3 * texts + 2] = fields_out[at + 8]
                 texts += 1
-    return count, texts, unreadable
+    return count, texts, unreadable, others
 
 
 @kernel((U64_IN, I64, I64_OUT))

@@ -1,8 +1,8 @@
 """The latest record of each key of a large `__consumer_offsets`, by several tasks a partition.
 
 The view `latest_offset_commits` is a task a partition. Here each task has a part of one, and tells
-the latest record of each key in it, of groups and members too; of these the one with the highest
-offset counts, and a tombstone there means that nothing is committed.
+the latest record of each key in it, of groups and members too: `groups_put_together` makes one of
+them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import pyarrow as pa
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS, arrow_schema
 from kafkalog.reading.group_records import LatestGroupRecords
+from kafkalog.reading.groups_put_together import LOG_END_COLUMNS
 from kafkalog.reading.offset_views import offset_partitions, read_offset_commits
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.scan import open_paths
+from kafkalog.reading.scan import ScanTask, open_paths, plan_scan, read_task
 from kafkalog.reading.selection import PartitionSelection, select_partitions
 from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit, plan_splits
 
@@ -49,6 +50,17 @@ def plan_commit_parts(paths: Sequence[str], *, part_bytes: int = SPLIT_BYTES) ->
         for partition in offset_partitions(partitions, selection)
         for part in _parts(plan_splits([partition], selection), part_bytes)
     ]
+
+
+def plan_log_ends(paths: Sequence[str]) -> list[ScanTask]:
+    """What reads where the partitions below the paths begin and end."""
+    inventory, named = open_paths(paths)
+    return plan_scan("partitions", inventory, PartitionSelection().naming(named))
+
+
+def read_log_ends(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """Rows of view `partitions`, what there is of them without a walk over headers."""
+    return read_task(task, ReadRequest.of(LOG_END_COLUMNS))
 
 
 def _parts(splits: Sequence[ScanSplit], part_bytes: int) -> Iterator[CommitsPart]:

@@ -21,7 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkalog.batches import offset_commits as commits
-from kafkalog.batches.offset_commits import Int64s, LatestCommits, Spans, read_commits
+from kafkalog.batches.offset_commits import (
+    Int64s,
+    LatestChange,
+    LatestCommits,
+    Spans,
+    read_commits,
+)
 from kafkalog.columns.offset_commits import (
     COMMITTED,
     NOT_TRANSACTIONAL,
@@ -99,11 +105,12 @@ def read_offset_commits(
                 yield from _error_rows(records, split, request)
                 records = records.filter(pc.is_null(records.column("error")))
             piece = _piece(records, ends)
-            if others is not None:
-                timestamps = records.column("timestampMs").to_numpy()
-                others.add(piece.keys, piece.values, piece.record_offsets, timestamps)
             if latest:
-                unreadable += in_force.add(piece)
+                change = in_force.add(piece)
+                unreadable += change.unreadable
+                if others is not None and change.others:
+                    timestamps = records.column("timestampMs").to_numpy()
+                    others.add(piece.keys, piece.values, piece.record_offsets, timestamps)
                 continue
             rows, bad = _history(piece, split)
             unreadable += bad
@@ -188,8 +195,8 @@ class _InForce:
     metadata: list[pa.Array] = field(default_factory=lambda: [_EMPTY_TEXT])
     metadata_rows: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def add(self, piece: _Piece) -> int:
-        """Records behind those so far; how many cannot be read."""
+    def add(self, piece: _Piece) -> LatestChange:
+        """Records behind those so far."""
         counts = (piece.states == NOT_TRANSACTIONAL) | (piece.states == COMMITTED)
         states = np.where(counts, piece.states, -1)
         change = self.latest.add(piece.keys, piece.values, piece.record_offsets, states)
@@ -198,7 +205,7 @@ class _InForce:
             self.names.append((groups, topics))
         if len(change.texts):
             self._keep_metadata(field_texts(piece.values, change.texts, 1, 2), change.texts[:, 0])
-        return change.unreadable
+        return change
 
     def _keep_metadata(self, texts: pa.Array, numbers: Int64s) -> None:
         """Most commits have none. The others' are kept piece by piece; which of them is the key's

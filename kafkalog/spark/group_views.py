@@ -12,8 +12,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafkalog.columns.schemas import default_columns
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
-from kafkalog.spark.internal_topics import load_view, partitions_on_disk
+from kafkalog.spark.internal_topics import load_view
 from kafkalog.spark.latest_commits import LatestRecords, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
@@ -196,72 +197,40 @@ def group_offsets(
     `expiresAtMs` is when a coordinator may drop the offset if nothing changes, null while the group
     uses it; `now_ms` is the clock by default.
     """
-    latest = latest_records(spark, path)
-    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC) if history else latest.commits
-    commits = commits.withColumn("source", F.lit(OFFSETS_TOPIC))
-    if zookeeper_dir is not None:
-        old = old_commits(spark, zookeeper_dir, zk_root, history=history)
-        commits = commits.unionByName(old, allowMissingColumns=True)
-    with_log = commits.join(
-        F.broadcast(partitions_on_disk(spark, path)), ["topic", "partition"], "left"
-    )
+    latest = latest_records(spark, path, with_log_ends=True)
+    if history or zookeeper_dir is not None:
+        commits = latest.commits
+        if history:
+            commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC)
+        commits = commits.withColumn("source", F.lit(OFFSETS_TOPIC))
+        if zookeeper_dir is not None:
+            old = old_commits(spark, zookeeper_dir, zk_root, history=history)
+            commits = commits.unionByName(old, allowMissingColumns=True)
+        commits = commits.join(F.broadcast(latest.log_ends), ["topic", "partition"], "left")
+        commits = commits.join(F.broadcast(latest.use), "group", "left")
+    else:
+        commits = latest.commits_with_facts
     # `greatest` would pass over a null
-    lag = (
+    lag = F.expr(
         "CASE WHEN logEndOffset >= offset THEN logEndOffset - offset"
         " WHEN logEndOffset < offset THEN 0 END"
     )
-    with_log = with_log.withColumn("lag", F.expr(lag))
-    base = (
+    expires = F.expr(
+        f"CASE WHEN source = '{OFFSETS_TOPIC}' THEN coalesce(expireTimestampMs, "
         "CASE WHEN isClassic AND groupMembers = 0 "
         "THEN coalesce(stateTimestampMs, commitTimestampMs) "
         "WHEN groupMembers > 0 AND (usedTopics IS NULL OR size(usedTopics) = 0 "
         "OR array_contains(usedTopics, topic)) THEN NULL ELSE commitTimestampMs END"
+        f" + {offsets_retention_minutes * 60_000}) END"
     )
-    retention_ms = offsets_retention_minutes * 60_000
     now = F.lit(now_ms) if now_ms is not None else F.unix_millis(F.current_timestamp())
-    return (
-        with_log.join(F.broadcast(_use(latest.messages)), "group", "left")
-        .withColumn("expiresAtMs", F.expr(f"coalesce(expireTimestampMs, {base} + {retention_ms})"))
-        .withColumn("expiresAtMs", F.expr(f"IF(source = '{OFFSETS_TOPIC}', expiresAtMs, NULL)"))
-        .withColumn("isExpired", F.coalesce(F.col("expiresAtMs") <= now, F.lit(False)))
-        .drop("isClassic", "groupMembers", "stateTimestampMs", "usedTopics")
-    )
-
-
-def _use(messages: DataFrame) -> DataFrame:
-    """What decides about a group's offsets: group, isClassic, groupMembers, stateTimestampMs of a
-    classic one, usedTopics (what its members subscribe to).
-    """
-    topics = (
-        "filter(transform(v.members, m -> from_json(get_json_object(m.subscription, '$.topics'),"
-        " 'ARRAY<STRING>')), topics -> topics IS NOT NULL)"
-    )
-    is_member = "messageType LIKE '%GroupMemberMetadata'"
-    return (
-        messages.withColumn("isClassic", F.expr("messageType = 'GroupMetadata'"))
-        .withColumn("v", F.when(F.col("isClassic"), F.from_json("value", _CLASSIC)))
-        .selectExpr(
-            "coalesce(get_json_object(key, '$.group'), get_json_object(key, '$.groupId')) AS group",
-            "isClassic",
-            "messageType LIKE '%GroupMetadata' AS isGroup",
-            f"CASE WHEN isClassic THEN size(v.members) WHEN {is_member} THEN 1 ELSE 0 END"
-            " AS members",
-            "nullif(v.currentStateTimestamp, -1) AS stateTimestampMs",
-            f"CASE WHEN isClassic THEN flatten({topics}) WHEN {is_member} THEN"
-            " from_json(get_json_object(value, '$.subscribedTopicNames'), 'ARRAY<STRING>') END"
-            " AS topics",
-        )
-        .groupBy("group")
-        .agg(
-            F.bool_or("isClassic").alias("isClassic"),
-            F.bool_or("isGroup").alias("isGroup"),
-            F.sum("members").alias("groupMembers"),
-            F.max("stateTimestampMs").alias("stateTimestampMs"),
-            F.array_distinct(F.flatten(F.collect_list("topics"))).alias("usedTopics"),
-        )
-        .where("isGroup")
-        .drop("isGroup")
-    )
+    return commits.select(
+        *default_columns("latest_offset_commits"),
+        "source", "diskTopicId", "logStartOffset", "logEndOffset",
+        lag.alias("lag"),
+        expires.alias("expiresAtMs"),
+        F.coalesce(expires <= now, F.lit(False)).alias("isExpired"),
+    )  # fmt: skip
 
 
 def top_committers(spark: SparkSession, path: Paths) -> DataFrame:

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from kafkalog.columns.schemas import default_columns, select_columns
 from kafkalog.spark.loading import Paths, load
-from kafkalog.spark.scan import scan
 from kafkalog.spark.types import spark_schema
 
 
@@ -42,20 +41,4 @@ def latest_messages(messages: DataFrame) -> DataFrame:
         .where("last.valueBytes IS NOT NULL")
         .select("partition", "messageType", "key", "last.value", "last.offset", "last.timestamp")
         .coalesce(1)
-    )
-
-
-def partitions_on_disk(spark: SparkSession, path: Paths) -> DataFrame:
-    """topic, partition, topicId, logStartOffset and logEndOffset of the live partitions; of several
-    replicas the one that goes furthest.
-    """
-    found = scan(spark, path, view="partitions").where("kind = 'live'")
-    return (
-        found.coalesce(1)
-        .groupBy("topic", "partition")
-        .agg(
-            F.max("topicId").alias("diskTopicId"),
-            F.max("logStartOffset").alias("logStartOffset"),
-            F.max("logEndOffset").alias("logEndOffset"),
-        )
     )

@@ -1,89 +1,173 @@
 """What `__consumer_offsets` says at its end: the offset commits in force and the last records of
 groups and members, in one pass by several tasks a partition.
+
+A task's rows travel packed, a row each, to one task that puts them together: each shuffle, sort,
+aggregate and join of wide rows that Spark plans instead is more code that it generates and compiles
+in a fresh session, which took longer than reading twenty million commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkalog.columns.schemas import LATEST_RECORDS, default_columns
+from kafkalog.columns.schemas import LATEST_RECORDS, arrow_schema, default_columns
+from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.reading import groups_put_together as together
 from kafkalog.spark.loading import Paths
-from kafkalog.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from kafkalog.reading.latest_commits import CommitsPart
+    from kafkalog.reading.scan import ScanTask
 
-# Of several copies of a partition each has its own commits.
-_KEY = ("group", "topic", "partition", "offsetsPartition", "path", "messageType", "key")
+_PACKED = pa.schema([("isRecords", pa.bool_()), ("payload", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class LatestRecords:
-    """Two frames over one that is read once and kept: `commits`, the rows of the view
-    `latest_offset_commits`, and `messages`, the last record of each key of groups and members:
-    columns partition, messageType, key, value, offset, timestampMs.
-    """
+    """Frames over one that is read once and kept: what the tasks found, packed."""
 
-    commits: DataFrame
-    messages: DataFrame
+    packed: DataFrame
+
+    @property
+    def commits(self) -> DataFrame:
+        """The rows of the view `latest_offset_commits`."""
+        return self._frame(_commits, _COMMITS)
+
+    @property
+    def messages(self) -> DataFrame:
+        """The last record of each key of groups and members: columns partition, messageType, key,
+        value, offset, timestampMs.
+        """
+        return self._frame(_messages, together.GROUP_MESSAGES)
+
+    @property
+    def use(self) -> DataFrame:
+        """What decides about a group's offsets, a row a group."""
+        return self._frame(_use, together.GROUP_USE)
+
+    @property
+    def log_ends(self) -> DataFrame:
+        """Where the partitions on the disk begin and end."""
+        return self._frame(_log_ends, together.LOG_ENDS)
+
+    @property
+    def commits_with_facts(self) -> DataFrame:
+        """`commits` with `log_ends` and `use`, null where there are none, and source."""
+        return self._frame(_commits_with_facts, _COMMITS_WITH_FACTS)
+
+    def _frame(self, function: Callable[[_Found], pa.Table], schema: pa.Schema) -> DataFrame:
+        return self.packed.mapInArrow(partial(_put_together, function), from_arrow_schema(schema))
 
 
-def latest_records(spark: SparkSession, path: Paths) -> LatestRecords:
-    """Both without rows where there is no such topic below `path`."""
+def latest_records(
+    spark: SparkSession, path: Paths, *, with_log_ends: bool = False
+) -> LatestRecords:
+    """Without rows where there is no such topic below `path`."""
     # Needs kernels; nobody else in this module does.
-    from kafkalog.reading.latest_commits import plan_commit_parts
+    from kafkalog.reading.latest_commits import plan_commit_parts, plan_log_ends
 
-    schema = spark_schema(LATEST_RECORDS, all_nullable=True)
-    parts = plan_commit_parts([path] if isinstance(path, str) else list(path))
-    if parts:
-        numbers = spark.range(0, len(parts), 1, len(parts))
-        # A part has each key once: nothing is to be gained by aggregating before the shuffle, and
-        # of what is kept Spark does not put small partitions together.
-        found = numbers.mapInArrow(_ReadParts(parts), schema).repartition(len(parts), "group")
-    else:
-        found = spark.createDataFrame([], schema)
-    others = [column.name for column in LATEST_RECORDS if column.name not in _KEY]
-    latest = (
-        found.groupBy(*_KEY)
-        .agg(F.max_by(F.struct(*others), "recordOffset").alias("last"))
-        .select(*_KEY, "last.*")
-        .cache()
-    )
-    commits = latest.where("messageType IS NULL AND NOT isTombstone")
-    # Few, a coordinator has them in memory: in one piece, so that what is grouped or joined behind
-    # it needs no shuffle. Copies of a partition are one.
-    last = F.max_by(F.struct("value", "isTombstone", "recordOffset", "timestampMs"), "recordOffset")
-    messages = (
-        latest.where("messageType IS NOT NULL")
-        .coalesce(1)
-        .groupBy(F.col("offsetsPartition").alias("partition"), "messageType", "key")
-        .agg(last.alias("last"))
-        .where("NOT last.isTombstone")
-        .selectExpr(
-            "partition", "messageType", "key", "last.value AS value",
-            "last.recordOffset AS offset", "nullif(last.timestampMs, -1) AS timestampMs",
-        )
-    )  # fmt: skip
-    return LatestRecords(commits.select(*default_columns("latest_offset_commits")), messages)
+    paths = [path] if isinstance(path, str) else list(path)
+    tasks: list[CommitsPart | ScanTask] = [*plan_commit_parts(paths)]
+    tasks += plan_log_ends(paths) if with_log_ends else []
+    schema = from_arrow_schema(_PACKED)
+    if not tasks:
+        return LatestRecords(spark.createDataFrame([], schema))
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    return LatestRecords(numbers.mapInArrow(_Read(tasks), schema).repartition(1).cache())
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadParts:
-    """The function of a task: its number in, the rows of its part out."""
+class _Read:
+    """The function of a task: its number in, what it found out."""
 
-    parts: Sequence[CommitsPart]
+    tasks: Sequence[CommitsPart | ScanTask]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from kafkalog.reading.latest_commits import read_latest_records
+        from kafkalog.reading.latest_commits import CommitsPart, read_latest_records, read_log_ends
         from kafkalog.spark.batch_reader import leave_modules_to_no_collector
 
         leave_modules_to_no_collector()
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                yield from read_latest_records(self.parts[number])
+                task = self.tasks[number]
+                is_records = isinstance(task, CommitsPart)
+                found = read_latest_records(task) if is_records else read_log_ends(task)
+                yield from (_packed(is_records, rows) for rows in found)
+
+
+def _packed(is_records: bool, rows: pa.RecordBatch) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_LZ4) as writer:
+        writer.write_batch(rows)
+    columns = [pa.array([is_records]), pa.array([sink.getvalue().to_pybytes()])]
+    return pa.RecordBatch.from_arrays(columns, schema=_PACKED)
+
+
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """All that the tasks found: LATEST_RECORDS, and LOG_END_COLUMNS of the partitions."""
+
+    records: pa.Table
+    partitions: pa.Table
+
+
+def _put_together(
+    function: Callable[[_Found], pa.Table], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    found: dict[bool, list[pa.Table]] = {True: [], False: []}
+    for batch in batches:
+        for is_records, payload in zip(batch["isRecords"], batch["payload"], strict=True):
+            table = pa.ipc.open_stream(payload.as_buffer()).read_all()
+            found[is_records.as_py()].append(table)
+    ours = arrow_schema(LATEST_RECORDS, all_nullable=True), arrow_schema(together.LOG_END_COLUMNS)
+    records, partitions = (
+        pa.concat_tables([schema.empty_table(), *found[is_records]])
+        for is_records, schema in zip((True, False), ours, strict=True)
+    )
+    yield from function(_Found(records, partitions)).to_batches()
+
+
+_COMMITS = arrow_schema(
+    [c for c in LATEST_RECORDS if c.name in default_columns("latest_offset_commits")],
+    all_nullable=True,
+)
+_COMMITS_WITH_FACTS = pa.schema(
+    [
+        *_COMMITS,
+        *(f for f in together.LOG_ENDS if f.name not in _COMMITS.names),
+        *(f for f in together.GROUP_USE if f.name not in _COMMITS.names),
+        ("source", pa.string()),
+    ]
+)
+
+
+def _commits(found: _Found) -> pa.Table:
+    return together.commits_in_force(found.records).select(_COMMITS.names)
+
+
+def _messages(found: _Found) -> pa.Table:
+    return together.group_messages(found.records)
+
+
+def _use(found: _Found) -> pa.Table:
+    return together.group_use(_messages(found))
+
+
+def _log_ends(found: _Found) -> pa.Table:
+    return together.log_ends(found.partitions)
+
+
+def _commits_with_facts(found: _Found) -> pa.Table:
+    rows = together.with_facts(_commits(found), _log_ends(found), ("topic", "partition"))
+    rows = together.with_facts(rows, _use(found), ("group",))
+    return rows.append_column("source", pa.repeat(OFFSETS_TOPIC, len(rows)))

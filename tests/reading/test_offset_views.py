@@ -7,6 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from data.copy_samples import SAMPLES
@@ -16,6 +17,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from kafkalog.reading.groups_put_together import commits_in_force, group_messages
 from kafkalog.reading.latest_commits import plan_commit_parts, read_latest_records
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
@@ -139,19 +141,15 @@ def test_parts_of_a_partition_put_together_are_the_view(log_dir: Path, seed: int
     names = default_columns("latest_offset_commits")
     parts = plan_commit_parts([str(path)], part_bytes=1)
     assert len(parts) == 3  # a segment each, the empty one has none
-    latest: dict[tuple[str, str, int], Row] = {}
-    for part in parts:
-        for batch in read_latest_records(part):
-            for row in batch.to_pylist():
-                assert row["messageType"] is None
-                assert row["path"].endswith(".log")
-                key = row["group"], row["topic"], row["partition"]
-                latest[key] = {name: row[name] for name in names}
-    found = [row for row in latest.values() if not row["isTombstone"]]
-    by_offset = itemgetter("recordOffset")
-    assert sorted(found, key=by_offset) == sorted(
-        rows("latest_offset_commits", path), key=by_offset
-    )
+    batches = [batch for part in parts for batch in read_latest_records(part)]
+    for records in (pa.Table.from_batches(batches), pa.Table.from_batches(batches[::-1])):
+        assert records["messageType"].null_count == len(records)
+        assert all(path.endswith(".log") for path in records["path"].to_pylist())
+        found = commits_in_force(records).select(names).to_pylist()
+        by_offset = itemgetter("recordOffset")
+        assert sorted(found, key=by_offset) == sorted(
+            rows("latest_offset_commits", path), key=by_offset
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -192,6 +190,11 @@ def test_the_last_records_of_groups_come_with_the_commits(log_dir: Path, seed: i
                 assert row["offsetsPartition"] == 3
                 names = (*_MESSAGE, "recordOffset", "isTombstone")
                 found[row["messageType"], row["key"]] = {name: row[name] for name in names}
+    batches = [batch for part in parts for batch in read_latest_records(part)]
+    messages = group_messages(pa.Table.from_batches(batches)).to_pylist()
+    assert {(row["messageType"], row["key"]): row["value"] for row in messages} == {
+        key: row["value"] for key, row in expected.items() if not row["isTombstone"]
+    }
     assert len(parts) > 1
     assert len(expected) > 4
     assert found == expected

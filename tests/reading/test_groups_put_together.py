@@ -1,0 +1,99 @@
+"""What parts of `__consumer_offsets` say together of groups, and of the logs that they read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from kafkalog.columns.schemas import arrow_schema
+from kafkalog.reading.groups_put_together import (
+    GROUP_MESSAGES,
+    LOG_END_COLUMNS,
+    group_use,
+    log_ends,
+    with_facts,
+)
+
+
+def _messages(*rows: tuple[str, dict[str, Any], dict[str, Any]]) -> pa.Table:
+    found = [
+        {"messageType": kind, "key": json.dumps(key), "value": json.dumps(value)}
+        for kind, key, value in rows
+    ]
+    return pa.Table.from_pylist(found, GROUP_MESSAGES)
+
+
+def test_the_use_of_classic_groups() -> None:
+    members = [
+        {"subscription": {"topics": ["b", "a"]}},
+        {"subscription": "AAECAw=="},
+        {"subscription": {"topics": ["a", "c"]}},
+    ]
+    used = {"members": members, "currentStateTimestamp": -1}
+    empty = {"members": [], "currentStateTimestamp": 7}
+    found = group_use(
+        _messages(
+            ("GroupMetadata", {"group": "used"}, used),
+            ("GroupMetadata", {"group": "empty"}, empty),
+            ("GroupMetadata", {"group": "of version 0"}, {"members": []}),
+        )
+    ).to_pylist()
+    names = ("group", "isClassic", "groupMembers", "stateTimestampMs", "usedTopics")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("used", True, 3, None, ["b", "a", "c"]),
+        ("empty", True, 0, 7, []),
+        ("of version 0", True, 0, None, []),
+    ]
+
+
+def test_the_use_of_new_groups_counts_members_where_the_group_is_there() -> None:
+    found = group_use(
+        _messages(
+            ("ConsumerGroupMemberMetadata", {"groupId": "g"}, {"subscribedTopicNames": ["t"]}),
+            ("ConsumerGroupMemberMetadata", {"groupId": "gone"}, {"subscribedTopicNames": ["t"]}),
+            ("StreamsGroupMemberMetadata", {"groupId": "s"}, {}),
+            ("ConsumerGroupMetadata", {"groupId": "g"}, {"epoch": 3}),
+            ("ConsumerGroupCurrentMemberAssignment", {"groupId": "g"}, {"memberEpoch": 3}),
+            ("ConsumerGroupMemberMetadata", {"groupId": "g"}, {"subscribedTopicNames": None}),
+            ("StreamsGroupMetadata", {"groupId": "s"}, {"epoch": 1}),
+        )
+    ).to_pylist()
+    assert [(row["group"], row["isClassic"], row["groupMembers"]) for row in found] == [
+        ("g", False, 2),
+        ("s", False, 1),
+    ]
+    assert [row["usedTopics"] for row in found] == [["t"], []]
+
+
+def test_log_ends_are_those_of_the_replica_that_goes_furthest() -> None:
+    names = [column.name for column in LOG_END_COLUMNS]
+    rows = [
+        ("t", 0, "live", None, 5, 90),
+        ("t", 0, "live", "id", 0, 80),
+        ("t", 0, "future", "id", 0, 900),
+        ("u", 1, "delete", "id", 0, 1),
+    ]
+    table = pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in rows], arrow_schema(LOG_END_COLUMNS)
+    )
+    found = log_ends(table).to_pylist()
+    assert found == [
+        {
+            "topic": "t", "partition": 0, "diskTopicId": "id",
+            "logStartOffset": 5, "logEndOffset": 90,
+        }
+    ]  # fmt: skip
+
+
+def test_facts_are_joined_in_the_order_of_the_rows() -> None:
+    rows = pa.table({"group": ["b", "none", "a", "b"], "n": [1, 2, 3, 4]})
+    facts = pa.table(
+        {"group": ["a", "b"], "topics": pa.array([["x"], None], pa.list_(pa.string()))}
+    )
+    found = with_facts(rows, facts, ("group",))
+    assert found.column_names == ["group", "n", "topics"]
+    assert found["n"].to_pylist() == [1, 2, 3, 4]
+    assert found["topics"].to_pylist() == [None, None, ["x"], None]
+    assert with_facts(rows, facts.slice(0, 0), ("group",))["topics"].null_count == 4
