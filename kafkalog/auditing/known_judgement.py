@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,28 +61,29 @@ class Terms:
             alive_ms=Moment(self._task.alive_ms, self.alive),
         )
 
-    def settle(self, audited: AuditedPartition) -> tuple[AuditedPartition, str]:
-        """What was judged by `task` with plain times, and the text to keep it as; empty if it holds
-        at this moment only, or may not be kept.
+    def settle(self, audited: AuditedPartition) -> AuditedPartition:
+        """What was judged by `task` with plain times, and with the text to keep it as; that is
+        empty if it holds at this moment only, or may not be kept.
         """
-        now_ms = self._task.now_ms
-        text = self._text(_dated(audited, _AT_ONCE))
-        return _dated(audited, now_ms), text
+        retention, compaction = _dated(audited, self._task.now_ms)
+        text = self._text(audited)
+        return replace(audited, retention=retention, compaction=compaction, judgement=text)
 
-    def _text(self, undated: AuditedPartition) -> str:
+    def _text(self, audited: AuditedPartition) -> str:
         key = judgement_key(self._task)
-        if not key or undated.problems or self.now.lasts_ms == 1:
+        if not key or audited.problems or self.now.lasts_ms == 1:
             return ""
+        retention, compaction = _dated(audited, _AT_ONCE)
         judgement = KnownJudgement(
-            high_watermark=undated.high_watermark,
-            last_stable_offset=undated.last_stable_offset,
-            segments=undated.segments,
-            bytes_by_kind=undated.bytes_by_kind,
-            leftovers=undated.leftovers,
-            retention=undated.retention,
-            compaction=undated.compaction,
-            findings=undated.findings,
-            headers=None if undated.contents is None else undated.contents.headers,
+            high_watermark=audited.high_watermark,
+            last_stable_offset=audited.last_stable_offset,
+            segments=audited.segments,
+            bytes_by_kind=audited.bytes_by_kind,
+            leftovers=audited.leftovers,
+            retention=retention,
+            compaction=compaction,
+            findings=audited.findings,
+            headers=None if audited.contents is None else audited.contents.headers,
         )
         row = judgement.to_row()
         if _has_moment(row):
@@ -91,9 +92,9 @@ class Terms:
         return json.dumps([key, *times, row], separators=(",", ":"))
 
 
-def _dated(audited: AuditedPartition, now_ms: int) -> AuditedPartition:
-    """With this in place of the times that are the audit's own: that of the forecast, of what is
-    due whenever one asks, and of a round that would begin at once.
+def _dated(audited: AuditedPartition, now_ms: int) -> tuple[RetentionForecast, CompactionVerdict]:
+    """Its forecast and verdict with this in place of the times that are the audit's own: when the
+    forecast was made, what is due whenever one asks, and when a round begins that would at once.
     """
     retention, compaction = audited.retention, audited.compaction
     if any(isinstance(s.due_ms, Moment) for s in retention.segments):
@@ -104,15 +105,20 @@ def _dated(audited: AuditedPartition, now_ms: int) -> AuditedPartition:
         retention = replace(retention, segments=segments)
     if isinstance(compaction.cleanable_at_ms, Moment):
         compaction = replace(compaction, cleanable_at_ms=now_ms)
-    return replace(audited, retention=replace(retention, now_ms=now_ms), compaction=compaction)
+    return replace(retention, now_ms=now_ms), compaction
 
 
-def _has_moment(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_has_moment, value))
-    if isinstance(value, dict):
-        return any(map(_has_moment, value.values()))
-    return isinstance(value, Moment)
+def _has_moment(values: Iterable[Any]) -> bool:
+    """Of a row, however deep: some hundred values a partition."""
+    for value in values:
+        kind = type(value)
+        if (
+            kind is Moment
+            or (kind is list and _has_moment(value))
+            or (kind is dict and _has_moment(value.values()))
+        ):
+            return True
+    return False
 
 
 def judgement_key(task: AuditTask) -> str:

@@ -34,18 +34,16 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     """The same, with the facts it was made from."""
     problems = list(task.loaded.problems)
     scan = scan_partition(task.loaded, task, problems)
-    judgement = ""
     if scan.is_known and not task.reads_records:
         terms = Terms(task)
         for producer in scan.facts.active_producers:
             is_expired(producer, terms.task.now_ms, task.expiration_ms)  # the scan's own term
-        audited, judgement = terms.settle(_judged_whole(terms.task, scan, problems))
+        audited = terms.settle(_judged_whole(terms.task, scan, problems))
     else:
         audited = _judged_whole(task, scan, problems)
     audited = replace(
         audited,
         scan=scan.text,
-        judgement=judgement,
         is_carried=scan.is_carried,
         carried_segments=scan.carried_segments,
     )

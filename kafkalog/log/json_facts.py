@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
@@ -50,8 +51,9 @@ class JsonFacts:
         """The values of `to_json` without their names, of facts within as well, for what is kept in
         large numbers.
         """
-        row = [getattr(self, name) for name in _names(cast("Hashable", type(self)))]
-        for place in _encoded_places(cast("Hashable", type(self))):
+        values_of, encoded = _row_encoder(cast("Hashable", type(self)))
+        row = values_of(self)
+        for place in encoded:
             row[place] = _encode_row(row[place])
         return row
 
@@ -83,8 +85,13 @@ def _names(facts: Hashable) -> tuple[str, ...]:
 
 
 @cache
-def _encoded_places(facts: Hashable) -> tuple[int, ...]:
-    return tuple(place for place, (_, encode) in enumerate(_encoders(facts)) if encode is not None)
+def _row_encoder(facts: Hashable) -> tuple[Callable[[Any], list[Any]], tuple[int, ...]]:
+    """What makes a list of a value's fields, and the places of those that JSON does not have."""
+    names = _names(facts)
+    get = attrgetter(*names)
+    values_of = (lambda value: list(get(value))) if len(names) > 1 else (lambda value: [get(value)])
+    places = (place for place, (_, encode) in enumerate(_encoders(facts)) if encode is not None)
+    return values_of, tuple(places)
 
 
 @cache
