@@ -4,9 +4,11 @@
 
 Four log dirs of two brokers; each segment is a sparse file of three batches of 64 KiB with real
 headers and right checksums, with its indexes. `kafkalog.spark.audit` in a session on two cores, in
-a process of its own: the first run reads every header, the second one the history of the first.
+a process of its own: the first run reads every header, the second one the history of the first; for
+a third one, a day later, another segment of each partition is due, so all are judged again.
 Prints one JSON line: of each run seconds of wall time beyond the session's start and of CPU
-(driver, JVM and workers), the workers' peak resident size, and whether both documents say the same.
+(driver, JVM and workers), the workers' peak resident size, and whether the first two documents say
+the same.
 
 The work directory is in memory unless --dir says otherwise.
 """
@@ -151,7 +153,7 @@ class Processes(threading.Thread):
 
 
 def measure(log_dirs: list[str], run_dir: str) -> dict[str, Any]:
-    """Both runs, in this process."""
+    """All runs, in this process."""
     from pyspark.sql import SparkSession
 
     from kafkalog.spark import audit, configure_spark
@@ -164,9 +166,9 @@ def measure(log_dirs: list[str], run_dir: str) -> dict[str, Any]:
     processes.start()
     figures: dict[str, Any] = {}
     documents = []
-    for number, name in enumerate(("first", "second")):
+    for name, later_ms in (("first", 0), ("second", 1), ("day_later", DAY_MS)):
         started, cpu = time.monotonic(), processes.cpu_seconds
-        options: dict[str, Any] = {"run_dir": run_dir, "now_ms": NOW_MS + number}
+        options: dict[str, Any] = {"run_dir": run_dir, "now_ms": NOW_MS + later_ms}
         done = audit(spark, log_dirs, config=["cleanup.policy=delete"], **options)
         figures[f"{name}_seconds"] = round(time.monotonic() - started, 2)
         figures[f"{name}_cpu_seconds"] = round(processes.cpu_seconds - cpu, 1)
@@ -182,7 +184,7 @@ def measure(log_dirs: list[str], run_dir: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Generate, run twice, print."""
+    """Generate, run three times, print."""
     parser = argparse.ArgumentParser(description="An audit of many partitions on Spark.")
     parser.add_argument("--topics", type=int, default=500)
     parser.add_argument("--partitions", type=int, default=10)
