@@ -42,18 +42,6 @@ class CommitRows:
         return len(self.fields)
 
 
-def spans_of(array: pa.Array) -> Spans:
-    """The spans of a binary array."""
-    n = len(array)
-    _, offsets_buffer, data = array.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32, count=n + 1, offset=4 * array.offset)
-    lengths = np.diff(offsets).astype(np.int64)
-    if array.null_count:
-        lengths[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    buf = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return Spans(buf, offsets[:-1].astype(np.int64), lengths)
-
-
 def field_texts(spans: Spans, fields: Int64s, start: int, length: int) -> pa.Array:
     """The texts whose starts and lengths are in two columns of `fields`; length -1 is null."""
     return text_array(

@@ -40,22 +40,22 @@ class CommitsPart:
         return self.later_paths[-1] if self.later_paths else self.splits[-1].path
 
 
-def plan_commit_parts(paths: Sequence[str], *, part_bytes: int = SPLIT_BYTES) -> list[CommitsPart]:
-    """Parts of at least `part_bytes` of every partition of the topic below the paths."""
+def plan_latest_records(
+    paths: Sequence[str], *, with_log_ends: bool = False, part_bytes: int = SPLIT_BYTES
+) -> list[CommitsPart | ScanTask]:
+    """Parts of about `part_bytes` of every partition of the topic below the paths; `with_log_ends`
+    also what reads where all partitions there begin and end.
+    """
     inventory, named = open_paths(paths)
     selection = PartitionSelection().naming(named)
-    partitions = select_partitions(inventory, selection, every_kind=False)
-    return [
-        part
-        for partition in offset_partitions(partitions, selection)
-        for part in _parts(plan_splits([partition], selection), part_bytes)
-    ]
-
-
-def plan_log_ends(paths: Sequence[str]) -> list[ScanTask]:
-    """What reads where the partitions below the paths begin and end."""
-    inventory, named = open_paths(paths)
-    return plan_scan("partitions", inventory, PartitionSelection().naming(named))
+    tasks: list[CommitsPart | ScanTask] = []
+    wanted = select_partitions(inventory, selection, every_kind=False)
+    for partition in offset_partitions(wanted, selection):
+        size = max(part_bytes, -(-partition.size_in_bytes // _MOST_PARTS))
+        # Segments smaller than a part are not cut, which where they have no index costs a walk.
+        splits = plan_splits([partition], selection, split_bytes=max(size, SPLIT_BYTES))
+        tasks.extend(_parts(splits, size))
+    return tasks + (plan_scan("partitions", inventory, selection) if with_log_ends else [])
 
 
 def read_log_ends(task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -64,11 +64,14 @@ def read_log_ends(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 def _parts(splits: Sequence[ScanSplit], part_bytes: int) -> Iterator[CommitsPart]:
-    ends = list(accumulate(split.end - split.start for split in splits))
-    size = max(part_bytes, -(-ends[-1] // _MOST_PARTS)) if ends else 1
+    """Each split goes to the part that its middle is in."""
     paths = list(dict.fromkeys(split.path for split in splits))
-    numbered = zip(ends, splits, strict=True)
-    for _, group in groupby(numbered, lambda pair: (pair[0] - 1) // size):
+    ends = accumulate(split.end - split.start for split in splits)
+    numbered = [
+        ((2 * end - (split.end - split.start)) // (2 * part_bytes), split)
+        for end, split in zip(ends, splits, strict=True)
+    ]
+    for _, group in groupby(numbered, lambda pair: pair[0]):
         part = tuple(split for _, split in group)
         behind = paths[paths.index(part[-1].path) + 1 :]
         yield CommitsPart(part, tuple(behind))

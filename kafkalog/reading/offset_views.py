@@ -13,14 +13,14 @@ would bring the commit back. Brokers write none there: they expire no offset tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafkalog.batches import offset_commits as commits
+from kafkalog.batches.batch_table import is_transactional
 from kafkalog.batches.offset_commits import (
     Int64s,
     LatestChange,
@@ -34,16 +34,16 @@ from kafkalog.columns.offset_commits import (
     CommitRows,
     build_commits,
     field_texts,
-    spans_of,
 )
 from kafkalog.columns.places import rows_batch
+from kafkalog.columns.records import RecordArrays
 from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
-from kafkalog.reading.segment_reader import read_record_splits
+from kafkalog.reading.segment_reader import read_record_arrays
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.transaction_ends import TransactionEnds, read_transaction_ends
@@ -68,7 +68,7 @@ def offset_partitions(
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some records, as spans; what they are only the kernels tell."""
+    """Some records, as spans; what they are only the kernels tell. Good until the next are read."""
 
     keys: Spans
     values: Spans
@@ -100,16 +100,16 @@ def read_offset_commits(
     in_force = _InForce()
     unreadable = 0
     for split in splits:
-        for records in _records(split, request, counts, ends):
-            if request.mode == ReadMode.PERMISSIVE:
-                yield from _error_rows(records, split, request)
-                records = records.filter(pc.is_null(records.column("error")))
+        for records in _records(split, request, counts):
+            if isinstance(records, pa.RecordBatch):
+                yield _error_row(records, split, request)
+                continue
             piece = _piece(records, ends)
             if latest:
                 change = in_force.add(piece)
                 unreadable += change.unreadable
                 if others is not None and change.others:
-                    timestamps = records.column("timestampMs").to_numpy()
+                    timestamps = records.of_record("timestamps")
                     others.add(piece.keys, piece.values, piece.record_offsets, timestamps)
                 continue
             rows, bad = _history(piece, split)
@@ -148,42 +148,37 @@ def _history(piece: _Piece, split: ScanSplit) -> tuple[CommitRows, int]:
 
 
 def _records(
-    split: ScanSplit, request: ReadRequest, counts: ReadCounts, ends: TransactionEnds | None
-) -> Iterable[pa.RecordBatch]:
-    names = ["key", "value", "offset", "timestampMs"]
-    if ends is not None:
-        names += ["isTransactional", "producerId"]
+    split: ScanSplit, request: ReadRequest, counts: ReadCounts
+) -> Iterator[RecordArrays | pa.RecordBatch]:
     permissive = request.mode == ReadMode.PERMISSIVE
-    names += ["position", "error"] if permissive else []
+    # Of the columns only the rows of bad batches are made.
+    names = ["position", "error"] if permissive else ["position"]
     inner = ReadRequest.of(
         select_columns("records", names, with_error=permissive),
         mode=request.mode,
         verify_checksums=request.verify_checksums,
     )
-    return read_record_splits((split,), inner, counts)
+    return read_record_arrays((split,), inner, counts)
 
 
-def _piece(records: pa.RecordBatch, ends: TransactionEnds | None) -> _Piece:
-    offsets = records.column("offset").to_numpy()
-    states = np.full(records.num_rows, NOT_TRANSACTIONAL, np.int64)
+def _piece(records: RecordArrays, ends: TransactionEnds | None) -> _Piece:
+    offsets = records.of_record("offsets")
+    states = np.full(len(records), NOT_TRANSACTIONAL, np.int64)
     if ends is not None:
-        flags = records.column("isTransactional").to_numpy(zero_copy_only=False).astype(np.bool_)
-        which = np.flatnonzero(flags)
-        producer_ids = records.column("producerId").fill_null(-1).to_numpy()
-        states[which] = ends.states(producer_ids[which], offsets[which])
-    return _Piece(
-        spans_of(records.column("key")), spans_of(records.column("value")), offsets, states
-    )
+        which = np.flatnonzero(records.of_batch(is_transactional(records.rows)))
+        states[which] = ends.states(records.field("producer_id")[which], offsets[which])
+    return _Piece(_spans(records, "key"), _spans(records, "value"), offsets, states)
 
 
-def _error_rows(
-    records: pa.RecordBatch, split: ScanSplit, request: ReadRequest
-) -> Iterator[pa.RecordBatch]:
-    bad = records.filter(pc.is_valid(records.column("error")))
-    if bad.num_rows:
-        place = {"offsetsPartition": split.partition, "path": split.path}
-        rows = [{**place, "error": text} for text in bad.column("error").to_pylist()]
-        yield rows_batch(rows, request.schema, request.names)
+def _spans(records: RecordArrays, part: str) -> Spans:
+    lengths = records.of_record(f"{part}_lengths").astype(np.int64)
+    return Spans(records.buf, records.of_record(f"{part}_starts"), lengths)
+
+
+def _error_row(bad: pa.RecordBatch, split: ScanSplit, request: ReadRequest) -> pa.RecordBatch:
+    place = {"offsetsPartition": split.partition, "path": split.path}
+    rows = [{**place, "error": text} for text in bad.column("error").to_pylist()]
+    return rows_batch(rows, request.schema, request.names)
 
 
 @dataclass

@@ -84,6 +84,17 @@ def read_record_splits(
         yield from reader.records(split)
 
 
+def read_record_arrays(
+    splits: Iterable[ScanSplit], request: ReadRequest, counts: ReadCounts | None = None
+) -> Iterator[RecordArrays | pa.RecordBatch]:
+    """The same records where they lie, good until the next are asked for; in mode PERMISSIVE an
+    Arrow batch of one row stands for a bad batch.
+    """
+    reader = _SplitReader(request, counts or ReadCounts())
+    for split in splits:
+        yield from reader.arrays(split)
+
+
 def read_batch_splits(
     splits: Iterable[ScanSplit], request: ReadRequest, counts: ReadCounts | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -105,6 +116,13 @@ class _SplitReader:
     # -- records ----------------------------------------------------------------------------------
 
     def records(self, split: ScanSplit) -> Iterator[pa.RecordBatch]:
+        for found in self.arrays(split):
+            if isinstance(found, RecordArrays):
+                yield build_records(found, self.request.schema, self.request.names)
+            else:
+                yield found
+
+    def arrays(self, split: ScanSplit) -> Iterator[RecordArrays | pa.RecordBatch]:
         for part, previous_offset in self._parts(split):
             for chunk in self._chunks(part):
                 if isinstance(chunk, pa.RecordBatch):
@@ -149,7 +167,9 @@ class _SplitReader:
             of_records=of_records,
         )
 
-    def _decode(self, chunk: Chunk, rows: Rows, split: ScanSplit) -> Iterator[pa.RecordBatch]:
+    def _decode(
+        self, chunk: Chunk, rows: Rows, split: ScanSplit
+    ) -> Iterator[RecordArrays | pa.RecordBatch]:
         """All records of `rows`, in order; what is wrong with a batch is treated as the mode
         says."""
         window = len(rows)
@@ -158,7 +178,7 @@ class _SplitReader:
             try:
                 for part_rows, records in self._decode_parts(chunk, rows[:window], split):
                     done += part_rows
-                    if records.num_rows:
+                    if len(records):
                         yield records
                 rows = rows[window:]
             except BAD_BATCH as error:
@@ -174,7 +194,7 @@ class _SplitReader:
 
     def _decode_parts(
         self, chunk: Chunk, rows: Rows, split: ScanSplit
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    ) -> Iterator[tuple[int, RecordArrays]]:
         """(how many of `rows`, their records), in parts that fit the arena."""
         if self.misplaced.size:
             _check_places(rows, self.misplaced, split.path)
@@ -196,7 +216,7 @@ class _SplitReader:
             arrays = RecordArrays(_place(split), areas.buf, areas.rows, spans, wanted, states)
             self.counts.records += spans.n
             self.counts.wanted_records += len(arrays)
-            yield len(areas.rows), build_records(arrays, self.request.schema, self.request.names)
+            yield len(areas.rows), arrays
 
     # -- batches ----------------------------------------------------------------------------------
 

@@ -71,11 +71,10 @@ def latest_records(
 ) -> LatestRecords:
     """Without rows where there is no such topic below `path`."""
     # Needs kernels; nobody else in this module does.
-    from kafkalog.reading.latest_commits import plan_commit_parts, plan_log_ends
+    from kafkalog.reading.latest_commits import plan_latest_records
 
     paths = [path] if isinstance(path, str) else list(path)
-    tasks: list[CommitsPart | ScanTask] = [*plan_commit_parts(paths)]
-    tasks += plan_log_ends(paths) if with_log_ends else []
+    tasks = plan_latest_records(paths, with_log_ends=with_log_ends)
     schema = from_arrow_schema(_PACKED)
     if not tasks:
         return LatestRecords(spark.createDataFrame([], schema))

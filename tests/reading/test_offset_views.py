@@ -18,7 +18,7 @@ from kafkalog.format.control_record import ControlRecordType
 from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from kafkalog.reading.groups_put_together import commits_in_force, group_messages
-from kafkalog.reading.latest_commits import plan_commit_parts, read_latest_records
+from kafkalog.reading.latest_commits import CommitsPart, plan_latest_records, read_latest_records
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 from tests.support.random_messages import random_message
@@ -31,6 +31,11 @@ _MESSAGE = ("messageType", "key", "value", "timestampMs")
 def rows(view: str, path: Path, **options: Any) -> list[Row]:
     found: list[Row] = read_view(view, path, **options).to_pylist()
     return found
+
+
+def commit_parts(path: Path) -> list[CommitsPart]:
+    tasks = plan_latest_records([str(path)], part_bytes=1)
+    return [task for task in tasks if isinstance(task, CommitsPart)]
 
 
 class Reference:
@@ -139,7 +144,7 @@ def test_commits_of_a_log_with_transactions(log_dir: Path, seed: int) -> None:
 def test_parts_of_a_partition_put_together_are_the_view(log_dir: Path, seed: int) -> None:
     path = Reference(log_dir, seed).write()
     names = default_columns("latest_offset_commits")
-    parts = plan_commit_parts([str(path)], part_bytes=1)
+    parts = commit_parts(path)
     assert len(parts) == 3  # a segment each, the empty one has none
     batches = [batch for part in parts for batch in read_latest_records(part)]
     for records in (pa.Table.from_batches(batches), pa.Table.from_batches(batches[::-1])):
@@ -181,7 +186,7 @@ def test_the_last_records_of_groups_come_with_the_commits(log_dir: Path, seed: i
         if row["key"] is not None:
             place = {"recordOffset": row["offset"], "isTombstone": row["valueBytes"] is None}
             expected[row["messageType"], row["key"]] = place | {n: row[n] for n in _MESSAGE}
-    parts = plan_commit_parts([str(path)], part_bytes=1)
+    parts = commit_parts(path)
     found: dict[tuple[str, str], Row] = {}
     for part in parts:
         for row in (row for batch in read_latest_records(part) for row in batch.to_pylist()):
