@@ -172,8 +172,8 @@ class LivingDisk:
             case "touch":
                 self.date(rnd.choice(sorted(path.iterdir())), self.now_ms - rnd.randint(0, DAY_MS))
             case "grow":
-                log = next(path.glob("*.log"))
-                log.write_bytes(log.read_bytes() + b"\0" * rnd.randint(1, 90))
+                for log in sorted(path.glob("*.log"))[-1:]:
+                    log.write_bytes(log.read_bytes() + b"\0" * rnd.randint(1, 90))
             case "remove":
                 rnd.choice(sorted(path.iterdir())).unlink()
             case "leftover":
@@ -187,11 +187,11 @@ class LivingDisk:
                     [{}, {"high_watermark": 3}, {"kafka_version": "4.1"}, {"topics": ["*ed"]}]
                 )
             case "rewritten":
-                log = next(path.glob("*.log"))
-                stat, data = log.stat(), log.read_bytes()
-                log.unlink()
-                log.write_bytes(data[::-1])
-                os.utime(log, ns=(stat.st_mtime_ns,) * 2)
+                for log in sorted(path.glob("*.log"))[:1]:
+                    stat, data = log.stat(), log.read_bytes()
+                    log.unlink()
+                    log.write_bytes(data[::-1])
+                    os.utime(log, ns=(stat.st_mtime_ns,) * 2)
         changes = [s["dueMs"] for s in document["segments"]]
         changes += [p["compaction"]["cleanableAtMs"] for p in document["partitions"]]
         changes += [
