@@ -60,7 +60,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     for verb in VERBS:
         if verb.module is not None:
             _add_options(subparsers.add_parser(verb.name, help=verb.does), verb)
-    _refuse_verb_of_later(argv)
+    _refuse_verb_of_a_job(argv)
     args = parser.parse_args(argv)
     if args.verb is None:
         parser.error("a VERB is needed: " + ", ".join(v.name for v in VERBS if v.module))
@@ -79,13 +79,11 @@ def parse_verb_arguments(
     return _checked(args, parser)
 
 
-def _refuse_verb_of_later(argv: Sequence[str]) -> None:
+def _refuse_verb_of_a_job(argv: Sequence[str]) -> None:
     first = next((word for word in argv if not word.startswith("-")), None)
     for verb in VERBS:
         if verb.name == first and verb.job is not None:
             raise UsageError(f"{first} needs Spark: spark-submit jobs/{verb.job}")
-        if verb.name == first and verb.module is None:
-            raise UsageError(f"the verb {first} is not available yet")
 
 
 def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:

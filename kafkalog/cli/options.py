@@ -1,7 +1,7 @@
 """THE table of verbs and options, shared by the command line and the jobs.
 
-The parser, the refusals and the lists in README are derived from it. An option or verb that is
-promised but not done yet is in the table too: it is known by name and refused by name, so that a
+The parser, the refusals and the lists in README are derived from it. An option that is promised for
+a verb but not done yet is in the table too: it is known by name and refused by name, so that a
 script never believes it was honoured.
 
 Only the standard library is imported here.
@@ -37,9 +37,8 @@ from kafkalog.cli.option_values import (
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb; `module` has its `run(args)`, None while it is not available. `takes`: what stands
-    behind the verb without an option, as `paths` of the parsed arguments. `job`: the script of
-    jobs/ that alone does it.
+    """A verb; `module` has its `run(args)`, None where `job`, a script of jobs/, alone does it.
+    `takes`: what stands behind the verb without an option, as `paths` of the parsed arguments.
     """
 
     name: str
