@@ -82,12 +82,19 @@ class KeptScans:
 def read_scans(run_path: Path) -> KeptScans | None:
     """Those of a run, None if it has none; OSError or pyarrow's own for a file that is no good."""
     path = run_path / SCANS_FILE
-    return KeptScans(pq.read_table(path, schema=_SCHEMA)) if path.exists() else None
+    if not path.exists():
+        return None
+    return KeptScans(pq.read_table(path, schema=_SCHEMA, page_checksum_verification=True))
 
 
 def write_scans(run_path: Path, table: pa.Table) -> None:
-    """OSError if they cannot be written."""
-    pq.write_table(table, run_path / SCANS_FILE, compression="zstd", use_dictionary=False)
+    """OSError if they cannot be written. With checksums: a digit that flips on its way would be
+    another number, and taken for what is on disk.
+    """
+    pq.write_table(
+        table, run_path / SCANS_FILE,
+        compression="zstd", use_dictionary=False, write_page_checksum=True,
+    )  # fmt: skip
 
 
 def _directory(text: str | None) -> KnownDirectory | None:

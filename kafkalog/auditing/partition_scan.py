@@ -7,6 +7,7 @@ Whatever cannot be read becomes a problem, and the numbers are those of what cou
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS
@@ -27,6 +28,7 @@ from kafkalog.auditing.scan_contents import ScanContents
 from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
 from kafkalog.log.segment_file import HeaderScan, iterate_headers
 
@@ -110,10 +112,21 @@ def scan_partition(
         return scanned
     key = scan_key(partition, expiration_ms)
     segments = _known_segments(partition, scanned, walk)
-    if len(segments) < len(facts.segments):
+    if len(segments) < len(facts.segments) or not _is_as_listed(partition):
         key = ""  # the whole may not stand for itself, either
     text = scan_text(key, _known_log(task.now_ms, scanned), segments)
     return replace(scanned, text=text, is_known=key != "")
+
+
+def _is_as_listed(partition: PartitionInventory) -> bool:
+    """Whether the directory is still what its digest says: what came in and goes again while it was
+    read (what a cleaner writes, and gives up) must not be kept for it.
+    """
+    try:
+        with os.scandir(partition.path) as listed:
+            return directory_digest(listed) == partition.digest
+    except OSError:
+        return False
 
 
 def _carried(

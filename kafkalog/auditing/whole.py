@@ -119,7 +119,7 @@ def _whole_audit(
     if extras.keeps:
         try:
             _keep(request, run, history, verdict, started_ms, clock())
-        except OSError as error:
+        except (OSError, UnicodeEncodeError) as error:  # the latter: a path that is not UTF-8
             notes.append(f"the run is not kept, later ones do not know of it: {error}")
     return WholeAudit(run, document, tuple(notes))
 

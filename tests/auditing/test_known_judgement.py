@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafkalog.auditing import known_scan
+from kafkalog.auditing import known_scan, partition_audit, partition_scan
 from kafkalog.auditing.audit_run import AuditRun, open_audit
 from kafkalog.auditing.document import audit_document
+from kafkalog.auditing.kept_scans import read_scans
 from kafkalog.auditing.known_judgement import judgement_key
 from kafkalog.auditing.moment import Moment, Term
 from kafkalog.auditing.partition_audit import audit_partition
@@ -26,6 +28,7 @@ from kafkalog.auditing.whole import Extras, whole_audit
 from kafkalog.format import checkpoints
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.texts import format_timestamp
 from tests.support.log_builder import START_MS, LogBuilder
 
@@ -328,3 +331,60 @@ def test_the_key_has_all_of_a_task_that_is_not_time(known_disk: LivingDisk) -> N
         other = not value if isinstance(value, bool) else value + type(value)("1")
         assert judgement_key(replace(task, **{name: other})) != known, name
     assert judgement_key(replace(task, reads_records=True)) == ""
+
+
+def test_what_was_there_only_while_a_partition_was_read_is_not_kept(
+    known_disk: LivingDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cleaner gives up, and takes what it wrote with it."""
+    whole = partition_scan.scan_partition
+
+    def scan_meanwhile(partition: PartitionInventory, *others: Any) -> Any:
+        written = Path(partition.path, "00000000000000000007.log.cleaned")
+        written.write_bytes(b"x" * 700)
+        scanned = whole(partition, *others)
+        written.unlink()
+        return scanned
+
+    with monkeypatch.context() as patched:
+        patched.setattr(partition_audit, "scan_partition", scan_meanwhile)
+        run, _ = known_disk.audit(tmp_path / "others")
+        assert all(partition.leftovers for partition in run.partitions)
+    known_disk.now_ms += 1
+    run, _ = known_disk.audit(tmp_path / "others")
+    fresh, _ = known_disk.audit(tmp_path / "none", keeps=False)
+    assert told(run) == told(fresh)
+
+
+def test_a_kept_file_with_a_flipped_bit_is_not_believed(
+    known_disk: LivingDisk, tmp_path: Path
+) -> None:
+    file = next(tmp_path.glob("runs/*/scans.parquet"))
+    data, known = file.read_bytes(), pq.read_table(file)
+    rnd, refused = random.Random(1), 0
+    for place in rnd.sample(range(len(data)), 400):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << rnd.randrange(8)
+        file.write_bytes(damaged)
+        try:
+            scans = read_scans(file.parent)
+        except (OSError, pa.ArrowException):
+            refused += 1
+            continue
+        assert scans is not None
+        for row in known.to_pylist():  # at most it has lost something
+            assert scans.judgement(row["path"]) in ("", row["judgement"])
+            assert scans.scan(row["path"]) in ("", row["scan"])
+    assert refused > 50
+    file.write_bytes(data[: len(data) // 2])
+    run, looked_at = known_disk.audit(tmp_path / "runs")
+    assert looked_at == len(run.partitions)
+
+
+def test_a_log_dir_whose_path_is_no_text_is_audited(tmp_path: Path, log_dir: Path) -> None:
+    """Its history cannot be kept."""
+    disk = LivingDisk(Path(os.fsdecode(os.fsencode(log_dir) + b"/\xff")), random.Random(3))
+    disk.log_dir.mkdir()
+    disk.write()
+    run, looked_at = disk.audit(tmp_path / "runs")
+    assert looked_at == len(run.partitions) == len(TOPICS)
