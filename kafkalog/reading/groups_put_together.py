@@ -68,12 +68,27 @@ def group_messages(records: pa.Table) -> pa.Table:
 
 
 def _latest(records: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The record with the highest offset of each key, unless it is a tombstone."""
-    records = records.sort_by("recordOffset")
-    numbered = records.select(key).append_column("row", pa.array(np.arange(len(records))))
-    last = numbered.group_by(key, use_threads=False).aggregate([("row", "last")])
-    latest = records.take(last["row_last"])
-    return latest.filter(pc.invert(latest["isTombstone"]))
+    """The record with the highest offset of each key, unless it is a tombstone.
+
+    Texts are neither sorted nor taken by row numbers: both make one array of a column, and Arrow's
+    texts end at 2 GiB. What is kept is filtered, chunk by chunk.
+    """
+    order = np.argsort(records["recordOffset"].to_numpy(), kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    ranked = pa.table({name: _numbers(records[name]) for name in key} | {"rank": ranks})
+    last = ranked.group_by(key, use_threads=False).aggregate([("rank", "max")])
+    is_latest = np.zeros(len(order), np.bool_)
+    is_latest[order[last["rank_max"].to_numpy()]] = True
+    return records.filter(pc.and_(pa.array(is_latest), pc.invert(records["isTombstone"])))
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A number for each different text; other columns as they are."""
+    if not pa.types.is_string(column.type):
+        return column
+    chunks = column.dictionary_encode().unify_dictionaries().chunks
+    return pa.chunked_array([chunk.indices for chunk in chunks], pa.int32())
 
 
 def log_ends(partitions: pa.Table) -> pa.Table:
@@ -126,13 +141,29 @@ def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 
 
+def with_use(commits: pa.Table, use: pa.Table) -> pa.Table:
+    """The commits with the columns of GROUP_USE, but of usedTopics only how many they are, and
+    whether the commit's is one of them: null or true as `usesTopic`. The topics of a group with
+    each of its commits would be gigabytes where one group reads thousands of topics.
+    """
+    topics = use["usedTopics"].combine_chunks()
+    use = use.drop_columns("usedTopics")
+    counts = pc.list_value_length(topics)
+    commits = with_facts(commits, use.append_column("usedTopicsCount", counts), ("group",))
+    groups = use["group"].take(pc.list_parent_indices(topics))
+    used = pa.table({"group": groups, "topic": pc.list_flatten(topics)})
+    used = used.append_column("usesTopic", pa.repeat(True, len(used)))
+    return with_facts(commits, used, ("group", "topic"))
+
+
 def with_facts(rows: pa.Table, facts: pa.Table, key: Sequence[str]) -> pa.Table:
     """The rows with the columns of `facts` that are no key, null where it does not have the key.
     Keys of `facts` are unique.
     """
     numbered = facts.select(key).append_column("row", pa.array(np.arange(len(facts))))
     row_of = rows.select(key).append_column("at", pa.array(np.arange(len(rows))))
-    row_of = row_of.join(numbered, list(key), join_type="left outer").sort_by("at")["row"]
+    row_of = row_of.join(numbered, list(key), join_type="left outer")
+    row_of = row_of.select(["at", "row"]).sort_by("at")["row"]
     for name in facts.column_names:
         if name not in key:
             rows = rows.append_column(facts.schema.field(name), facts[name].take(row_of))

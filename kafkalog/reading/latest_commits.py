@@ -25,6 +25,8 @@ from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit, plan_splits
 
 # Where there are transactions each part looks at the headers behind it: so many parts at most.
 _MOST_PARTS = 4
+# A group of thousands of members is some megabytes, and texts of an Arrow array end at 2 GiB.
+_MESSAGES_PER_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +98,7 @@ def read_latest_records(part: CommitsPart) -> Iterator[pa.RecordBatch]:
         nulls = [pa.nulls(len(batch), field.type) for field in list(schema)[len(commits) :]]
         yield pa.RecordBatch.from_arrays([*batch.columns, *nulls], schema=schema)
     place = {"offsetsPartition": part.splits[0].partition, "path": part.last_path}
-    yield rows_batch([row | place for row in others.rows()], schema, schema.names)
+    rows = [row | place for row in others.rows()]
+    for first in range(0, len(rows), _MESSAGES_PER_BATCH):
+        some = rows[first : first + _MESSAGES_PER_BATCH]
+        yield rows_batch(some, schema, schema.names)

@@ -208,6 +208,8 @@ def group_offsets(
             commits = commits.unionByName(old, allowMissingColumns=True)
         commits = commits.join(F.broadcast(latest.log_ends), ["topic", "partition"], "left")
         commits = commits.join(F.broadcast(latest.use), "group", "left")
+        commits = commits.withColumn("usedTopicsCount", F.expr("size(usedTopics)"))
+        commits = commits.withColumn("usesTopic", F.expr("array_contains(usedTopics, topic)"))
     else:
         commits = latest.commits_with_facts
     # `greatest` would pass over a null
@@ -219,8 +221,8 @@ def group_offsets(
         f"CASE WHEN source = '{OFFSETS_TOPIC}' THEN coalesce(expireTimestampMs, "
         "CASE WHEN isClassic AND groupMembers = 0 "
         "THEN coalesce(stateTimestampMs, commitTimestampMs) "
-        "WHEN groupMembers > 0 AND (usedTopics IS NULL OR size(usedTopics) = 0 "
-        "OR array_contains(usedTopics, topic)) THEN NULL ELSE commitTimestampMs END"
+        "WHEN groupMembers > 0 AND (usedTopicsCount = 0 OR usesTopic) THEN NULL "
+        "ELSE commitTimestampMs END"
         f" + {offsets_retention_minutes * 60_000}) END"
     )
     now = F.lit(now_ms) if now_ms is not None else F.unix_millis(F.current_timestamp())

@@ -59,7 +59,9 @@ class LatestRecords:
 
     @property
     def commits_with_facts(self) -> DataFrame:
-        """`commits` with `log_ends` and `use`, null where there are none, and source."""
+        """`commits` with `log_ends` and `use`, null where there are none, and source; instead of
+        usedTopics there are usedTopicsCount and usesTopic.
+        """
         return self._frame(_commits_with_facts, _COMMITS_WITH_FACTS)
 
     def _frame(self, function: Callable[[_Found], pa.Table], schema: pa.Schema) -> DataFrame:
@@ -144,7 +146,9 @@ _COMMITS_WITH_FACTS = pa.schema(
     [
         *_COMMITS,
         *(f for f in together.LOG_ENDS if f.name not in _COMMITS.names),
-        *(f for f in together.GROUP_USE if f.name not in _COMMITS.names),
+        *(f for f in together.GROUP_USE if f.name not in (*_COMMITS.names, "usedTopics")),
+        ("usedTopicsCount", pa.int32()),
+        ("usesTopic", pa.bool_()),
         ("source", pa.string()),
     ]
 )
@@ -168,5 +172,5 @@ def _log_ends(found: _Found) -> pa.Table:
 
 def _commits_with_facts(found: _Found) -> pa.Table:
     rows = together.with_facts(_commits(found), _log_ends(found), ("topic", "partition"))
-    rows = together.with_facts(rows, _use(found), ("group",))
+    rows = together.with_use(rows, _use(found))
     return rows.append_column("source", pa.repeat(OFFSETS_TOPIC, len(rows)))

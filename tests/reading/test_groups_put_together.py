@@ -7,13 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkalog.columns.schemas import arrow_schema
+from kafkalog.columns.schemas import LATEST_RECORDS, arrow_schema
 from kafkalog.reading.groups_put_together import (
     GROUP_MESSAGES,
+    GROUP_USE,
     LOG_END_COLUMNS,
+    commits_in_force,
     group_use,
     log_ends,
     with_facts,
+    with_use,
 )
 
 
@@ -97,3 +100,48 @@ def test_facts_are_joined_in_the_order_of_the_rows() -> None:
     assert found["n"].to_pylist() == [1, 2, 3, 4]
     assert found["topics"].to_pylist() == [None, None, ["x"], None]
     assert with_facts(rows, facts.slice(0, 0), ("group",))["topics"].null_count == 4
+
+
+def _commits(count: int, **columns: Any) -> pa.Table:
+    """LATEST_RECORDS of commits of one group; a column is a value of all or one of each."""
+    facts = {
+        "group": "g", "topic": "t", "partition": 0, "offsetsPartition": 3, "path": "p",
+        "isTombstone": False, "recordOffset": range(count),
+    } | columns  # fmt: skip
+    schema = arrow_schema(LATEST_RECORDS, all_nullable=True)
+    arrays = [
+        pa.array([fact] * count if isinstance(fact, str | int | None) else fact, field.type)
+        for field, fact in ((field, facts.get(field.name)) for field in schema)
+    ]
+    return pa.table(arrays, schema)
+
+
+def test_texts_beyond_two_gibibytes_are_put_together() -> None:
+    part = _commits(3200, metadata="m" * 32_767, partition=[*range(4)] * 800)
+    others = part.slice(0, 0), _commits(1, partition=3, recordOffset=[9999], isTombstone=True)
+    records = pa.concat_tables([*[part] * 21, *others])
+    assert records["metadata"].nbytes > 2**31
+    found = commits_in_force(records)
+    assert sorted(found["partition"].to_pylist()) == [0, 1, 2]
+    assert set(found["recordOffset"].to_pylist()) == {3196, 3197, 3198}
+    nothing = pa.table({"group": pa.array([], pa.string()), "n": pa.array([], pa.int64())})
+    found = with_facts(records, nothing, ("group",))
+    assert len(found) == len(records)
+
+
+def test_the_topics_of_a_group_are_not_repeated_with_each_commit() -> None:
+    topics = [f"a topic with a long name {i}" for i in range(1000)]
+    rows = [("g", True, 1, None, topics), ("all", False, 1, None, []), ("h", False, 2, None, ["t"])]
+    names = GROUP_USE.names
+    use = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], GROUP_USE)
+    commits = pa.concat_tables(
+        [
+            _commits(10_000, topic=topics * 10),
+            *(_commits(1, group=g) for g in ("g", "all", "h", "no")),
+        ]
+    )
+    found = with_use(commits, use)
+    assert found.nbytes < 4 * commits.nbytes
+    assert found["usesTopic"].to_pylist() == [True] * 10_000 + [None, None, True, None]
+    assert found["usedTopicsCount"].to_pylist() == [1000] * 10_001 + [0, 1, None]
+    assert with_use(commits, use.slice(0, 0))["usesTopic"].null_count == len(commits)
