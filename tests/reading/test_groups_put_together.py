@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from kafkalog.columns.schemas import LATEST_RECORDS, arrow_schema
 from kafkalog.reading.groups_put_together import (
@@ -116,6 +117,7 @@ def _commits(count: int, **columns: Any) -> pa.Table:
     return pa.table(arrays, schema)
 
 
+@pytest.mark.soak
 def test_texts_beyond_two_gibibytes_are_put_together() -> None:
     part = _commits(3200, metadata="m" * 32_767, partition=[*range(4)] * 800)
     others = part.slice(0, 0), _commits(1, partition=3, recordOffset=[9999], isTombstone=True)
