@@ -143,7 +143,8 @@ def simulated_log(audited: AuditedPartition, now_ms: int) -> SimulatedLog:
     """What a simulation needs of a live partition."""
     forecasts = audited.retention.segments
     known = {segment.base_offset: segment for segment in audited.segments}
-    ends = [*(f.base_offset for f in forecasts[1:]), audited.log_end_offset]
+    # One for each, and none of a directory without segments.
+    ends = [*(f.base_offset for f in forecasts), audited.log_end_offset][1:]
     last = len(forecasts) - 1
     return SimulatedLog(
         topic=audited.topic,
@@ -160,7 +161,7 @@ def simulated_log(audited: AuditedPartition, now_ms: int) -> SimulatedLog:
                     known[f.base_offset].modification_time_ms if f.base_offset in known else -1
                 ),
             )
-            for number, (f, end) in enumerate(zip(forecasts, ends, strict=False))
+            for number, (f, end) in enumerate(zip(forecasts, ends, strict=True))
         ),
         records=tuple(
             known[f.base_offset].records_count if f.base_offset in known else 0 for f in forecasts
