@@ -39,6 +39,9 @@ _LOAD_FACTOR = 0.9
 # From this size on more tasks than one are worth a shuffle.
 ACROSS_TASKS_BYTES = 8 * 1024 * 1024 * 1024
 
+# A legacy record has 26 bytes at least, and deflate gives at most 1032 for one.
+_LEGACY_RECORDS_PER_BYTE = 40
+
 __all__ = ["CLEAN", "REFUSED", "SKIP", "CompactionPlan", "SegmentGroup", "plan_compaction"]
 
 
@@ -118,10 +121,13 @@ def plan_compaction(
 
 def _source_records(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> tuple[int, ...]:
     """Of each source as many records as its headers say, or where there are legacy wrappers, which
-    do not say, as its offsets have room for.
+    do not say, as its offsets and its bytes have room for.
     """
     counts = {
-        segment.base_offset: segment.next_offset - segment.base_offset
+        segment.base_offset: min(
+            segment.next_offset - segment.base_offset,
+            segment.records_count + segment.valid_bytes * _LEGACY_RECORDS_PER_BYTE,
+        )
         if any(magic < MAGIC_VALUE_V2 for magic in segment.magics)
         else segment.records_count
         for segment in facts.segments
