@@ -16,7 +16,8 @@ from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.auditing.latest_keys import MOST_KEYS
 from kafkalog.auditing.record_contents import RecordContents, RecordContentsScan
 from kafkalog.auditing.remote_copies import RemoteCopies, read_remote_copies
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.aborted_transactions import AbortedTransactions

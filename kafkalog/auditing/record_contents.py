@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.auditing.latest_keys import KEY_ROW, MOST_KEYS, Estimate, LatestKeys
-from kafkalog.batches.arena import RecordAreas
 from kafkalog.batches.batch_table import has_delete_horizon, is_control
+from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.cleaner.key_map import KeySecret
 from kafkalog.errors import CorruptRecordError

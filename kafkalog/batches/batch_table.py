@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.format.checksum import crc32_of_ranges, crc32c_of_ranges
+from kafkalog.format.checksum import CRC32C_EXTEND, crc32
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
@@ -30,6 +30,7 @@ from kafkalog.format.constants import (
     TimestampType,
 )
 from kafkalog.format.record_batch import CRC_START
+from kafkalog.kernels.checksums import checksum_ranges
 
 Rows: TypeAlias = NDArray[np.void]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -102,6 +103,15 @@ def last_sequences(rows: Rows) -> NDArray[np.int32]:
     return np.where(base >= 0, last, NO_SEQUENCE).astype(np.int32)
 
 
+def crc32c_of_ranges(
+    buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Unsigned CRC-32C of buf[starts[b]:ends[b]] for each b, int64[b]; all are within buf."""
+    found = np.empty(starts.size, np.int64)
+    checksum_ranges(CRC32C_EXTEND, buf, starts, ends, found)
+    return found
+
+
 def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> Mask:
     """Whether each batch has the CRC its header states: CRC-32C, of legacy entries CRC-32.
 
@@ -118,7 +128,8 @@ def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> M
     else:
         found = np.empty(rows.size, np.int64)
         found[~legacy] = crc32c_of_ranges(buf, starts[~legacy] + CRC_START, ends[~legacy])
-        found[legacy] = crc32_of_ranges(buf, starts[legacy] + LEGACY_CRC_START, ends[legacy])
+        view, ranges = buf.data, zip(starts[legacy].tolist(), ends[legacy].tolist(), strict=True)
+        found[legacy] = [crc32(view[start + LEGACY_CRC_START : end]) for start, end in ranges]
     result: Mask = found == rows["crc"]
     return result
 

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import RecordAreas
-from kafkalog.batches.batch_table import codecs
+from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.compression import compress
@@ -87,8 +85,9 @@ class BatchEncoder:
         horizons: NDArray[np.int64],
         *,
         path: str,
-    ) -> tuple[list[bytes], NDArray[np.int64]]:
-        """The records that stay, compressed, and int64[b * FACTS] as kernels.encode_records tells.
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """The records that stay, not yet compressed, uint8[n], valid until the next call; int64[b]
+        where those of each batch end; int64[b * FACTS] as kernels.encode_records tells.
 
         flags uint8[r]: those of batch b are from first_records[b] on; horizons int64[b]. Otherwise
         the records' encoding is kept.
@@ -119,11 +118,7 @@ class BatchEncoder:
                 position=int(rows["position"][done]),
                 offset=int(rows["base_offset"][done]),
             )
-        view, edges = self._out.data, [0, *ends.tolist()]
-        return [
-            compress(codec, view[start:end])
-            for codec, (start, end) in zip(codecs(rows).tolist(), pairwise(edges), strict=True)
-        ], facts
+        return self._out, ends, facts
 
 
 def reencode(source: BatchSource, *, path: str) -> EncodedBatch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import RecordAreas
+from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.errors import CorruptRecordError
 from kafkalog.kernels.record_spans import record_spans
 from kafkalog.kernels.status import OK, STATUS_TEXT

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches import batch_table
-from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.checking.finding import BAD_BATCH, FindingList
 from kafkalog.checking.segment_report import EpochRun, Hole
 from kafkalog.errors import KafkaLogError, RecordTooLargeError

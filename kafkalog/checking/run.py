@@ -26,6 +26,7 @@ from kafkalog.cleaner.run_steps import new_run_id
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
@@ -33,7 +34,6 @@ from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, TopicPartition
 from kafkalog.planning.config_sources import Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import check_run_dir, default_run_dir
-from kafkalog.zookeeper.settings import ZooKeeperClusters
 
 Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]
 Tell = Callable[[str], None]

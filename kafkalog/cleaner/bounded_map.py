@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.errors import CorruptRecordError
 from kafkalog.kernels.bounded_map import LATEST_OFFSET, STATE_SIZE, find_map_end

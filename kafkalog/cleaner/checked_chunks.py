@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import is_legacy, verify_checksums
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import decode_spans
 from kafkalog.cleaner.batch_roles import BatchRoles
 from kafkalog.errors import CorruptRecordError, KafkaLogError, RecordTooLargeError

@@ -6,21 +6,27 @@ Decompressing, encoding and compressing each batch by itself cost five times wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs, is_legacy
 from kafkalog.batches.encoder import BatchEncoder
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
+from kafkalog.format import codec_calls
+from kafkalog.format.compression import compress
 from kafkalog.format.constants import CompressionType
+from kafkalog.kernels.codec_batches import compress_batches
 from kafkalog.kernels.encode_records import FACTS
 from kafkalog.log.segment_file import Chunk
 
 # Larger ones are not copied into one memory with others.
 LARGE_BODY_BYTES = 256 * 1024
+# What a kernel compresses, so that it is no larger compressed, whatever it is.
+_KERNEL_BYTES = LARGE_BODY_BYTES // 32 * 31
 
 
 class CompressedBodies:
@@ -42,17 +48,52 @@ class CompressedBodies:
         return self._arena.data
 
     def add(
-        self, batches: NDArray[np.int64], bodies: Sequence[bytes], facts: NDArray[np.int64]
+        self,
+        batches: NDArray[np.int64],
+        batch_codecs: NDArray[np.int64],
+        records: NDArray[np.uint8],
+        ends: NDArray[np.int64],
+        facts: NDArray[np.int64],
     ) -> None:
-        """Those of these batches, as the encoder made them."""
+        """Those of these batches, int64[n] each, as the encoder made them; they are compressed."""
         self.facts.reshape(-1, FACTS)[batches] = facts.reshape(-1, FACTS)
-        for b, body in zip(batches.tolist(), bodies, strict=True):
-            if len(body) > LARGE_BODY_BYTES:
-                self.large[b] = body
-                continue
-            self.ends[2 * b] = self._arena.size
-            self._arena.append(body)
-            self.ends[2 * b + 1] = self._arena.size
+        bounds = list(pairwise([0, *ends.tolist()]))
+        edges = np.empty(batches.size + 1, np.int64)
+        edges[0] = self._arena.size
+        b = 0
+        while b < batches.size:
+            done = self._compress_by_kernel(batch_codecs, records, ends, b, edges)
+            if done == b:
+                start, end = bounds[b]
+                body = compress(int(batch_codecs[b]), records[start:end].data)
+                if len(body) > LARGE_BODY_BYTES:
+                    self.large[int(batches[b])] = body
+                else:
+                    self._arena.append(body)
+                done = b + 1
+                edges[done] = self._arena.size
+            b = done
+        self.ends.reshape(-1, 2)[batches] = np.column_stack((edges[:-1], edges[1:]))
+
+    def _compress_by_kernel(
+        self,
+        batch_codecs: NDArray[np.int64],
+        records: NDArray[np.uint8],
+        ends: NDArray[np.int64],
+        b: int,
+        edges: NDArray[np.int64],
+    ) -> int:
+        """As many as the kernel does, from batch b on; the first that is left."""
+        arena = self._arena
+        arena.reserve(2 * LARGE_BODY_BYTES)
+        done: int = compress_batches(
+            codec_calls.ZSTD_COMPRESS, codec_calls.zstd_compressor(),
+            codec_calls.LZ4_COMPRESS, codec_calls.LZ4_PREFERENCES,
+            records, batch_codecs, ends, _KERNEL_BYTES, b, arena.data, arena.size, edges,
+        )  # fmt: skip
+        if done > b:
+            arena.size = int(edges[done])
+        return done
 
 
 class BodyRebuilder:
@@ -77,7 +118,8 @@ class BodyRebuilder:
         the next call. The other arrays are as in `BatchEncoder.rebuild`.
         """
         rows = chunk.rows
-        is_compressed = codecs(rows) != CompressionType.NONE
+        batch_codecs = codecs(rows).astype(np.int64)
+        is_compressed = batch_codecs != CompressionType.NONE
         which = np.flatnonzero(is_rebuilt & is_compressed & ~is_legacy(rows))
         bodies = CompressedBodies(rows.size, self._bodies)
         if not which.size:
@@ -91,8 +133,6 @@ class BodyRebuilder:
             arena_bytes=CLEANER_CHUNK_BYTES,
         ):
             at = which[part]
-            made, facts = self._encoder.rebuild(
-                areas, flags, first_records[at], horizons[at], path=path
-            )
-            bodies.add(at, made, facts)
+            made = self._encoder.rebuild(areas, flags, first_records[at], horizons[at], path=path)
+            bodies.add(at, batch_codecs[at], *made)
         return bodies

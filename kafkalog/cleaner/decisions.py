@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, complete_rows
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import is_legacy
+from kafkalog.batches.record_areas import complete_rows
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, PassedOver, corrupt_batches
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.producers import BatchRetention

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import RecordAreas
+from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.cleaner.bucket_map import BucketMap, Marks, Piece
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.errors import CorruptRecordError

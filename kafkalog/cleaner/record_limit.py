@@ -16,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs, is_legacy
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.constants import (

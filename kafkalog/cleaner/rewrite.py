@@ -16,8 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import open_record_areas
+from kafkalog.batches.batch_table import crc32c_of_ranges
 from kafkalog.batches.encoder import BatchSource, EncodedBatch, assemble, convert, reencode
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.compressed_bodies import LARGE_BODY_BYTES, BodyRebuilder, CompressedBodies
 from kafkalog.cleaner.decisions import Decider, Decisions
@@ -29,7 +30,7 @@ from kafkalog.errors import (
     CorruptRecordError,
     LogSegmentOffsetOverflowError,
 )
-from kafkalog.format.checksum import crc32c, crc32c_of_ranges, extend_crc32c
+from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (

@@ -15,6 +15,7 @@ from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.cleaner.settings import RunSettings, read_config_file, read_server_properties
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
@@ -24,7 +25,6 @@ from kafkalog.planning.compaction_plan import ACROSS_TASKS
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import default_run_dir
-from kafkalog.zookeeper.settings import ZooKeeperClusters, read_zookeeper_settings
 
 FORCE_NULL_KEYS = "null-keys"
 # The values of --verify and --on-corrupt-batch.
@@ -242,7 +242,14 @@ def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, An
         "keeps_undo": not options.get("no_undo", False),
         "config_file": read_config_file(options.get("config_file")),
         "server_properties": read_server_properties(options.get("server_properties")),
-        "zookeeper": read_zookeeper_settings(
-            options.get("zookeeper_dir", ()), options.get("zk_root")
-        ),
+        "zookeeper": _read_zookeeper(options.get("zookeeper_dir", ()), options.get("zk_root")),
     }
+
+
+def _read_zookeeper(paths: Sequence[str], zk_root: str | None) -> ZooKeeperClusters:
+    if not paths and zk_root is None:
+        return {}
+    # Late: its formats are a twentieth of the start, and few have a ZooKeeper.
+    from kafkalog.zookeeper.settings import read_zookeeper_settings
+
+    return read_zookeeper_settings(paths, zk_root)

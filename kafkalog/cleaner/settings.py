@@ -14,7 +14,7 @@ from pathlib import Path
 from kafkalog.errors import CorruptCheckpointError, InvalidConfigError
 from kafkalog.format.java_properties import parse_properties
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
-from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.cluster_settings import ClusterSettings, ZooKeeperClusters
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
@@ -22,7 +22,6 @@ from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_config_file
 from kafkalog.planning.config_sources import ResolvedConfig, Told, resolve_config
 from kafkalog.planning.kafka_version import kafka_version_of
-from kafkalog.zookeeper.settings import ZooKeeperClusters
 
 
 def read_config_file(path: str | None) -> dict[str, dict[str, str]]:

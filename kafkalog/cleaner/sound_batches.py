@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import KafkaLogError, LogChangedError
 from kafkalog.format.constants import MAX_INT32, MAX_INT64

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, complete_rows
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import complete_rows
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.output_segment import OutputFile, OutputSegment, owner_of

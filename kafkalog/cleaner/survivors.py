@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import (
     has_delete_horizon,
     is_control,
@@ -26,6 +26,7 @@ from kafkalog.batches.batch_table import (
     timestamp_types,
 )
 from kafkalog.batches.gathering import decode_header_spans
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.memory import MemoryBudget

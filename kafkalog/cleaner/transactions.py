@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.cleaner.output_segment import OutputFile
 from kafkalog.cleaner.rewrite import RebuiltBatches

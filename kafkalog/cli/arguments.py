@@ -59,7 +59,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     for verb in VERBS:
         if verb.module is not None:
-            _add_options(subparsers.add_parser(verb.name, help=verb.does), verb)
+            of_verb = subparsers.add_parser(verb.name, help=verb.does)
+            if verb.name in argv:  # 230 options of all verbs are a tenth of the start
+                _add_options(of_verb, verb)
     _refuse_verb_of_a_job(argv)
     args = parser.parse_args(argv)
     if args.verb is None:

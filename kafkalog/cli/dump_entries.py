@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.batches.spans import decode_spans
 from kafkalog.cli.dump_json import json_lines
 from kafkalog.cli.dump_options import DumpOptions

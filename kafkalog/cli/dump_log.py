@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs, is_legacy, verify_checksums
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.batches.spans import decode_spans
 from kafkalog.cli.dump_hex import annotated_batch
 from kafkalog.cli.dump_json import json_lines

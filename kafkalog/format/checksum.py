@@ -6,13 +6,19 @@ CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (IEEE
 
 from __future__ import annotations
 
+import ctypes
 import zlib
 
 import google_crc32c
 import numpy as np
-from numpy.typing import NDArray
+from google_crc32c import _crc32c
 
 from kafkalog.format.buffers import BytesLike, as_view
+
+# By address, for kernels: uint32_t crc32c_extend(uint32_t crc, const uint8_t *data, size_t count)
+# of the library behind that module.
+_EXTEND = ctypes.CDLL(_crc32c.__file__).crc32c_extend
+CRC32C_EXTEND = ctypes.cast(_EXTEND, ctypes.c_void_p).value or 0
 
 
 def crc32c(data: BytesLike) -> int:
@@ -27,39 +33,9 @@ def extend_crc32c(crc: int, data: BytesLike) -> int:
     return int(google_crc32c.extend(crc, contiguous))
 
 
-def crc32c_of_ranges(
-    buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """CRC-32C of buf[starts[b]:ends[b]] for each b, int64[b]; once per batch on every path, hence
-    without detours.
-    """
-    checksum = google_crc32c.value
-    return np.array(
-        [
-            checksum(buf[start:end])
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ],
-        np.int64,
-    )
-
-
 def crc32(data: BytesLike) -> int:
     """Unsigned CRC-32 of `data`; nothing is copied."""
     return zlib.crc32(as_view(data))
-
-
-def crc32_of_ranges(
-    buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """CRC-32 of buf[starts[b]:ends[b]] for each b, int64[b]."""
-    checksum, view = zlib.crc32, buf.data
-    return np.array(
-        [
-            checksum(view[start:end])
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ],
-        np.int64,
-    )
 
 
 def adler32(data: BytesLike) -> int:

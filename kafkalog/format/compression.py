@@ -1,4 +1,5 @@
-"""Compressed payloads: bytes ↔ bytes for each codec; the one place that knows the libraries.
+"""Compressed payloads: bytes ↔ bytes for each codec; with `codec_calls` the place that knows the
+libraries.
 
 The format does not bound what a payload may grow to, and a forged length or a bomb is a few bytes
 long. So every decoder works against `max_bytes`: lengths are compared with the bytes in hand before
@@ -42,9 +43,6 @@ from kafkalog.format.compression_framing import (
     with_wrong_lz4_checksum,
 )
 from kafkalog.format.constants import MAGIC_VALUE_V0, MAGIC_VALUE_V2, CompressionType
-
-# Plain numbers: comparing with a member of an enum costs more than the call that follows.
-_LZ4, _SNAPPY = int(CompressionType.LZ4), int(CompressionType.SNAPPY)
 
 GZIP_LEVEL = 6
 ZSTD_LEVEL = 3
@@ -137,21 +135,15 @@ def decompress_parts(
         raise
 
 
-def decompress_block(codec: int, block: memoryview, out: memoryview) -> int:
-    """Decompress one block of snappy or lz4, or one zstd frame, straight into `out`; the bytes
-    written.
+def decompress_snappy_block(block: memoryview, out: memoryview) -> int:
+    """Decompress one block straight into `out`; the bytes written. For zstd and lz4 a kernel does
+    it (kernels.codec_batches).
 
     -1 if it does not decompress, or needs more room than that: `decompress_parts` says why.
     """
     try:
-        if codec == _LZ4:
-            return cramjam.lz4.decompress_block_into(block, out, output_len=len(out))
-        if codec == _SNAPPY:
-            return cramjam.snappy.decompress_raw_into(block, out)
-        part = _codecs.zstd_decompressor.decompress(block, max_output_size=len(out))
-        out[: len(part)] = part
-        return len(part)
-    except (cramjam.DecompressionError, zstandard.ZstdError, ValueError):
+        return cramjam.snappy.decompress_raw_into(block, out)
+    except (cramjam.DecompressionError, ValueError):
         return -1
 
 

@@ -168,3 +168,12 @@ def inlined(function: Function) -> Function:
 def helper(function: Function) -> Function:
     """A helper for the rare case: LLVM decides whether it is worth its place."""
     return _make_helper(function)
+
+
+def intrinsic(function: Callable[..., Any], generate: Callable[..., Any]) -> Any:
+    """A helper of which `generate` writes the code, in LLVM's language; `function` returns its
+    signature and `generate`.
+    """
+    made = numba.extending.intrinsic(function)
+    _stamps[id(made)] = _stamp(generate)
+    return made

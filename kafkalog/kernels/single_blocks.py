@@ -25,6 +25,8 @@ _LZ4_HEADER_BYTES = 7
 _LZ4_BLOCK_BYTES = 64 * 1024
 _ZSTD_MAGIC = 0x28B52FFD  # as it lies, read as if it were big-endian
 _ZSTD_MAX_BLOCK = 128 * 1024
+# Windows of less than 128 MiB, the most that Kafka takes (its decoder is not told otherwise).
+_ZSTD_MAX_WINDOW_EXPONENT = 26 - 10
 _XERIAL_HIGH, _XERIAL_LOW = 0x82534E41 - (1 << 32), 0x50505900
 _XERIAL_HEADER_BYTES = 16
 # A copy element of snappy makes at most 64 bytes of 3.
@@ -80,6 +82,8 @@ def _zstd_frame(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
     size_bytes = I64(1) << size_flag if size_flag or is_single_segment else I64(0)
     dictionary = descriptor & 3
     if dictionary:
+        return start, end, 0
+    if not is_single_segment and I64(buf[start + 5]) >> 3 > _ZSTD_MAX_WINDOW_EXPONENT:
         return start, end, 0
     at = start + 6 - is_single_segment
     content_bytes: int = I64(-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 METADATA_VERSION = "metadata.version"
 
@@ -48,3 +49,7 @@ class ClusterSettings:
     def metadata_version(self) -> int | None:
         """The feature level of `metadata.version`, None if no record set it."""
         return self.feature_levels.get(METADATA_VERSION)
+
+
+ZooKeeperClusters: TypeAlias = Mapping[str | None, ClusterSettings]
+"""Of what ZooKeeper holds, by cluster id; None before there were any."""

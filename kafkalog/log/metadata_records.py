@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, RecordAreas, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import decode_spans
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import CONTROL_FLAG_MASK

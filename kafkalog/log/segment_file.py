@@ -12,7 +12,6 @@ above.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -28,7 +27,6 @@ from kafkalog.errors import (
 from kafkalog.format.constants import (
     HEADER_SIZE_UP_TO_MAGIC,
     LOG_OVERHEAD,
-    MAGIC_VALUE_V2,
     MAX_BATCH_BYTES,
     MAX_INT64,
     RECORD_BATCH_OVERHEAD,
@@ -61,8 +59,6 @@ _FIRST_ROWS = 1024
 # Of one scan, where a segment is scanned in several: 11 MB.
 MOST_ROWS = 128 * 1024
 
-# batch_length, magic and records_count of a header
-_read_framing = struct.Struct(">8x i 4x b 40x i").unpack_from
 _SAME_FIELDS = [name for name in HEADER.names or () if name in (BATCH_ROW.names or ())]
 
 
@@ -105,7 +101,9 @@ class ChunkBuffers:
         return end
 
     def _grow_rows(self) -> None:
-        self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+        grown = np.empty(2 * self.rows.size, BATCH_ROW)
+        grown[: self.rows.size] = self.rows
+        self.rows = grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +176,12 @@ def scan_headers(
             while status == OK and batch_bytes > _HOP_BYTES and count < most:
                 if batch_bytes <= _READ_AHEAD_BYTES:
                     file.will_need(position, int(batch_bytes) * _HOP_BATCHES)
-                rows, next_position = _hop(file, position, file_end)
-                if not rows.size:
+                headers, positions, next_position = file.read_headers(
+                    position, file_end, _HOP_BATCHES
+                )
+                if not positions.size:
                     break
+                rows = _decode_headers(headers, positions)
                 batch_bytes = (next_position - position) / rows.size
                 count, position = buffers.append_rows(count, rows), next_position
         return HeaderScan(
@@ -275,33 +276,8 @@ def read_chunks(
     return ChunkReader(path, start, end, chunk_bytes, buffers or ChunkBuffers())
 
 
-def _hop(file: LocalFile, position: int, file_end: int) -> tuple[NDArray[np.void], int]:
-    """The next headers, one read each, and the position behind their batches.
-
-    Stops in front of whatever is not a whole and sound magic 2 batch: the walk by windows, which
-    goes on from there, says what it is.
-    """
-    headers: list[bytes] = []
-    positions: list[int] = []
-    read, unpack = file.read_bytes, _read_framing
-    while len(headers) < _HOP_BATCHES:
-        header = read(position, RECORD_BATCH_OVERHEAD)
-        if len(header) < RECORD_BATCH_OVERHEAD:
-            break
-        batch_length, magic, records_count = unpack(header)
-        if magic != MAGIC_VALUE_V2 or records_count < 0:
-            break
-        size_in_bytes = batch_length + LOG_OVERHEAD
-        if size_in_bytes < RECORD_BATCH_OVERHEAD or size_in_bytes > file_end - position:
-            break
-        headers.append(header)
-        positions.append(position)
-        position += size_in_bytes
-    return _decode_headers(b"".join(headers), positions), position
-
-
-def _decode_headers(headers: bytes, positions: list[int]) -> NDArray[np.void]:
-    disk = np.frombuffer(headers, HEADER)
+def _decode_headers(headers: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
+    disk = headers.view(HEADER)
     rows = np.zeros(disk.size, BATCH_ROW)
     for name in _SAME_FIELDS:
         rows[name] = disk[name]

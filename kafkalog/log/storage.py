@@ -2,11 +2,12 @@
 
 Never mmap: a broker that truncates a mapped file kills the process with SIGBUS, a short read is an
 error we can name. Everything above takes a `LocalFile` or a path; another backend needs the same
-four names.
+names.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 from types import TracebackType
 
@@ -14,7 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import LogChangedError
+from kafkalog.format.constants import RECORD_BATCH_OVERHEAD
+from kafkalog.kernels.hop_headers import hop_headers
 from kafkalog.log.pace import spend
+
+_PREAD = ctypes.cast(ctypes.CDLL(None).pread, ctypes.c_void_p).value or 0
 
 
 class LocalFile:
@@ -75,6 +80,16 @@ class LocalFile:
         data = os.pread(self._descriptor, length, position)
         spend(len(data))
         return data
+
+    def read_headers(
+        self, position: int, end: int, most: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        """Up to `most` headers of whole batches in a row, one read each; see `hop_headers`."""
+        headers = np.empty(most * RECORD_BATCH_OVERHEAD, np.uint8)
+        positions = np.empty(most, np.int64)
+        count, position = hop_headers(_PREAD, self._descriptor, position, end, headers, positions)
+        spend(count * RECORD_BATCH_OVERHEAD)
+        return headers[: count * RECORD_BATCH_OVERHEAD], positions[:count], position
 
     def will_need(self, position: int, length: int) -> None:
         """Have the system read this range ahead, in the background."""

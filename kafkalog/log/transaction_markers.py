@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.batches.spans import decode_spans
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.control_record import (

@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint

@@ -21,7 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches import batch_table
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.columns.batches import WRONG_CHECKSUM, BatchArrays, build_batches
 from kafkalog.columns.places import MOST_ERROR_BYTES, SegmentPlace, error_row

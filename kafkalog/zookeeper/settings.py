@@ -8,11 +8,10 @@ what `internal.segment.bytes` says there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
 from urllib.parse import unquote
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError
-from kafkalog.log.cluster_settings import ClusterSettings, TopicSettings
+from kafkalog.log.cluster_settings import ClusterSettings, TopicSettings, ZooKeeperClusters
 from kafkalog.zookeeper.clusters import find_roots
 from kafkalog.zookeeper.data_dir import open_zookeeper_dir
 from kafkalog.zookeeper.history import ZooKeeperHistory
@@ -24,8 +23,6 @@ from kafkalog.zookeeper.znodes import (
     parse_config,
     parse_topic,
 )
-
-ZooKeeperClusters: TypeAlias = Mapping[str | None, ClusterSettings]
 
 _SEGMENT_BYTES, _INTERNAL = "segment.bytes", "internal.segment.bytes"
 _LEAST_SEGMENT_BYTES = 1024 * 1024

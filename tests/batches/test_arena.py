@@ -5,7 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kafkalog.batches.arena import Arena, iterate_record_areas, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import iterate_record_areas, open_record_areas
 from kafkalog.errors import (
     CorruptRecordError,
     KafkaLogError,

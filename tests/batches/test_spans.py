@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.constants import TimestampType

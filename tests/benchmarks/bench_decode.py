@@ -30,9 +30,10 @@ from pathlib import Path
 import numpy as np
 
 import kafkalog
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.gathering import gather_spans, measure_spans
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.log.segment_file import ChunkBuffers, read_chunks, scan_headers
 from tests.benchmarks.generate import LogSpec, write_log

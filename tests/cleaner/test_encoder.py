@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.batch_table import codecs
 from kafkalog.batches.encoder import BatchEncoder, BatchSource, EncodedBatch, assemble, reencode
+from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.cleaner.compressed_bodies import CompressedBodies
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.record import Record, pack_record, parse_records
 from kafkalog.format.record_batch import BATCH_ROW, pack_batch
@@ -42,11 +45,15 @@ def rebuilt(
     """One batch by the way of many."""
     source = source_of(batch, gone, horizon)
     areas = open_record_areas(np.frombuffer(batch, np.uint8), 0, rows_of(batch), Arena())
-    (body,), facts = encoder.rebuild(
+    made = encoder.rebuild(
         areas, source.flags, np.zeros(1, np.int64), np.array([source.horizon]), path="x"
     )
+    bodies = CompressedBodies(1, Arena())
+    bodies.add(np.zeros(1, np.int64), codecs(areas.rows).astype(np.int64), *made)
+    start, end = bodies.ends.tolist()
+    body = bodies.large.get(0) or bodies.data[start:end].tobytes()
     return assemble(
-        source.row, body, facts.tolist(), horizon=source.horizon, retained=source.retained
+        source.row, body, bodies.facts.tolist(), horizon=source.horizon, retained=source.retained
     )
 
 

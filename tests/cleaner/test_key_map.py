@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalog.batches.arena import Arena, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.cleaner.key_map import KeyMap
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, MemoryBudget, memory_budget
 from kafkalog.cleaner.source_map import SpilledRuns, map_sources

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from data.copy_samples import SAMPLES
-from kafkalog.batches.arena import Arena, iterate_record_areas
+from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import (

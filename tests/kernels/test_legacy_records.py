@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalog.batches.arena import Arena, complete_rows, open_record_areas
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import complete_rows, open_record_areas
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.legacy_record import pack_legacy_entries, parse_legacy_entry

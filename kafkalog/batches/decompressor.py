@@ -1,0 +1,122 @@
+"""The payloads of magic 2 batches, decompressed one behind the other into an arena.
+
+What is one block of its codec goes straight to the codec: zstd and lz4 many at once, by a kernel,
+snappy block by block. `format.compression` does the rest and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.batch_table import codecs
+from kafkalog.format import codec_calls
+from kafkalog.format.compression import decompress_parts, decompress_snappy_block
+from kafkalog.format.constants import MAX_INT64, CompressionType
+from kafkalog.kernels.codec_batches import decompress_batches
+from kafkalog.kernels.single_blocks import find_single_blocks
+
+# Plain numbers: comparing with a member of an enum costs more than what is decided by it.
+_NONE, _SNAPPY = int(CompressionType.NONE), int(CompressionType.SNAPPY)
+_OF_KERNEL = (int(CompressionType.LZ4), int(CompressionType.ZSTD))
+
+
+class Decompressor:
+    """Appends the records of one batch after the other to an arena."""
+
+    def __init__(
+        self,
+        buf: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        rows: NDArray[np.void],
+        arena: Arena,
+        path: str | None,
+        max_bytes: int,
+    ) -> None:
+        """The payload of batch b is buf[starts[b]:ends[b]], and rows[b] its row."""
+        self._codecs = codecs(rows).astype(np.int64)
+        self._starts, self._ends, self._rooms = np.empty((3, rows.size), np.int64)
+        find_single_blocks(
+            buf, self._codecs, starts, ends, max_bytes, self._starts, self._ends, self._rooms
+        )
+        self._view, self._buf, self._rows, self._arena = buf.data, buf, rows, arena
+        self._path, self._max_bytes, self._whole = path, max_bytes, (starts, ends)
+
+    def parts(self, arena_bytes: int | None) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """(which batches the arena holds, the edges of each, int64[b + 1]); it is emptied and
+        filled anew when it holds arena_bytes or more.
+
+        RecordTooLargeError past max_bytes, CorruptRecordError, UnsupportedCompressionTypeError.
+        """
+        count, first = self._codecs.size, 0
+        enough = MAX_INT64 if arena_bytes is None else arena_bytes
+        edges = np.empty(count + 1, np.int64)
+        of_kernel = bool(np.isin(self._codecs, _OF_KERNEL).any())
+        while first < count:
+            self._arena.clear()
+            edges[first] = 0
+            b = first
+            while b < count and self._arena.size < enough:
+                done = self._fill_by_kernel(b, enough, edges) if of_kernel else b
+                if done == b:
+                    self._fill(b)
+                    done = b + 1
+                    edges[done] = self._arena.size
+                b = done
+            yield slice(first, b), edges[first : b + 1].copy()
+            first = b
+
+    def _fill_by_kernel(self, b: int, enough: int, edges: NDArray[np.int64]) -> int:
+        """As many as the kernel does; the first that is left."""
+        arena = self._arena
+        arena.reserve(int(self._rooms[b]))
+        done: int = decompress_batches(
+            codec_calls.ZSTD_DECOMPRESS, codec_calls.zstd_decompressor(),
+            codec_calls.LZ4_DECOMPRESS, self._buf,
+            self._codecs, self._starts, self._ends, self._rooms,
+            b, arena.data, arena.size, enough, edges,
+        )  # fmt: skip
+        if done > b:
+            arena.size = int(edges[done])
+        return done
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int, int, int]]:
+        """Plain numbers for what is done once a batch: numpy's scalars are slow."""
+        blocks = (self._codecs, self._starts, self._ends, self._rooms)
+        return list(zip(*(block.tolist() for block in blocks), strict=True))
+
+    def _fill(self, b: int) -> None:
+        arena = self._arena
+        codec, start, end, room = self._blocks[b]
+        block = self._view[start:end]
+        if room and codec == _SNAPPY:
+            memory = arena.reserve(room)
+            size = decompress_snappy_block(block, memory[arena.size : arena.size + room])
+            if size >= 0:
+                arena.size += size
+                return
+        elif codec == _NONE and len(block) <= self._max_bytes:
+            arena.append(block)
+            return
+        if block:
+            self._fill_in_parts(b)
+
+    def _fill_in_parts(self, b: int) -> None:
+        """Of a payload that is more than one block, or damaged."""
+        row = self._rows[b]
+        parts = decompress_parts(
+            self._blocks[b][0],
+            self._view[int(self._whole[0][b]) : int(self._whole[1][b])],
+            max_bytes=self._max_bytes,
+            path=self._path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )
+        while parts:
+            self._arena.append(parts.pop(0))
