@@ -22,7 +22,7 @@ from kafkalog.kernels.single_blocks import find_single_blocks
 
 # Plain numbers: comparing with a member of an enum costs more than what is decided by it.
 _NONE, _SNAPPY = int(CompressionType.NONE), int(CompressionType.SNAPPY)
-_OF_KERNEL = (int(CompressionType.LZ4), int(CompressionType.ZSTD))
+_LZ4, _ZSTD = int(CompressionType.LZ4), int(CompressionType.ZSTD)
 
 
 class Decompressor:
@@ -56,7 +56,7 @@ class Decompressor:
         count, first = self._codecs.size, 0
         enough = MAX_INT64 if arena_bytes is None else arena_bytes
         edges = np.empty(count + 1, np.int64)
-        of_kernel = bool(np.isin(self._codecs, _OF_KERNEL).any())
+        of_kernel = bool(((self._codecs == _LZ4) | (self._codecs == _ZSTD)).any())
         while first < count:
             self._arena.clear()
             edges[first] = 0

@@ -141,7 +141,7 @@ def _current_areas(
         stored.buf, stored.starts, stored.ends, rows, arena, path, max_bytes
     )
     for part, edges in decompressor.parts(arena_bytes):
-        _check_counts(rows[part], np.diff(edges), path)
+        _check_counts(rows[part], edges[1:] - edges[:-1], path)
         yield part, RecordAreas(arena.data[: arena.size], edges[:-1], edges[1:], rows[part])
 
 

@@ -6,8 +6,6 @@ Decompressing, encoding and compressing each batch by itself cost five times wha
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,15 +55,15 @@ class CompressedBodies:
     ) -> None:
         """Those of these batches, int64[n] each, as the encoder made them; they are compressed."""
         self.facts.reshape(-1, FACTS)[batches] = facts.reshape(-1, FACTS)
-        bounds = list(pairwise([0, *ends.tolist()]))
         edges = np.empty(batches.size + 1, np.int64)
         edges[0] = self._arena.size
+        # Plain numbers for what is done once a batch: numpy's scalars are slow.
+        view, codec_of, start_of = records.data, batch_codecs.tolist(), [0, *ends.tolist()]
         b = 0
         while b < batches.size:
             done = self._compress_by_kernel(batch_codecs, records, ends, b, edges)
             if done == b:
-                start, end = bounds[b]
-                body = compress(int(batch_codecs[b]), records[start:end].data)
+                body = compress(codec_of[b], view[start_of[b] : start_of[b + 1]])
                 if len(body) > LARGE_BODY_BYTES:
                     self.large[int(batches[b])] = body
                 else:

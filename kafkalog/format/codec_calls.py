@@ -73,16 +73,18 @@ class _Contexts(threading.local):
     """Dear to create and not safe to share: one set a thread, made on first use."""
 
     def __init__(self) -> None:
-        self.decompressor = _ffi.gc(_lib.ZSTD_createDCtx(), _lib.ZSTD_freeDCtx)
-        self.compressor = _ffi.gc(_lib.ZSTD_createCCtx(), _lib.ZSTD_freeCCtx)
-        if not self.decompressor or not self.compressor:
+        decompressor = _ffi.gc(_lib.ZSTD_createDCtx(), _lib.ZSTD_freeDCtx)
+        compressor = _ffi.gc(_lib.ZSTD_createCCtx(), _lib.ZSTD_freeCCtx)
+        if not decompressor or not compressor:
             raise MemoryError("no memory for zstd")
         for setting, value in (
             (_lib.ZSTD_c_compressionLevel, ZSTD_LEVEL),
             (_lib.ZSTD_c_contentSizeFlag, 0),
             (_lib.ZSTD_c_checksumFlag, 0),
         ):
-            _lib.ZSTD_CCtx_setParameter(self.compressor, setting, value)
+            _lib.ZSTD_CCtx_setParameter(compressor, setting, value)
+        self._owners = decompressor, compressor  # freed with them
+        self.decompressor, self.compressor = _address(decompressor), _address(compressor)
 
 
 _contexts = _Contexts()
@@ -90,11 +92,11 @@ _contexts = _Contexts()
 
 def zstd_decompressor() -> int:
     """The context of this thread for `ZSTD_DECOMPRESS`."""
-    return _address(_contexts.decompressor)
+    return _contexts.decompressor
 
 
 def zstd_compressor() -> int:
     """The context of this thread for `ZSTD_COMPRESS`: Kafka's level, frames as Kafka's stream has
     them, without content size and checksum.
     """
-    return _address(_contexts.compressor)
+    return _contexts.compressor

@@ -1,0 +1,71 @@
+"""Headers read one by one from a file against where its batches are known to be."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kafkalog.format.constants import RECORD_BATCH_OVERHEAD as HEADER
+from kafkalog.format.record import Record
+from kafkalog.format.record_batch import pack_batch
+from kafkalog.kernels.hop_headers import hop_headers
+
+PREAD = ctypes.cast(ctypes.CDLL(None).pread, ctypes.c_void_p).value or 0
+BATCHES = [pack_batch([Record(i, 5, b"k", bytes(100 * i))]) for i in range(4)]
+POSITIONS = [0, *np.cumsum([len(batch) for batch in BATCHES]).tolist()]
+
+
+def hop(
+    path: Path, data: bytes, *, end: int | None = None, most: int = 10
+) -> tuple[list[int], int]:
+    """(positions, where it stopped) of the headers from the file's start on."""
+    path.write_bytes(data)
+    headers, positions = np.zeros(most * HEADER, np.uint8), np.zeros(most, np.int64)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        last = len(data) if end is None else end
+        count, stopped = hop_headers(PREAD, descriptor, 0, last, headers, positions)
+    finally:
+        os.close(descriptor)
+    found = positions[:count].tolist()
+    for b, position in enumerate(found):
+        assert headers[b * HEADER :][:HEADER].tobytes() == data[position : position + HEADER]
+    return found, stopped
+
+
+def test_whole_batches_are_hopped_over(tmp_path: Path) -> None:
+    data = b"".join(BATCHES)
+    assert hop(tmp_path / "log", data) == (POSITIONS[:-1], POSITIONS[-1])
+    assert hop(tmp_path / "log", data, most=2) == (POSITIONS[:2], POSITIONS[2])
+    assert hop(tmp_path / "log", data, end=POSITIONS[2] + 1) == (POSITIONS[:2], POSITIONS[2])
+    assert hop(tmp_path / "log", b"") == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("at", "bad"),
+    [
+        (8, b"\xff\xff\xff\xff"),
+        (8, b"\0\0\0\x10"),
+        (8, b"\x7f\xff\xff\xff"),
+        (16, b"\1"),
+        (57, b"\xff"),
+    ],
+    ids=["negative length", "short length", "length past the end", "magic 1", "negative count"],
+)
+def test_it_stops_in_front_of_what_is_not_a_sound_batch(
+    tmp_path: Path, at: int, bad: bytes
+) -> None:
+    data = bytearray(b"".join(BATCHES))
+    place = POSITIONS[2] + at
+    data[place : place + len(bad)] = bad
+    assert hop(tmp_path / "log", bytes(data)) == (POSITIONS[:2], POSITIONS[2])
+
+
+def test_it_stops_at_a_torn_tail(tmp_path: Path) -> None:
+    for cut in (1, 30, HEADER - 1, HEADER, len(BATCHES[3]) - 1):
+        data = b"".join(BATCHES[:3]) + BATCHES[3][:cut]
+        assert hop(tmp_path / "log", data) == (POSITIONS[:3], POSITIONS[3])
