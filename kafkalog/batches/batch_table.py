@@ -106,7 +106,7 @@ def last_sequences(rows: Rows) -> NDArray[np.int32]:
 def crc32c_of_ranges(
     buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Unsigned CRC-32C of buf[starts[b]:ends[b]] for each b, int64[b]; all are within buf."""
+    """Unsigned CRC-32C of buf[starts[b]:ends[b]] for each b, int64[b]."""
     found = np.empty(starts.size, np.int64)
     checksum_ranges(CRC32C_EXTEND, buf, starts, ends, found)
     return found

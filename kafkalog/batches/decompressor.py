@@ -54,15 +54,16 @@ class Decompressor:
         RecordTooLargeError past max_bytes, CorruptRecordError, UnsupportedCompressionTypeError.
         """
         count, first = self._codecs.size, 0
-        enough = MAX_INT64 if arena_bytes is None else arena_bytes
+        enough = MAX_INT64 if arena_bytes is None else max(arena_bytes, 1)
         edges = np.empty(count + 1, np.int64)
-        of_kernel = bool(((self._codecs == _LZ4) | (self._codecs == _ZSTD)).any())
+        of_kernel = (self._codecs == _LZ4) | (self._codecs == _ZSTD)
+        for_kernel = (of_kernel & (self._rooms > 0)).tolist()
         while first < count:
             self._arena.clear()
             edges[first] = 0
             b = first
             while b < count and self._arena.size < enough:
-                done = self._fill_by_kernel(b, enough, edges) if of_kernel else b
+                done = self._fill_by_kernel(b, enough, edges) if for_kernel[b] else b
                 if done == b:
                     self._fill(b)
                     done = b + 1

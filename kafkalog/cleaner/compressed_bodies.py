@@ -59,9 +59,15 @@ class CompressedBodies:
         edges[0] = self._arena.size
         # Plain numbers for what is done once a batch: numpy's scalars are slow.
         view, codec_of, start_of = records.data, batch_codecs.tolist(), [0, *ends.tolist()]
+        of_kernel = (batch_codecs == CompressionType.LZ4) | (batch_codecs == CompressionType.ZSTD)
+        for_kernel = of_kernel.tolist()
         b = 0
         while b < batches.size:
-            done = self._compress_by_kernel(batch_codecs, records, ends, b, edges)
+            done = (
+                self._compress_by_kernel(batch_codecs, records, ends, b, edges)
+                if for_kernel[b]
+                else b
+            )
             if done == b:
                 body = compress(codec_of[b], view[start_of[b] : start_of[b + 1]])
                 if len(body) > LARGE_BODY_BYTES:

@@ -13,7 +13,7 @@ in the run. What the others mean depends on the kind:
     FINISHED  group         -                JSON: the new segment and its counts
 
 Records are numbered over the partition; of a segment whose count only its content tells (legacy
-wrappers) as many numbers are set aside as it has offsets.
+wrappers) as many numbers are set aside as its offsets and bytes have room for.
 """
 
 from __future__ import annotations

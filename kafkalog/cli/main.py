@@ -44,6 +44,8 @@ def _loaded(name: str) -> ModuleType:
     looking among them for garbage took a fifth of the start, and again whenever the run's own are
     looked through.
     """
+    if name in sys.modules or not gc.isenabled():
+        return import_module(name)
     gc.disable()
     try:
         return import_module(name)

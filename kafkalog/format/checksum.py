@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import zlib
+from importlib import import_module
 
 import google_crc32c
 import numpy as np
-from google_crc32c import _crc32c
 
 from kafkalog.format.buffers import BytesLike, as_view
 
 # By address, for kernels: uint32_t crc32c_extend(uint32_t crc, const uint8_t *data, size_t count)
 # of the library behind that module.
-_EXTEND = ctypes.CDLL(_crc32c.__file__).crc32c_extend
+if google_crc32c.implementation != "c":
+    raise ImportError("kafkalog needs google-crc32c with its C library, which its wheels have")
+_EXTEND = ctypes.CDLL(import_module("google_crc32c._crc32c").__file__).crc32c_extend
 CRC32C_EXTEND = ctypes.cast(_EXTEND, ctypes.c_void_p).value or 0
 
 

@@ -12,12 +12,13 @@ def checksum_ranges(
 ) -> None:
     """The unsigned CRC-32C of each range.
 
-    in   function: `format.checksum.CRC32C_EXTEND`; buf uint8[n]; range b is buf[starts[b]:ends[b]],
-         within buf, empty if it ends before it starts
+    in   function: `format.checksum.CRC32C_EXTEND`; buf uint8[n]; range b is what there is of
+         buf[starts[b]:ends[b]]
     out  checksums int64[b]
     """
     source = I64(buf.ctypes.data)
     for b in range(starts.size):
-        size = max(ends[b] - starts[b], I64(0))
-        found = call_3(function, I64(0), source + starts[b], size)
+        start = min(max(starts[b], I64(0)), I64(buf.size))
+        size = max(min(ends[b], I64(buf.size)) - start, I64(0))
+        found = call_3(function, I64(0), source + start, size)
         checksums[b] = found & I64(0xFFFFFFFF)

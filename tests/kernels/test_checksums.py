@@ -11,7 +11,7 @@ from kafkalog.format.checksum import CRC32C_EXTEND
 from kafkalog.kernels.checksums import checksum_ranges
 
 DATA = bytes(range(256)) * 3
-PLACES = st.integers(0, len(DATA))
+PLACES = st.integers(0, len(DATA) + 9)
 
 
 @given(st.lists(st.tuples(PLACES, PLACES), max_size=20))
