@@ -21,13 +21,15 @@ from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
-from kafkalog.planning.compaction_plan import LEFT, CompactionPlan
+from kafkalog.planning.compaction_plan import LEFT, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.texts import format_bytes
 
 
 def run(args: argparse.Namespace) -> ExitCode:
     """The verb: worker processes of this machine do the work."""
     workers = args.workers or os.cpu_count() or 1
+    if workers == 1 and args.strategy is None:
+        args.strategy = WITHIN_TASK  # there is nobody to share a large partition with
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
         sizes = {(plan.log_dir, str(plan.topic_partition)): plan.source_bytes for plan in plans}

@@ -189,7 +189,7 @@ OPTIONS = (
     Option(
         "--strategy", "within-task|across-tasks",
         "how the key map is made: by a partition's own task, or by many (default: by size, across "
-        "tasks from 8 GiB on)",
+        "tasks from 8 GiB on; by one worker within)",
         _COMPACT, _COMPACT, parse_strategy,
     ),
     Option(

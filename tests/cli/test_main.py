@@ -21,6 +21,7 @@ from kafkalog.errors import (
     LogDirLockedError,
 )
 from kafkalog.format.file_names import log_file_name
+from kafkalog.planning import compaction
 from tests.support.log_builder import START_MS, LogBuilder
 
 
@@ -190,3 +191,20 @@ def test_a_reader_that_stops_early_is_no_error(log_dir: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("topic")
+
+
+@pytest.mark.parametrize(("workers", "strategy"), [("1", "within-task"), ("2", "across-tasks")])
+def test_a_large_partition_is_shared_where_there_are_workers_to_share_it(
+    log_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    workers: str,
+    strategy: str,
+) -> None:
+    monkeypatch.setattr(compaction, "ACROSS_TASKS_BYTES", 1)
+    log = LogBuilder(log_dir, "a-0").batch(("k", "v"), ("k", "w"))
+    log.segment(3_000_000_000).batch(("k", "x")).segment().batch(("k", "y")).write()
+    command = ["compact", "--log-dir", str(log_dir), "--config", "cleanup.policy=compact", "--json"]
+    assert cli.main([*command, "--workers", workers]) == 0
+    (plan,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert (len(plan["groups"]), plan["strategy"]) == (2, strategy)
