@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,8 @@ pytestmark = pytest.mark.oracle
 FIRST = 40_000
 SAMPLE = range(FIRST, FIRST + 12)
 ALL = range(FIRST, FIRST + 200)
+# Wrappers with a billion offsets between them.
+WIDE_GAPS = FIRST + 165
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def across_tasks(call: CompactCall) -> Mapping[str, Any]:
     return compact_with_kafkalog(call, "--strategy", "across-tasks", "--workers", "1")
 
 
-def play(kafka: Kafka, seeds: range, compact: Compact = compact_with_kafkalog) -> None:
+def play(kafka: Kafka, seeds: Sequence[int], compact: Compact = compact_with_kafkalog) -> None:
     outcomes = [play_and_keep_failed(seed_scenario(seed), kafka, compact) for seed in seeds]
     wrong = [str(outcome) for outcome in outcomes if outcome.complaints]
     assert not wrong, "\n".join(wrong)
@@ -56,7 +58,7 @@ def test_spilled_runs_equal_kafkas(kafka: Kafka) -> None:
 
 def test_maps_across_tasks_equal_kafkas(kafka: Kafka) -> None:
     with small_budgets():
-        play(kafka, SAMPLE, across_tasks)
+        play(kafka, [*SAMPLE, WIDE_GAPS], across_tasks)
 
 
 @pytest.mark.soak
