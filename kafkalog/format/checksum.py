@@ -6,7 +6,6 @@ CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (IEEE
 
 from __future__ import annotations
 
-import ctypes
 import zlib
 from importlib import import_module
 
@@ -14,13 +13,13 @@ import google_crc32c
 import numpy as np
 
 from kafkalog.format.buffers import BytesLike, as_view
+from kafkalog.format.native_functions import address_of
 
 # By address, for kernels: uint32_t crc32c_extend(uint32_t crc, const uint8_t *data, size_t count)
 # of the library behind that module.
 if google_crc32c.implementation != "c":
     raise ImportError("kafkalog needs google-crc32c with its C library, which its wheels have")
-_EXTEND = ctypes.CDLL(import_module("google_crc32c._crc32c").__file__).crc32c_extend
-CRC32C_EXTEND = ctypes.cast(_EXTEND, ctypes.c_void_p).value or 0
+CRC32C_EXTEND = address_of(import_module("google_crc32c._crc32c").__file__, "crc32c_extend")
 
 
 def crc32c(data: BytesLike) -> int:

@@ -20,6 +20,7 @@ from lz4.block import _block
 from lz4.frame import _frame
 
 from kafkalog.format.compression import ZSTD_LEVEL
+from kafkalog.format.native_functions import address_of
 
 # The module behind zstandard's backend `cffi`, which has the C functions under their own names.
 _zstd: Any = import_module("zstandard._cffi")
@@ -31,11 +32,6 @@ _LZ4F_INDEPENDENT_BLOCKS = 1
 
 def _address(pointer: Any) -> int:
     return int(_ffi.cast("intptr_t", pointer))
-
-
-def _exported(extension: Any, name: str) -> int:
-    function = getattr(ctypes.CDLL(extension.__file__), name)
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 class _Lz4Preferences(ctypes.Structure):
@@ -60,9 +56,9 @@ class _Lz4Preferences(ctypes.Structure):
 ZSTD_DECOMPRESS = _address(_ffi.addressof(_lib, "ZSTD_decompressDCtx"))
 ZSTD_COMPRESS = _address(_ffi.addressof(_lib, "ZSTD_compress2"))
 # (data, out, size of data, room in out) -> int of bytes written, below 0 where it failed.
-LZ4_DECOMPRESS = _exported(_block, "LZ4_decompress_safe")
+LZ4_DECOMPRESS = address_of(_block.__file__, "LZ4_decompress_safe")
 # (out, room in out, data, size of data, preferences) -> bytes written, below 0 where it failed.
-LZ4_COMPRESS = _exported(_frame, "LZ4F_compressFrame")
+LZ4_COMPRESS = address_of(_frame.__file__, "LZ4F_compressFrame")
 
 # Kafka's frames: independent blocks of 64 KiB, no checksums, the library's usual level.
 _lz4_preferences = _Lz4Preferences(_LZ4F_MAX_64_KIB, _LZ4F_INDEPENDENT_BLOCKS)

@@ -7,7 +7,6 @@ names.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from types import TracebackType
 
@@ -16,10 +15,11 @@ from numpy.typing import NDArray
 
 from kafkalog.errors import LogChangedError
 from kafkalog.format.constants import RECORD_BATCH_OVERHEAD
+from kafkalog.format.native_functions import address_of
 from kafkalog.kernels.hop_headers import hop_headers
 from kafkalog.log.pace import spend
 
-_PREAD = ctypes.cast(ctypes.CDLL(None).pread, ctypes.c_void_p).value or 0
+_PREAD = address_of(None, "pread")
 
 
 class LocalFile:

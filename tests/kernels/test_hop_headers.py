@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from pathlib import Path
 
@@ -10,11 +9,12 @@ import numpy as np
 import pytest
 
 from kafkalog.format.constants import RECORD_BATCH_OVERHEAD as HEADER
+from kafkalog.format.native_functions import address_of
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.kernels.hop_headers import hop_headers
 
-PREAD = ctypes.cast(ctypes.CDLL(None).pread, ctypes.c_void_p).value or 0
+PREAD = address_of(None, "pread")
 BATCHES = [pack_batch([Record(i, 5, b"k", bytes(100 * i))]) for i in range(4)]
 POSITIONS = [0, *np.cumsum([len(batch) for batch in BATCHES]).tolist()]
 
