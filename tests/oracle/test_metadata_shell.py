@@ -13,7 +13,9 @@ import pytest
 from data.copy_samples import SAMPLES
 from kafkalog.cluster.history import ClusterHistory, Until
 from kafkalog.cluster.moments import Row
+from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.secret_settings import REDACTED
+from kafkalog.log.segment_file import scan_headers
 from tests.oracle.setup import ensure_oracle
 
 pytestmark = pytest.mark.oracle
@@ -24,22 +26,45 @@ SINGLE = SAMPLES / "broker" / "__cluster_metadata-0"
 LOG = f"{0:020}.log"
 # The file that the shell reads, and where it ends in the log.
 PLACES = [(NODE / f"{102:020}-{3:010}.checkpoint", 102), (NODE / LOG, None), (SINGLE / LOG, None)]
+ATTEMPTS = 20
 _FIELD = re.compile(r"(\w+)=(\[[^\]]*\]|[\w-]+)")
 
 
 def shell(file: Path, scratch: Path) -> Tree:
-    """`tree /image`, as nested names; what is a value has nothing below it."""
+    """`tree /image`, as nested names; what is a value has nothing below it.
+
+    The shell waits until it has read the file, not until it has applied what it read: one run in
+    six shows an image without a record. Such a run is asked again.
+    """
     copy = scratch / file.name  # the shell locks the directory
     shutil.copy(file, copy)
     runtime = ensure_oracle()
     command = [str(runtime.java), "-Doracle.loglevel=off", "-XX:TieredStopAtLevel=1", "-cp"]
     command += [runtime.class_path, "org.apache.kafka.shell.MetadataShell", "--snapshot", str(copy)]
-    done = subprocess.run(
-        [*command, "tree", "/image"], capture_output=True, text=True, check=True, timeout=300
-    )
+    expected = f"offset {image_offset(file)},"
+    provenance = ""
+    for _ in range(ATTEMPTS):
+        done = subprocess.run(
+            [*command, "tree", "/image"], capture_output=True, text=True, check=True, timeout=300
+        )
+        tree = nested(done.stdout)
+        provenance = only(tree["provenance"])
+        if provenance.startswith(expected):
+            return tree
+    raise AssertionError(f"{file}: no image of {expected} but of {provenance}")
+
+
+def image_offset(file: Path) -> int:
+    """The offset of the last record that an image is made of."""
+    headers = scan_headers(str(file)).rows
+    is_data = headers["attributes"] & CONTROL_FLAG_MASK == 0
+    return int(headers["last_offset"][is_data][-1])
+
+
+def nested(lines: str) -> Tree:
     root: Tree = {}
     above: list[Tree] = [root]
-    for line in done.stdout.splitlines():
+    for line in lines.splitlines():
         name = line.strip()
         depth = (len(line) - len(line.lstrip())) // 2
         if name.startswith("["):
