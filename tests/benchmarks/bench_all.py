@@ -32,7 +32,11 @@ FIGURES = (
     ("verify",),
     ("safety",),
     ("contents",),
+    ("audit", "--topics", "50", "--workers", "1"),
     ("audit_on_spark",),
+    ("retain",),
+    ("salvage",),
+    ("start",),
 )
 
 
