@@ -18,7 +18,11 @@ from kafkalog.auditing.record_contents import RecordContents, RecordContentsScan
 from kafkalog.auditing.remote_copies import RemoteCopies, read_remote_copies
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import iterate_record_areas
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.cleaner.checked_chunks import (
+    CLEANER_ARENA_BYTES,
+    CLEANER_CHUNK_BYTES,
+    check_checksums,
+)
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
@@ -75,7 +79,7 @@ def scan_records(
         for path, chunk in _chunks(partition):
             for part, areas in iterate_record_areas(
                 chunk.buf, chunk.position, chunk.rows, arena,
-                path=path, arena_bytes=CLEANER_CHUNK_BYTES,
+                path=path, arena_bytes=CLEANER_ARENA_BYTES,
             ):  # fmt: skip
                 scan.add(areas, path, transactions.is_aborted(chunk.rows[part]))
     except (KafkaLogError, OSError) as error:

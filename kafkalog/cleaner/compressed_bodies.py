@@ -13,7 +13,7 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs, is_legacy
 from kafkalog.batches.encoder import BatchEncoder
 from kafkalog.batches.record_areas import iterate_record_areas
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
+from kafkalog.cleaner.checked_chunks import CLEANER_ARENA_BYTES
 from kafkalog.format import codec_calls
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import CompressionType
@@ -134,7 +134,7 @@ class BodyRebuilder:
             rows[which],
             self._arena,
             path=path,
-            arena_bytes=CLEANER_CHUNK_BYTES,
+            arena_bytes=CLEANER_ARENA_BYTES,
         ):
             at = which[part]
             made = self._encoder.rebuild(areas, flags, first_records[at], horizons[at], path=path)

@@ -28,7 +28,7 @@ from kafkalog.batches.batch_table import (
 from kafkalog.batches.gathering import decode_header_spans
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
+from kafkalog.cleaner.checked_chunks import CLEANER_ARENA_BYTES, CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.survivor_keys import SurvivorKeys
 from kafkalog.columns.arrow_arrays import binary_array, number_array
@@ -72,7 +72,7 @@ def read_parts(path: str, buffers: ChunkBuffers, max_bytes: int) -> Iterator[Par
     for chunk in read_chunks(path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers):
         for _, areas in iterate_record_areas(
             chunk.buf, chunk.position, chunk.rows, arena,
-            path=path, max_bytes=max_bytes, arena_bytes=CLEANER_CHUNK_BYTES,
+            path=path, max_bytes=max_bytes, arena_bytes=CLEANER_ARENA_BYTES,
         ):  # fmt: skip
             spans = decode_spans(areas, areas.rows, path)
             yield Part(areas.rows.copy(), _records(areas, spans, path))

@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import iterate_record_areas
-from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
+from kafkalog.cleaner.checked_chunks import (
+    CLEANER_ARENA_BYTES,
+    CLEANER_CHUNK_BYTES,
+    check_checksums,
+)
 from kafkalog.cleaner.output_segment import OutputFile
 from kafkalog.cleaner.rewrite import RebuiltBatches
 from kafkalog.cleaner.spilled_array import SpilledArray
@@ -105,7 +109,7 @@ def _check_records(
     if not rows.size:
         return
     for part, areas in iterate_record_areas(
-        chunk.buf, chunk.position, rows, arena, path=path, arena_bytes=CLEANER_CHUNK_BYTES
+        chunk.buf, chunk.position, rows, arena, path=path, arena_bytes=CLEANER_ARENA_BYTES
     ):
         largest, found = np.empty((2, areas.rows.size), np.int64)
         b, code, _, record = check_records(
