@@ -18,6 +18,7 @@ import pytest
 
 from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.planning.config_file import parse_config_file
+from tests.benchmarks.bench_all import FIGURES
 from tests.support.documents import (
     DESIGN,
     README,
@@ -146,6 +147,15 @@ def test_make_targets_in_the_documents_exist() -> None:
 
 
 @pytest.mark.spark
+def test_make_bench_prints_every_row_that_is_measured() -> None:
+    measured = DESIGN.read_text().partition("## Measured")[2].partition("counted rather")[0]
+    rows = [line.split("|")[-2].replace("`", " ") for line in measured.splitlines()[3:]
+            if line.startswith("| ")]  # fmt: skip
+    printed = {tuple(row.replace(",", " ").split()) for row in rows[1:]}
+    assert len(rows) > 20
+    assert printed == set(FIGURES)
+
+
 def test_notebook_runs_and_its_results_are_tables(spark: SparkSession, monkeypatch: Any) -> None:
     """The code of its cells, one after the other, as a kernel would; what stands last in a cell is
     asked for the table that a notebook shows."""
