@@ -32,6 +32,7 @@ from kafkalog.format.file_names import log_file_name, offset_index_file_name, ti
 from kafkalog.format.offset_index import pack_offset_index
 from kafkalog.format.record_batch import CRC_START, RecordBatchHeader, pack_header
 from kafkalog.format.time_index import pack_time_index
+from tests.benchmarks.side_by_side import fast_directory
 
 BATCHES, BATCH_BYTES, RECORDS = 3, 64 * 1024, 100
 DAY_MS = 86_400_000
@@ -195,8 +196,7 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(args.measure[1:], args.measure[0])))
         return
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         log_dirs = generate(Path(work), args.topics, args.partitions, args.segments)
         command = [sys.executable, "-m", "tests.benchmarks.bench_audit_on_spark", "--measure"]
         done = subprocess.run(

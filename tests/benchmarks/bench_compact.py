@@ -21,46 +21,27 @@ import argparse
 import filecmp
 import json
 import os
-import platform
 import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kafkalog.format.constants import CompressionType
+from tests.benchmarks.side_by_side import (
+    Cost,
+    circumstances,
+    fast_directory,
+    median,
+    run_measured,
+    times_faster,
+)
 from tests.oracle.setup import ensure_oracle
 
 CODECS = {codec.name.lower(): int(codec) for codec in CompressionType}
 CONFIG = ("cleanup.policy=compact", "segment.bytes=268435456")
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one process took."""
-
-    wall_seconds: float
-    cpu_seconds: float
-    peak_mib: float
-
-
-def run_measured(command: list[str], cores: str) -> Cost:
-    """Run a process on these cores and wait for it; its failure is ours."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        ["taskset", "-c", cores, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    talk = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status != 0:
-        raise RuntimeError(f"{command}: status {status}: {talk.decode()[-2000:]}")
-    wall = time.perf_counter() - started
-    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def generate(log_dir: Path, partition: int, args: argparse.Namespace) -> None:
@@ -131,13 +112,6 @@ def size_of(log_dir: Path) -> int:
     return sum((log_dir / name).stat().st_size for name in segments_of(log_dir))
 
 
-def median(costs: list[Cost]) -> dict[str, float]:
-    names = asdict(costs[0])
-    return {
-        name: round(statistics.median(getattr(cost, name) for cost in costs), 2) for name in names
-    }
-
-
 def main() -> None:
     """Generate, run in turn, print."""
     parser = argparse.ArgumentParser(description="Compaction against Kafka's cleaner.")
@@ -151,11 +125,10 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
     cores = ",".join(str(core) for core in range(args.cores))
-    memory = Path("/dev/shm")
     ours: list[Cost] = []
     kafkas: list[Cost] = []
     sparks: list[float] = []
-    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         source = Path(work, "source")
         source.mkdir()
         names = [f"bench-{p}" for p in range(args.cores)]
@@ -189,17 +162,11 @@ def main() -> None:
         "rounds": args.rounds,
         "kafkalog": median(ours),
         "kafka": median(kafkas),
-        "times_faster": round(
-            statistics.median(
-                k.wall_seconds / o.wall_seconds for o, k in zip(ours, kafkas, strict=True)
-            ),
-            2,
-        ),
+        "times_faster": times_faster(ours, kafkas),
         "spark_seconds": round(statistics.median(sparks), 2) if sparks else None,
         "output_mib": [round(size / (1 << 20), 1) for size in output],
         "same_bytes": equal if args.codec == "none" else None,
-        "machine": platform.processor() or platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
+        **circumstances(),
         "own_peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
     print(json.dumps(result))

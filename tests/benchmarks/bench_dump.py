@@ -13,15 +13,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.bench_compact import Cost, median, run_measured
+from tests.benchmarks.side_by_side import (
+    Cost,
+    circumstances,
+    fast_directory,
+    median,
+    run_measured,
+    times_faster,
+)
 from tests.oracle.setup import ensure_oracle
 
 
@@ -55,10 +60,9 @@ def main() -> None:
     parser.add_argument("--core", default="0")
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
-    memory = Path("/dev/shm")
     ours: list[Cost] = []
     kafkas: list[Cost] = []
-    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         command = [sys.executable, "-m", "tests.benchmarks.generate", work]
         command += ["--records", str(args.records), "--keys", str(args.records // 4)]
         command += ["--segment-bytes", str(1 << 30)]
@@ -83,15 +87,9 @@ def main() -> None:
             who: round(lines / 1e6 / statistics.median(cost.wall_seconds for cost in each), 2)
             for who, each in (("kafkalog", ours), ("kafka", kafkas))
         },
-        "times_faster": round(
-            statistics.median(
-                k.wall_seconds / o.wall_seconds for o, k in zip(ours, kafkas, strict=True)
-            ),
-            2,
-        ),
+        "times_faster": times_faster(ours, kafkas),
         "same_lines": equal,
-        "machine": platform.processor() or platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
+        **circumstances(),
     }
     print(json.dumps(result))
 

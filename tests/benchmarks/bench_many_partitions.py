@@ -24,7 +24,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.bench_compact import Cost, median, run_measured, same_bytes
+from tests.benchmarks.bench_compact import same_bytes
+from tests.benchmarks.side_by_side import Cost, fast_directory, median, run_measured, times_faster
 from tests.oracle.setup import ensure_oracle
 
 CONFIG = ("cleanup.policy=compact", "segment.bytes=1048576")
@@ -72,11 +73,10 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
     cores = ",".join(str(core) for core in range(args.cores))
-    memory = Path("/dev/shm")
     ours: list[Cost] = []
     kafkas: list[Cost] = []
     equal = True
-    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         source, copies = Path(work, "source"), (Path(work, "ours"), Path(work, "kafkas"))
         generate(source, args.partitions)
         for _ in range(args.rounds):
@@ -94,12 +94,7 @@ def main() -> None:
         "rounds": args.rounds,
         "kafkalog": median(ours),
         "kafka": median(kafkas),
-        "times_faster": round(
-            statistics.median(
-                k.wall_seconds / o.wall_seconds for o, k in zip(ours, kafkas, strict=True)
-            ),
-            2,
-        ),
+        "times_faster": times_faster(ours, kafkas),
         "times_less_cpu": round(
             statistics.median(
                 k.cpu_seconds / o.cpu_seconds for o, k in zip(ours, kafkas, strict=True)

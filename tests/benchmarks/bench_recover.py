@@ -16,7 +16,6 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -25,7 +24,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.benchmarks.bench_compact import Cost, median, run_measured
+from tests.benchmarks.side_by_side import (
+    Cost,
+    circumstances,
+    fast_directory,
+    median,
+    run_measured,
+    times_faster,
+)
 from tests.oracle.setup import ensure_oracle
 
 NAME = "bench-0"
@@ -69,11 +75,10 @@ def main() -> None:
     parser.add_argument("--core", default="0")
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
-    memory = Path("/dev/shm")
     now_ms = time.time_ns() // 1_000_000
     costs: dict[str, list[Cost]] = {"kafkalog": [], "kafka": []}
     made: dict[str, set[str]] = {"kafkalog": set(), "kafka": set()}
-    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         log_dir = Path(work, "log")
         log_dir.mkdir()
         command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir)]
@@ -100,15 +105,9 @@ def main() -> None:
         "kafkalog": median(ours),
         "kafka": median(kafkas),
         "megabytes_per_second": speed,
-        "times_faster": round(
-            statistics.median(
-                k.wall_seconds / o.wall_seconds for o, k in zip(ours, kafkas, strict=True)
-            ),
-            2,
-        ),
+        "times_faster": times_faster(ours, kafkas),
         "same_bytes": made["kafkalog"] == made["kafka"] and len(made["kafka"]) == 1,
-        "machine": platform.processor() or platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
+        **circumstances(),
     }
     print(json.dumps(result))
 

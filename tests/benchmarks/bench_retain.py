@@ -13,15 +13,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.bench_compact import Cost, median, run_measured
+from tests.benchmarks.side_by_side import (
+    Cost,
+    circumstances,
+    fast_directory,
+    median,
+    run_measured,
+    times_faster,
+)
 from tests.oracle.setup import ensure_oracle
 from tests.support.log_builder import START_MS
 from tests.support.sparse_log import KIB, RECORDS, SparseLog
@@ -64,10 +68,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--core", default="0")
     args = parser.parse_args()
-    memory = Path("/dev/shm")
     costs: dict[str, list[Cost]] = {"plan": [], "kafkalog": [], "kafka": []}
     left: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
+    with tempfile.TemporaryDirectory(dir=fast_directory()) as work:
         source, copy = Path(work, "source"), Path(work, "copy")
         now_ms, limit = generate(source, args.segments)
         commands = {
@@ -81,19 +84,15 @@ def main() -> None:
                 costs[who].append(run_measured(command, args.core))
                 left[who] = segments_left(copy)
                 shutil.rmtree(copy)
-    pairs = zip(costs["kafkalog"], costs["kafka"], strict=True)
     result = {
         "bench": "retain",
         "segments": args.segments,
         "rounds": args.rounds,
         **{who: median(each) for who, each in costs.items()},
-        "times_faster": round(
-            statistics.median(k.wall_seconds / o.wall_seconds for o, k in pairs), 2
-        ),
+        "times_faster": times_faster(costs["kafkalog"], costs["kafka"]),
         "segments_left": len(left["kafkalog"]),
         "same_segments": left["kafkalog"] == left["kafka"],
-        "machine": platform.processor() or platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
+        **circumstances(),
     }
     print(json.dumps(result))
 

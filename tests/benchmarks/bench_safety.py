@@ -17,7 +17,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.benchmarks.bench_compact import generate, our_command, run_measured
+from tests.benchmarks.bench_compact import generate, our_command
+from tests.benchmarks.side_by_side import fast_directory, run_measured
 
 
 def size_of(log_dir: Path) -> int:
@@ -35,9 +36,8 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=100_000_000)
     args = parser.parse_args()
     args.cores = 1
-    memory = Path("/dev/shm")
     result: dict[str, object] = {"bench": "safety", **vars(args)}
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
+    with tempfile.TemporaryDirectory(dir=fast_directory()) as work:
         source, copy, output = Path(work, "source"), Path(work, "copy"), Path(work, "output")
         source.mkdir()
         generate(source, 0, args)

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -22,8 +20,8 @@ import time
 from pathlib import Path
 
 from kafkalog.log.segment_file import scan_headers
-from tests.benchmarks.bench_compact import Cost, median, run_measured
 from tests.benchmarks.bench_recover import NAME, kafka_command
+from tests.benchmarks.side_by_side import Cost, circumstances, fast_directory, median, run_measured
 
 # Where a batch has its length, and what is written there instead.
 _LENGTH_AT, _WRONG = 8, (-5).to_bytes(4, "big", signed=True)
@@ -64,11 +62,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--core", default="0")
     args = parser.parse_args()
-    memory = Path("/dev/shm")
     now_ms = time.time_ns() // 1_000_000
     costs: dict[str, list[Cost]] = {"kafkalog": [], "kafka": []}
     keeps: dict[str, int] = {}
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
+    with tempfile.TemporaryDirectory(dir=fast_directory()) as work:
         source, copy, output = Path(work, "source"), Path(work, "copy"), Path(work, "output")
         source.mkdir()
         size, sound = generate(source, args.records, args.damaged)
@@ -91,8 +88,7 @@ def main() -> None:
         "rounds": args.rounds,
         **{who: median(each) for who, each in costs.items()},
         "kept_bytes": keeps,
-        "machine": platform.processor() or platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
+        **circumstances(),
     }
     print(json.dumps(result))
 

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 from data.copy_samples import SAMPLES
-from tests.benchmarks.bench_compact import Cost, median, run_measured
+from tests.benchmarks.side_by_side import Cost, circumstances, median, run_measured
 from tests.oracle.setup import ensure_oracle
 
 _COMPILE = """
@@ -66,8 +64,7 @@ def main() -> None:
         "bench": "start",
         "rounds": args.rounds,
         **{name: median(each) for name, each in costs.items()},
-        "machine": platform.processor() or platform.machine(),
-        "load": round(os.getloadavg()[0], 1),
+        **circumstances(),
     }
     print(json.dumps(result))
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -33,7 +32,7 @@ import kafkalog
 from kafkalog.checking.segment import check_segment, segment_task
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_file import ChunkBuffers, scan_headers
-from tests.benchmarks.bench_compact import Cost, run_measured
+from tests.benchmarks.side_by_side import Cost, circumstances, fast_directory, run_measured
 from tests.oracle.setup import ensure_oracle
 
 CORE = "0"
@@ -93,8 +92,7 @@ def main() -> None:
     parser.add_argument("--codec", default="none")
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=args.dir or (memory if memory.is_dir() else None)) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         log_dir = Path(work, "logs")
         command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir)]
         command += ["--records", str(args.records), "--segment-bytes", str(128 << 20)]
@@ -143,8 +141,7 @@ def main() -> None:
                 "dump_log_segments": rates(first_bytes, whole),
                 "dump_log_segments_without_start": rates(first_bytes, without_start),
                 "kernel_compile_seconds": round(kernel_compile_seconds(), 2),
-                "machine": platform.processor() or platform.machine(),
-                "load": round(os.getloadavg()[0], 1),
+                **circumstances(),
             }
         )
     )

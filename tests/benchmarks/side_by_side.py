@@ -1,0 +1,65 @@
+"""What benchmarks have in common that run whole processes beside their peer."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one process took."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_mib: float
+
+
+def run_measured(command: list[str], cores: str) -> Cost:
+    """Run a process on these cores and wait for it; its failure is ours."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        ["taskset", "-c", cores, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    talk = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise RuntimeError(f"{command}: status {status}: {talk.decode()[-2000:]}")
+    wall = time.perf_counter() - started
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def median(costs: Sequence[Cost]) -> dict[str, float]:
+    """Of each field."""
+    names = asdict(costs[0])
+    return {
+        name: round(statistics.median(getattr(cost, name) for cost in costs), 2) for name in names
+    }
+
+
+def times_faster(ours: Sequence[Cost], kafkas: Sequence[Cost]) -> float:
+    """The median of pairs: a machine that changes its speed does so for both."""
+    pairs = zip(ours, kafkas, strict=True)
+    return round(statistics.median(k.wall_seconds / o.wall_seconds for o, k in pairs), 2)
+
+
+def circumstances() -> dict[str, object]:
+    """Under which a figure was measured, for its line."""
+    return {
+        "machine": platform.processor() or platform.machine(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def fast_directory() -> Path | None:
+    """Where to work if nothing else was asked for: in memory, else the system's place."""
+    return _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
