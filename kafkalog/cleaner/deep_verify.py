@@ -71,10 +71,10 @@ class DeepVerification:
         budget: MemoryBudget,
     ) -> None:
         """Reads all sources once, see `Survivors`; those of groups that were verified need not be
-        there any more.
+        there any more. RecordTooLargeError for a batch that is too large to be compared.
         """
         self._survivors = Survivors(plan, groups, aborted, end_offset, budget)
-        self._max_bytes = budget.max_batch_bytes
+        self._max_bytes = budget.max_compared_bytes
 
     def rewind(self, aborted: AbortedTransactions) -> None:
         """Begin again with the first group."""

@@ -24,17 +24,22 @@ _FORMS_OF_A_BATCH = 3
 # Rows of headers, flags of a run, tables: what comes by the MiB.
 _SMALL_THINGS_BYTES = 40 * _MIB
 _LEAST_POOL_BYTES = 16 * _MIB
+# Of a batch whose records are compared: both sides as stored, decompressed, as columns, and slices
+# of those.
+_FORMS_OF_A_COMPARED_BATCH = 20
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
     """pool_bytes: hashed keys of the map; max_batch_bytes: the largest batch, stored or not;
-    kept_bytes: of each array that grows with the log, before it goes to disk; most_keys: held at
-    once when buckets are merged; window_records: whose marks are held at once.
+    max_compared_bytes: the same where its records are compared (`--verify deep`); kept_bytes: of
+    each array that grows with the log, before it goes to disk; most_keys: held at once when buckets
+    are merged; window_records: whose marks are held at once.
     """
 
     pool_bytes: int
     max_batch_bytes: int
+    max_compared_bytes: int
     kept_bytes: int
     most_keys: int
     window_records: int
@@ -62,6 +67,9 @@ def memory_budget(memory_bytes: int) -> MemoryBudget:
     return MemoryBudget(
         pool_bytes=pool_bytes,
         max_batch_bytes=max_batch_bytes,
+        max_compared_bytes=min(
+            max_batch_bytes, (memory_bytes - _USUAL_BASE_BYTES) // _FORMS_OF_A_COMPARED_BATCH
+        ),
         kept_bytes=max(memory_bytes // 64, _MIB),
         most_keys=max(pool_bytes // 64, 1 << 16),
         window_records=memory_bytes // 16 * 8,

@@ -28,10 +28,10 @@ from kafkalog.batches.batch_table import (
 from kafkalog.batches.gathering import decode_header_spans
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.cleaner.checked_chunks import CLEANER_ARENA_BYTES, CLEANER_CHUNK_BYTES
 from kafkalog.cleaner.memory import MemoryBudget
 from kafkalog.cleaner.survivor_keys import SurvivorKeys
 from kafkalog.columns.arrow_arrays import binary_array, number_array
+from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,
@@ -54,6 +54,10 @@ from kafkalog.log.segment_file import ChunkBuffers, iterate_headers, read_chunks
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 
+# A record of a few bytes takes some hundred here, in arrays and columns of either side.
+_PART_BYTES = 512 * 1024
+_RECORD_BYTES = 64
+
 Rows = NDArray[np.void]
 Mask = NDArray[np.bool_]
 
@@ -67,15 +71,35 @@ class Part:
 
 
 def read_parts(path: str, buffers: ChunkBuffers, max_bytes: int) -> Iterator[Part]:
-    """All batches of a `.log` file with their records: offset, timestamp, key, value, headers."""
+    """All batches of a `.log` file with their records: offset, timestamp, key, value, headers.
+
+    RecordTooLargeError for a batch of more than `max_bytes`, stored or decompressed, or whose
+    records take more than that here.
+    """
     arena = Arena()
-    for chunk in read_chunks(path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers):
+    for chunk in read_chunks(path, chunk_bytes=_PART_BYTES, buffers=buffers):
+        _check_sizes(chunk.rows, max_bytes, path)
         for _, areas in iterate_record_areas(
             chunk.buf, chunk.position, chunk.rows, arena,
-            path=path, max_bytes=max_bytes, arena_bytes=CLEANER_ARENA_BYTES,
+            path=path, max_bytes=max_bytes, arena_bytes=_PART_BYTES,
         ):  # fmt: skip
+            _check_sizes(areas.rows, max_bytes, path)
             spans = decode_spans(areas, areas.rows, path)
             yield Part(areas.rows.copy(), _records(areas, spans, path))
+
+
+def _check_sizes(rows: Rows, max_bytes: int, path: str) -> None:
+    sizes, counts = rows["size_in_bytes"], rows["records_count"]
+    too_large = (sizes > max_bytes) | (counts > max_bytes // _RECORD_BYTES)
+    if too_large.any():
+        b = int(np.argmax(too_large))
+        raise RecordTooLargeError(
+            f"verify deep: batch of {sizes[b]} bytes and {counts[b]} records, --memory allows "
+            f"{max_bytes} and {max_bytes // _RECORD_BYTES}",
+            path=path,
+            position=int(rows["position"][b]),
+            offset=int(rows["base_offset"][b]),
+        )
 
 
 def _records(areas: RecordAreas, spans: RecordSpans, path: str) -> pa.RecordBatch:
@@ -165,7 +189,7 @@ class Survivors:
         self._plan = plan
         self._aborted = aborted
         self._latest_offset = end_offset - 1
-        self._max_bytes = budget.max_batch_bytes
+        self._max_bytes = budget.max_compared_bytes
         self._buffers = ChunkBuffers()
         self._transactions = _Transactions()
         sources = [segment for group in groups for segment in group.sources]

@@ -29,7 +29,12 @@ from tests.support.log_builder import LogBuilder
 NONE_ABORTED = AbortedTransactions((), 0)
 # A pool of two blocks a bucket, and few keys at once: everything is spilled, and split.
 SMALL = MemoryBudget(
-    pool_bytes=0, max_batch_bytes=MAX_BATCH_BYTES, kept_bytes=500, most_keys=40, window_records=1600
+    pool_bytes=0,
+    max_batch_bytes=MAX_BATCH_BYTES,
+    max_compared_bytes=MAX_BATCH_BYTES,
+    kept_bytes=500,
+    most_keys=40,
+    window_records=1600,
 )
 LARGE = memory_budget(DEFAULT_MEMORY_BYTES)
 BUDGETS = {"in memory": LARGE, "spilled": SMALL}

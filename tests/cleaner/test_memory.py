@@ -24,10 +24,11 @@ DEFAULT = DEFAULT_MEMORY_BYTES // MIB
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
-def compact(log_dir: Path, mib: int) -> tuple[int, str, float]:
+def compact(log_dir: Path, mib: int, *more: str) -> tuple[int, str, float]:
     return run_measured(
         "compact", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--json",
         "--config", "cleanup.policy=compact", "--workers", "1", "--memory", f"{mib}m",
+        *more,
     )  # fmt: skip
 
 
@@ -91,6 +92,27 @@ def test_many_small_batches_stay_within_the_least_memory(log_dir: Path, codec: s
         distinct=True,
     )
     check(log_dir, spec, LEAST, spec.keys)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_comparing_every_record_stays_within_the_default(log_dir: Path, codec: str) -> None:
+    # As many records as a batch may have, and as small as records are.
+    spec = large_batches(5, codec, 4)
+    write_log(log_dir, "t", spec)
+    code, said, peak = compact(log_dir, DEFAULT, "--verify", "deep")
+    assert code == 0, said
+    assert peak < DEFAULT, f"peak {peak:.0f} MiB"
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_batch_too_large_to_be_compared_is_refused_by_name(log_dir: Path, codec: str) -> None:
+    write_log(log_dir, "t", large_batches(6, codec))
+    before = {path.name: path.read_bytes() for path in (log_dir / "t-0").iterdir()}
+    code, said, _ = compact(log_dir, DEFAULT, "--verify", "deep")
+    assert code == 1, said
+    assert "00000.log" in said
+    assert "verify deep: batch of" in said
+    assert {path.name: path.read_bytes() for path in (log_dir / "t-0").iterdir()} == before
 
 
 def test_a_batch_above_the_limit_is_refused_by_name(log_dir: Path) -> None:
