@@ -21,6 +21,8 @@ from kafkalog.errors import KafkaLogError
 # So many parts of a write the system takes at once (IOV_MAX).
 _MOST_PARTS = 1024
 _BLOCK_BYTES = 1024 * 1024
+# What an array is beside its values: parts of one value each are mostly that.
+_ARRAY_BYTES = 128
 
 
 def spill_directory() -> str:
@@ -53,7 +55,7 @@ class SpilledArray:
         self._parts.append(values)
         self._starts.append(self.size)
         self.size += values.size
-        self._bytes_held += values.nbytes
+        self._bytes_held += values.nbytes + _ARRAY_BYTES
         if self._bytes_held > self._memory_bytes:
             self.spill()
 
