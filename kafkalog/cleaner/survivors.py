@@ -83,6 +83,7 @@ def read_parts(path: str, buffers: ChunkBuffers, max_bytes: int) -> Iterator[Par
             chunk.buf, chunk.position, chunk.rows, arena,
             path=path, max_bytes=max_bytes, arena_bytes=_PART_BYTES,
         ):  # fmt: skip
+            # Again: how many records a legacy wrapper has, only its content tells.
             _check_sizes(areas.rows, max_bytes, path)
             spans = decode_spans(areas, areas.rows, path)
             yield Part(areas.rows.copy(), _records(areas, spans, path))
