@@ -8,6 +8,7 @@ or your code belongs on a higher one. (The idea is Kafka's own import-control fi
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ class Floor:
 
 
 FILES = frozenset({"open", "io.open"})
-CLOCK = frozenset({"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "date.today"})
 INPUT_OUTPUT = frozenset({"io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile"})
 
 
@@ -38,38 +38,40 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
     return Floor(frozenset(own.split()), frozenset(outside.split()), **barred)
 
 
-LOWER = "errors format kernels batches messages columns log cluster planning zookeeper reading runs"
+LOWER = (
+    "errors clock format kernels batches messages columns log cluster planning zookeeper "
+    "reading runs"
+)
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
-    "format": floor("errors", "numpy", barred_calls=FILES | CLOCK),
+    "clock": floor("", barred_stdlib=INPUT_OUTPUT),
+    "format": floor("errors", "numpy", barred_calls=FILES),
     "kernels": floor(
-        "format.constants format.record_batch", "numba llvmlite numpy", barred_calls=FILES | CLOCK
+        "format.constants format.record_batch", "numba llvmlite numpy", barred_calls=FILES
     ),
-    "batches": floor("errors format kernels", "numpy", barred_calls=FILES | CLOCK),
-    "messages": floor("errors format", barred_calls=FILES | CLOCK),
-    "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES | CLOCK),
-    "log": floor("errors format kernels batches messages", "numpy", barred_calls=CLOCK),
+    "batches": floor("errors format kernels", "numpy", barred_calls=FILES),
+    "messages": floor("errors format", barred_calls=FILES),
+    "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
+    "log": floor("errors format kernels batches messages", "numpy"),
     # What the metadata log tells over time: plain rows.
-    "cluster": floor("errors format messages log", barred_calls=CLOCK),
+    "cluster": floor("errors format messages log"),
     "planning": floor(
         "errors format.constants log.cluster_settings log.inventory log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},
-        barred_calls=FILES | CLOCK,
+        barred_calls=FILES,
     ),
     # A dead ZooKeeper's tree, and what it says of the clusters; of `log` their facts only.
-    "zookeeper": floor("errors format log.cluster_settings log.small_files", barred_calls=CLOCK),
+    "zookeeper": floor("errors format log.cluster_settings log.small_files"),
     "reading": floor(
-        "errors format kernels batches messages columns log cluster planning zookeeper",
+        "errors clock format kernels batches messages columns log cluster planning zookeeper",
         "numpy pyarrow",
     ),
-    "cleaner": floor(LOWER, "numpy pyarrow", barred_calls=CLOCK),
+    "cleaner": floor(LOWER, "numpy pyarrow"),
     # Where runs are kept: nothing of what they did.
-    "runs": floor("errors", barred_calls=CLOCK),
+    "runs": floor("errors"),
     "checking": floor(f"{LOWER} cleaner", "numpy"),
-    "auditing": floor(
-        f"{LOWER} cleaner checking", "numpy pyarrow yaml jsonschema", barred_calls=CLOCK
-    ),
+    "auditing": floor(f"{LOWER} cleaner checking", "numpy pyarrow yaml jsonschema"),
     "report": floor("errors auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
         f"{LOWER} cleaner checking auditing report", "numpy pyarrow pyspark py4j google"
@@ -84,8 +86,18 @@ FLOORS: dict[str, Floor] = {
     "__main__": floor("cli"),
 }
 
-# The one module of a room without a clock that reads it.
-CLOCK_READER = "cleaner.clock"
+# The one module that reads the clock; `time.monotonic`, for how long something takes, anybody may.
+CLOCK_READER = "clock"
+CLOCK = re.compile(
+    r"\btime\.(time|time_ns|localtime|gmtime|ctime|asctime|strftime|clock_gettime\w*)\b"
+    r"|\bdatetime\.(now|utcnow|today)\b|\bdate\.today\b|\bos\.times\b"
+    r"|\bfrom time import (?!monotonic\b|sleep\b|perf_counter\b)"
+    # Spark's, DuckDB's and the page's
+    r"|\b(current_(date|time|timestamp)|localtimestamp|unix_timestamp|get_current_timestamp)\("
+    r"|\bF\.now\(|\bDate\.now\b|\bnew Date\(\)|\bperformance\.timeOrigin\b"
+)
+# The shell's, in the script that swaps by hand.
+SHELL_CLOCK = re.compile(r"(^|[;&|(`]\s*)date\b|\bEPOCH(SECONDS|REALTIME)\b|%\([^)]*\)T", re.M)
 
 # One module alone may know these libraries.
 ONLY_IN = {
@@ -117,6 +129,11 @@ class Import:
 
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+def other_sources() -> list[Path]:
+    """The package's pages and scripts."""
+    return sorted(p for p in PACKAGE.rglob("*") if p.suffix in {".html", ".js", ".sh"})
 
 
 def python_files(folder: str) -> list[Path]:
@@ -181,14 +198,35 @@ def violations(module: str, source: str) -> list[str]:
     found += [
         f"line {call.line}: calls {call.name}"
         for call in calls(tree)
-        if call.name in rules.barred_calls and not (call.name in CLOCK and module == CLOCK_READER)
+        if call.name in rules.barred_calls
     ]
+    if module != CLOCK_READER:
+        found += clock_reads(source)
     return found
+
+
+def clock_reads(source: str, pattern: re.Pattern[str] = CLOCK) -> list[str]:
+    """Where the source of a module, page or script asks for the time of day, a sentence each."""
+    return [
+        f"line {source.count(chr(10), 0, match.start()) + 1}: asks for the time ({match.group()})"
+        for match in pattern.finditer(source)
+    ]
 
 
 @pytest.mark.parametrize("path", modules(), ids=dotted)
 def test_module_imports_downward_only(path: Path) -> None:
     assert violations(dotted(path), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", other_sources(), ids=lambda p: p.name)
+def test_pages_and_scripts_do_not_ask_for_the_time(path: Path) -> None:
+    pattern = SHELL_CLOCK if path.suffix == ".sh" else CLOCK
+    assert clock_reads(path.read_text(encoding="utf-8"), pattern) == []
+
+
+@pytest.mark.parametrize("line", ["now=$(date +%s)", "echo $EPOCHSECONDS", "x; date -u"])
+def test_a_clock_of_the_shell_is_found(line: str) -> None:
+    assert clock_reads(line, SHELL_CLOCK)
 
 
 @pytest.mark.parametrize("path", python_files("tests/reference"), ids=lambda p: p.stem)
@@ -231,7 +269,11 @@ def test_job_is_an_envelope(path: Path) -> None:
             "from kafkalog.log import log_dir",
             "imports kafkalog.log.log_dir",
         ),
-        ("cleaner.rewrite", "import time\ntime.time()", "calls time.time"),
+        ("cleaner.rewrite", "import time\ntime.time()", "asks for the time (time.time)"),
+        ("cli.salvage", "import time\nclock = time.time_ns", "asks for the time (time.time_ns)"),
+        ("reading.at_rest", "from time import time", "asks for the time (from time import"),
+        ("checking.run", "import datetime\ndatetime.datetime.now()", "asks for the time (datetime"),
+        ("spark.groups", "F.current_timestamp()", "asks for the time (current_timestamp("),
         ("cleaner.rewrite", "import pyspark.sql", "imports pyspark.sql"),
         (
             "cli.compact",
@@ -253,6 +295,8 @@ def test_table_catches_a_wrong_import(module: str, source: str, broken: str) -> 
         ("planning.compaction", "from kafkalog.log.inventory import SegmentInfo"),
         ("spark.source", "from pyspark.sql.datasource import DataSource"),
         ("log.log_dir", "from kafkalog.format import checkpoints\nimport os"),
+        ("cli.verify", "import time\nstarted = time.monotonic()\ntime.sleep(1)"),
+        ("clock", "import time\ntime.time_ns()"),
     ],
 )
 def test_table_lets_a_right_import_pass(module: str, source: str) -> None:

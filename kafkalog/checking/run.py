@@ -8,7 +8,6 @@ taken, so it may run beside a broker; what that changes meanwhile is told as suc
 from __future__ import annotations
 
 import glob
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from kafkalog.checking.segment import segment_task
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cleaner.run_steps import new_run_id
 from kafkalog.cleaner.settings import RunSettings
+from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.log.cluster_settings import ZooKeeperClusters
@@ -101,7 +101,7 @@ def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyR
 
     InvalidConfigError for paths, partitions and runs that do not exist.
     """
-    started_ms = _now_ms()
+    started_ms = now_ms()
     opened = _open(request)
     known = _known(request, tell)
     every = [task for tasks in opened.tasks.values() for task in tasks]
@@ -123,7 +123,7 @@ def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyR
     try:
         write_run(
             request.run_path, run_id, [reports[task] for task in every],
-            started_ms=started_ms, finished_ms=_now_ms(), options=_options(request),
+            started_ms=started_ms, finished_ms=now_ms(), options=_options(request),
             facts={"segments": len(every), "findings": len(findings)},
         )  # fmt: skip
     except OSError as error:
@@ -242,7 +242,3 @@ def _options(request: VerifyRequest) -> dict[str, object]:
         "topicPartitions": [str(name) for name in request.topic_partitions],
         "since": request.since,
     }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -18,7 +18,6 @@ import numpy as np
 
 from kafkalog.cleaner import map_stages
 from kafkalog.cleaner.clean import CleanRun, Done, carry_out
-from kafkalog.cleaner.clock import has_passed
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaner.key_map import KeySecret
 from kafkalog.cleaner.map_stages import Layout, layout_of, map_segments
@@ -40,6 +39,7 @@ from kafkalog.cleaner.spilled_array import SpilledArray
 from kafkalog.cleaner.stats import FAILED as FAILED_STATUS
 from kafkalog.cleaner.stats import REFUSED, CleanerStats, CleanResult
 from kafkalog.cleaner.swap import FinishedGroup
+from kafkalog.clock import has_passed
 from kafkalog.errors import (
     LogCleaningAbortedError,
     LogCleaningRefusedError,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.checked_chunks import PassedOver
-from kafkalog.cleaner.clock import has_passed
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
@@ -43,6 +42,7 @@ from kafkalog.cleaner.split import Splitting, split_segment
 from kafkalog.cleaner.stats import DONE, FAILED, REFUSED, WRITTEN, CleanerStats, CleanResult
 from kafkalog.cleaner.swap import FinishedGroup, remove_attempt, swap_groups
 from kafkalog.cleaner.turns import partition_turn
+from kafkalog.clock import has_passed
 from kafkalog.errors import (
     LogChangedError,
     LogCleaningAbortedError,

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog import __version__
-from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.output_dir import FileDigest, check_output
 from kafkalog.cleaner.run import (
@@ -31,6 +30,7 @@ from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.run_steps import Tell, Troubles, new_run_id
 from kafkalog.cleaner.stats import FAILED, WRITTEN, CleanResult
 from kafkalog.cleaner.swap_script import SCRIPT_FILE, LinesOfLogDir, SwapOfPartition, swap_script
+from kafkalog.clock import now_ms
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.pace import paced
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.clock import seconds_in
 from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.recovery import clear_run
 from kafkalog.cleaner.run_frame import Run
@@ -31,6 +30,7 @@ from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.cleaner.space import refuse_without_space
 from kafkalog.cleaner.stats import FAILED, CleanResult
+from kafkalog.clock import seconds_in
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.inventory import (

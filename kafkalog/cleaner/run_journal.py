@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from kafkalog import __version__
 from kafkalog.cleaner.checkpoint import Changes
-from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.replacement import FileFacts, Replacement
 from kafkalog.cleaner.run_request import RunRequest
+from kafkalog.clock import now_ms
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.runs.journal import append_events

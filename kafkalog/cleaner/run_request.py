@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.cleaner.settings import RunSettings, read_config_file, read_server_properties
+from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.cluster_settings import ZooKeeperClusters

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.cleaner.checkpoint import CheckpointFile
-from kafkalog.cleaner.clock import now_ms
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.plan_check import describe_error, fault_text
 from kafkalog.cleaner.recovery import recover_partition
@@ -26,6 +25,7 @@ from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.cleaner.turns import wait_for_other_runs
 from kafkalog.cleaner.undo import check_undo, end_undo, read_undo_record, undo_partition
+from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, LOG_START_OFFSET_FILE
 from kafkalog.log.topic_partition import TopicPartition

@@ -18,6 +18,7 @@ from kafkalog.cleaner.salvage import (
 )
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.clock import now_ms
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 
@@ -32,10 +33,10 @@ def run(args: argparse.Namespace) -> ExitCode:
     output = Path(args.output)
     check_output(output, [each.path for each in partitions], [each.log_dir for each in partitions])
     output.mkdir(parents=True, exist_ok=True)
-    files, now_ms = LocalFiles(), time.time_ns() // 1_000_000
+    files, salvaged_ms = LocalFiles(), now_ms()
     done = []
     for partition in partitions:
-        result = salvage_partition(partition, output, now_ms=now_ms, files=files)
+        result = salvage_partition(partition, output, now_ms=salvaged_ms, files=files)
         done.append(result)
         if not result.is_whole:
             say(_told(result))

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from kafkalog.clock import now_ns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import reopen_partition
@@ -39,7 +40,7 @@ def partitions_at_rest(
     deadline = time.monotonic() + PATIENCE_S
     while True:
         is_late = time.monotonic() > deadline
-        began_ns = time.time_ns()
+        began_ns = now_ns()
         inventory, named_paths = open_paths(paths)
         try:
             found = select_partitions(inventory, selection.naming(named_paths), every_kind=False)
@@ -58,7 +59,7 @@ def partition_at_rest(path: str) -> PartitionInventory | None:
     known: dict[str, int] = {}
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        began_ns = time.time_ns()
+        began_ns = now_ns()
         found = reopen_partition(path)
         if found is None and not Path(path).is_dir():
             return None

@@ -7,11 +7,10 @@ ShareCoordinatorShard (KIP-932).
 
 from __future__ import annotations
 
-import time
-
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from kafkalog import clock
 from kafkalog.messages.internal_topics import (
     OFFSETS_TOPIC,
     REMOTE_LOG_TOPIC,
@@ -92,7 +91,7 @@ def open_transactions(spark: SparkSession, path: Paths, *, now_ms: int | None = 
     it. `blockedGroups` have commits in it. `now_ms` is the clock by default. The driver reads the
     producers' state of each partition: its newest snapshot and the headers behind it.
     """
-    now = int(time.time() * 1000) if now_ms is None else now_ms
+    now = clock.now_ms() if now_ms is None else now_ms
     found = spark.createDataFrame(_open_rows(path, now), _OPEN)
     ids = transactional_ids(spark, path)
     under_way = (

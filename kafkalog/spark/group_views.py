@@ -12,6 +12,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafkalog import clock
 from kafkalog.columns.schemas import default_columns
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.spark.internal_topics import load_view
@@ -225,7 +226,7 @@ def group_offsets(
         "ELSE commitTimestampMs END"
         f" + {offsets_retention_minutes * 60_000}) END"
     )
-    now = F.lit(now_ms) if now_ms is not None else F.unix_millis(F.current_timestamp())
+    now = F.lit(clock.now_ms() if now_ms is None else now_ms)
     return commits.select(
         *default_columns("latest_offset_commits"),
         "source", "diskTopicId", "logStartOffset", "logEndOffset",
