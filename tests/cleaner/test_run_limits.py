@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkalog.cleaner import clock
+from kafkalog import clock
 from kafkalog.cleaner.run import apply_run, clean_one_by_one
 from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cli.main import main
