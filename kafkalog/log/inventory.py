@@ -105,7 +105,9 @@ class PartitionInventory(JsonFacts):
     suffix. `has_remote_segments`: there may be older ones in tiered storage, as far as the disk
     tells (see `partition_dir`). `leftovers` names the files of an interrupted cleaning (`.cleaned`,
     `.swap`, our `.tmp`); `problems` what forbids changing this partition. `log_start_offset` and
-    `log_end_offset` are what a broker would load. `digest`: see `known_directory`.
+    `log_end_offset` are what a broker would load. `digest`: see `known_directory`. `is_whole` is
+    False where only some `.log` files were named. `orphan_indexes`: base offsets of index files
+    whose `.log` is not there.
     """
 
     topic_partition: TopicPartition
@@ -126,6 +128,8 @@ class PartitionInventory(JsonFacts):
     has_remote_segments: bool
     problems: tuple[str, ...] = ()
     digest: str = ""
+    is_whole: bool = True
+    orphan_indexes: tuple[int, ...] = ()
 
     @property
     def active_segment(self) -> SegmentInfo | None:
@@ -153,7 +157,10 @@ class PartitionInventory(JsonFacts):
         Leftovers and `.tmp` files are left out on purpose: the task that carries out the plan
         writes such files. So is what follows from the rest.
         """
-        own = replace(self.as_local_log(), other_segments=(), leftovers=(), problems=(), digest="")
+        own = replace(
+            self.as_local_log(), other_segments=(), leftovers=(), problems=(), digest="",
+            orphan_indexes=(),
+        )  # fmt: skip
         depends_on = own.to_json()
         return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
 

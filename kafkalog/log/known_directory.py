@@ -30,7 +30,9 @@ def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
     """What to keep of a directory; None of one with troubles, or without a digest."""
     if not partition.digest or partition.problems:
         return None
-    if partition.other_segments or partition.leftovers or not partition.segments:
+    if partition.other_segments or partition.leftovers or partition.orphan_indexes:
+        return None
+    if not partition.segments:
         return None
     return KnownDirectory(
         digest=partition.digest,

@@ -62,6 +62,11 @@ NUMBERED_SUFFIXES = (
     CLEANED_SUFFIX,
     SWAP_SUFFIX,
 )
+_INDEX_KINDS = (
+    LogFileKind.OFFSET_INDEX,
+    LogFileKind.TIME_INDEX,
+    LogFileKind.TRANSACTION_INDEX,
+)
 
 FileKey = tuple[LogFileKind, int, str]
 Files = Mapping[FileKey, os.DirEntry[str]]
@@ -133,6 +138,23 @@ def read_partition_dir(
         has_remote_segments=has_remote_segments,
         problems=tuple(problems),
         digest=digest,
+        is_whole=only_files is None,
+        orphan_indexes=_orphan_indexes(files),
+    )
+
+
+def _orphan_indexes(files: Files) -> tuple[int, ...]:
+    """Base offsets of live index files without their live `.log`."""
+    return tuple(
+        sorted(
+            {
+                offset
+                for kind, offset, suffix in files
+                if kind in _INDEX_KINDS
+                and suffix == LIVE_SUFFIX
+                and (LogFileKind.LOG, offset, LIVE_SUFFIX) not in files
+            }
+        )
     )
 
 
