@@ -52,6 +52,14 @@ AUDIT_KINDS = (
         f"let the producer write ms; {_TIMES}",
     ),
     FindingKind(
+        "second-timestamps",
+        _ERROR,
+        "timestamps of seconds: read as ms they lie in January or February 1970",
+        "takes all of it for expired and deletes it at its next check, minutes after it is written",
+        "let the producer write ms; until then retention.ms=-1 keeps what there is, or "
+        "message.timestamp.type=LogAppendTime what comes",
+    ),
+    FindingKind(
         "future-timestamp",
         _WARNING,
         "a record's timestamp lies in the future",
@@ -102,6 +110,14 @@ AUDIT_KINDS = (
         "deletes whole segments by their youngest record, never cleans the active one, and rolls "
         "it only when something is appended",
         _ROLL,
+    ),
+    FindingKind(
+        "many-small-segments",
+        _WARNING,
+        "a partition has very many segments, and they are very small",
+        "holds each `.log` open and maps its two indexes: `Too many open files`, `Map failed` "
+        "(vm.max_map_count), slow starts",
+        "raise the setting that rolls them",
     ),
     FindingKind(
         "awaits-upload",

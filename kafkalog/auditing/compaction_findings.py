@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
+from kafkalog.messages.internal_topics import INTERNAL_TOPICS
 from kafkalog.planning.compaction import CLEAN, REFUSED
 from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.reading.negative_timestamps import find_negative_timestamp
 
 _DAY_MS = 86_400_000
 _MANY_MARKERS = 0.25
@@ -26,13 +28,18 @@ def find_compaction(context: FindingContext) -> Iterator[Finding]:
         yield from _would_fail(context)
         return
     yield from _map(context)
-    if verdict.status == CLEAN:
+    negative = _negative_timestamps(context)
+    if negative is not None:
+        yield negative
+    elif verdict.status == CLEAN:
         yield _due(context)
     else:
         yield from _waiting(context)
 
 
 def _no_longer_compacted(context: FindingContext) -> Iterator[Finding]:
+    if context.audited.topic in INTERNAL_TOPICS and context.task.has_no_metadata:
+        return  # a broker creates them with the policy they need; nobody says another
     cleaned = context.inventory.checkpoints.cleaner
     if cleaned is not None and cleaned > context.audited.log_start_offset:
         config = context.audited.config
@@ -59,6 +66,27 @@ def _would_fail(context: FindingContext) -> Iterator[Finding]:
             position=bad.first_bad_position,
             path=bad.path,
         )
+
+
+def _negative_timestamps(context: FindingContext) -> Finding | None:
+    """A batch that the cleaner cannot write anew, of those that a round may rewrite."""
+    closed = [segment for segment in context.inventory.segments if not segment.is_active]
+    found = find_negative_timestamp(closed, context.facts.segments)
+    if found is None:
+        return None
+    verdict = context.audited.compaction
+    return context.say(
+        "cleaner-would-fail",
+        f"{context.audited.topic}: {found}: the cleaner stops where it has to write such a batch "
+        f"anew (Invalid negative timestamp); {format_bytes(verdict.dirty_bytes)} are dirty since "
+        f"offset {verdict.first_dirty_offset}",
+        segment=found.segment_base_offset,
+        position=found.position,
+        offset=found.offset,
+        path=found.path,
+        fix="let the producer send times after 1970; `kafkalog compact --apply` while the broker "
+        "does not run goes further than its cleaner and cleans them",
+    )
 
 
 def _map(context: FindingContext) -> Iterator[Finding]:

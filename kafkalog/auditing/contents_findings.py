@@ -12,6 +12,7 @@ from kafkalog.auditing.latest_keys import Estimate
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kafkalog.planning.retention_forecast import SECONDS
 from kafkalog.planning.texts import format_bytes, format_timestamp
 
 LARGE_LOAD_BYTES = 1 << 30
@@ -31,7 +32,8 @@ def find_in_contents(audited: AuditedPartition, now_ms: int) -> Iterator[Finding
         yield make("coordinator-load", _load(audited))
     if contents is None:
         return
-    yield from _ages(audited, contents, now_ms, make)
+    if all(finding.kind != SECONDS for finding in audited.findings):
+        yield from _ages(audited, contents, now_ms, make)
     if audited.config.is_compacted:
         yield from _tombstones(audited, contents, now_ms, make)
         yield from _keys(audited, contents, make)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from kafkalog.auditing.compaction_findings import find_compaction
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.retention_findings import find_retention
+from kafkalog.auditing.segment_findings import find_small_segments
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionKind
 from kafkalog.planning.texts import format_bytes
@@ -31,6 +32,7 @@ def find_core(context: FindingContext) -> Iterator[Finding]:
         yield from _settings(context)
         yield from find_retention(context)
         yield from find_compaction(context)
+        yield from find_small_segments(context)
 
 
 def _settings(context: FindingContext) -> Iterator[Finding]:

@@ -5,100 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
-from kafkalog.auditing.segment_statistics import SegmentStatistics
-from kafkalog.checking.finding import MAX_PER_KIND, Finding
-from kafkalog.errors import KafkaLogError
-from kafkalog.log.inventory import SegmentInfo
+from kafkalog.auditing.timestamp_findings import find_future, find_seconds
+from kafkalog.checking.finding import Finding
 from kafkalog.log.retention_facts import repaired_segments
-from kafkalog.log.segment_file import scan_headers
 from kafkalog.planning.retention_forecast import (
     AWAITS_HIGH_WATERMARK,
     AWAITS_UPLOAD,
     BEHIND_YOUNGER,
-    FUTURE_TIMESTAMP,
     NEVER,
-    WRONG_UNIT,
     SegmentForecast,
-    is_wrong_unit,
 )
 from kafkalog.planning.retention_plan import RetentionRule
 from kafkalog.planning.texts import format_bytes, format_timestamp
-from kafkalog.reading.lookups import records_of
 
 _ENTRY_BYTES = 12
 
 
 def find_retention(context: FindingContext) -> Iterator[Finding]:
     """The findings about retention of a live log."""
-    yield from _from_the_future(context)
-    yield from _held_back(context)
-    yield from _due(context)
-    yield from _active(context)
+    wrong_unit = list(find_seconds(context))
+    yield from wrong_unit
+    yield from find_future(context)
+    yield from _below_log_start(context)
+    if not wrong_unit:  # what they make of ages is none of retention's doing
+        yield from _held_back(context)
+        yield from _due(context)
+        yield from _active(context)
     yield from _time_indexes(context)
-
-
-def _from_the_future(context: FindingContext) -> Iterator[Finding]:
-    """A segment with a timestamp ahead of time, what it holds back, and since when."""
-    config, segments = context.audited.config, context.audited.retention.segments
-    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
-        if config.min_compaction_lag_ms <= 0 or not config.is_compacted:
-            return
-    limit_ms = context.now_ms + min(config.message_timestamp_after_max_ms, GRACE_MS)
-    found = [
-        (number, segment)
-        for number, segment in enumerate(segments)
-        if segment.timestamp_ms > limit_ms and not segment.is_file_time
-    ]
-    for number, segment in found[:MAX_PER_KIND]:
-        known = context.segment(segment.base_offset)
-        behind = segments[number + 1 :]
-        waiting = [s for s in behind if s.blocked_by]
-        wrong_unit = is_wrong_unit(segment.timestamp_ms)
-        when = _in_another_unit(segment.timestamp_ms) if wrong_unit else ""
-        offset = None if known is None else largest_offset(context.info(segment.base_offset), known)
-        at = f"offset {offset}" if offset is not None else "a record"
-        until = (
-            f"it goes after {format_timestamp(segment.due_ms)}"
-            if segment.due_ms != NEVER
-            else "it never goes by time"
-        )
-        written = (
-            ""
-            if known is None
-            else (f"; the file was written {format_timestamp(known.modification_time_ms)}")
-        )
-        yield context.say(
-            WRONG_UNIT if wrong_unit else FUTURE_TIMESTAMP,
-            f"{context.audited.topic}: segment {segment.base_offset}: {at} has timestamp "
-            f"{segment.timestamp_ms}{when}, {format_timestamp(segment.timestamp_ms)}: {until}; "
-            f"behind it lie {format_bytes(sum(s.size_in_bytes for s in behind))} in {len(behind)} "
-            f"segments, {format_bytes(sum(s.size_in_bytes for s in waiting))} of them due{written}",
-            offset=offset,
-            position=None if known is None else known.largest_timestamp_position,
-            segment=segment.base_offset,
-            path=None if known is None else known.path,
-        )
-
-
-def _in_another_unit(timestamp: int) -> str:
-    unit, per_ms = ("ns", 1_000_000) if timestamp >= 10**18 else ("µs", 1000)
-    return f" (in {unit} it is {format_timestamp(timestamp // per_ms)})"
-
-
-def largest_offset(segment: SegmentInfo, known: SegmentStatistics) -> int | None:
-    """The offset of the first record with a segment's largest timestamp; None if that batch cannot
-    be read.
-    """
-    position = known.largest_timestamp_position
-    if position < 0:
-        return None
-    try:
-        rows = scan_headers(segment.path, position, most_rows=1).rows
-        spans = records_of(segment, rows[0])
-    except (KafkaLogError, OSError, IndexError, StopIteration):
-        return None
-    offsets = spans.offsets[spans.timestamps == known.largest_timestamp_ms]
-    return int(offsets[0]) if offsets.size else known.largest_timestamp_offset
 
 
 def _held_back(context: FindingContext) -> Iterator[Finding]:
@@ -137,10 +70,15 @@ def _held_back(context: FindingContext) -> Iterator[Finding]:
         yield context.say(cause, f"{what}; {why}", segment=first.base_offset)
 
 
-def _due(context: FindingContext) -> Iterator[Finding]:
-    forecast = context.audited.retention
-    due = [s for s in forecast.segments if NEVER < s.due_ms <= context.now_ms]
-    below = [s for s in due if s.rule == str(RetentionRule.LOG_START)]
+def _due_now(context: FindingContext, *, is_below_start: bool) -> list[SegmentForecast]:
+    """What the next pass deletes, whatever it is by: below the log start, or by the policy."""
+    rule = str(RetentionRule.LOG_START)
+    due = (s for s in context.audited.retention.segments if NEVER < s.due_ms <= context.now_ms)
+    return [s for s in due if (s.rule == rule) == is_below_start]
+
+
+def _below_log_start(context: FindingContext) -> Iterator[Finding]:
+    below = _due_now(context, is_below_start=True)
     if below:
         yield context.say(
             "below-log-start",
@@ -148,7 +86,10 @@ def _due(context: FindingContext) -> Iterator[Finding]:
             f"{context.audited.log_start_offset}",
             segment=below[0].base_offset,
         )
-    others = [s for s in due if s not in below]
+
+
+def _due(context: FindingContext) -> Iterator[Finding]:
+    others = _due_now(context, is_below_start=False)
     overdue = [s for s in others if _due_since(context, s) < context.alive_ms - GRACE_MS]
     if overdue:
         since = format_timestamp(_due_since(context, overdue[0]))

@@ -26,6 +26,7 @@ from kafkalog.format.compression import has_sound_lz4_content
 from kafkalog.format.constants import (
     MAGIC_VALUE_V2,
     MAX_INT32,
+    NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     CompressionType,
 )
@@ -147,7 +148,11 @@ class BatchChecks:
             largest[first] = rows["max_timestamp"][first]
             self._say_record(rows[first], code, position - int(starts[first]), record)
             first += 1
-        for b in np.flatnonzero(largest != rows["max_timestamp"]).tolist():
+        # A broker takes the largest of -1 and the records' times.
+        is_right = (largest == rows["max_timestamp"]) | (
+            np.maximum(largest, NO_TIMESTAMP) == rows["max_timestamp"]
+        )
+        for b in np.flatnonzero(~is_right).tolist():
             text = f"the header says {rows['max_timestamp'][b]}, the records {largest[b]}"
             self._say("max-timestamp", rows[b], text)
 

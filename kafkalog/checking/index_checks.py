@@ -38,6 +38,7 @@ class OffsetIndexChecks:
         self._offsets = relative + base_offset
         self._positions = entries["position"].astype(np.int64)
         self._path, self._found = path, found
+        self._said: set[int] = set()
         self._last_offset = base_offset - 1
         wrong = (relative < 0) | (self._positions <= 0)
         wrong[1:] |= (np.diff(relative) <= 0) | (np.diff(self._positions) <= 0)
@@ -55,9 +56,18 @@ class OffsetIndexChecks:
             b = np.searchsorted(rows["position"], positions)
             b = np.minimum(b, rows.size - 1)
             before = np.concatenate([[self._last_offset], rows["last_offset"][:-1]])
-            self._say_all(first, rows["position"][b] != positions, "no batch begins there")
-            self._say_all(first, before[b] >= offsets, "a batch before it has that offset")
-            self._say_all(first, rows["base_offset"][b] > offsets, "that batch begins above it")
+            is_elsewhere = rows["position"][b] != positions
+            is_before = before[b] >= offsets
+            wrong = is_elsewhere | is_before | (rows["base_offset"][b] > offsets)
+            for entry in np.flatnonzero(wrong)[:1].tolist():
+                text = (
+                    "no batch begins there"
+                    if is_elsewhere[entry]
+                    else "a batch before it has that offset"
+                    if is_before[entry]
+                    else "that batch begins above it"
+                )
+                self._say(first + entry, text)
         self._last_offset = int(rows["last_offset"][-1])
 
     def end(self, valid_bytes: int, *, is_whole: bool) -> None:
@@ -78,11 +88,10 @@ class OffsetIndexChecks:
                 path=self._path,
             )
 
-    def _say_all(self, first: int, wrong: NDArray[np.bool_], text: str) -> None:
-        for entry in np.flatnonzero(wrong)[:1].tolist():
-            self._say(first + entry, text)
-
     def _say(self, entry: int, text: str) -> None:
+        if entry in self._said:
+            return
+        self._said.add(entry)
         self._found.add(
             "offset-index-disagrees",
             f"entry {entry} is (offset {self._offsets[entry]}, position {self._positions[entry]}): "

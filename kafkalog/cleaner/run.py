@@ -47,6 +47,7 @@ from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
+from kafkalog.reading.negative_timestamps import find_negative_timestamp
 
 # Takes plans in the order they are to be begun.
 Executor = Callable[[Sequence[CompactionPlan], CleanRun], Iterable[CleanResult]]
@@ -229,8 +230,20 @@ def _plan(
         else request.strategy,
     )
     if resolved.refusal is None or _is_never_cleaned(partition):
-        return plan
+        return _beyond_the_brokers(plan, facts)
     return plan.refused(resolved.refusal)
+
+
+def _beyond_the_brokers(plan: CompactionPlan, facts: PartitionFacts) -> CompactionPlan:
+    """The plan, which says so if a broker's cleaner would stop where ours goes on."""
+    negative = find_negative_timestamp(plan.sources, facts.segments)
+    if negative is None:
+        return plan
+    reason = (
+        f"{plan.reason}; goes further than a broker's cleaner, which stops where it has to write "
+        f"such a batch anew: {negative}"
+    )
+    return replace(plan, reason=reason)
 
 
 def _is_never_cleaned(partition: PartitionInventory) -> bool:

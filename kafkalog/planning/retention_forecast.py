@@ -32,6 +32,7 @@ NEVER = -1
 
 FUTURE_TIMESTAMP = "future-timestamp"
 WRONG_UNIT = "microsecond-timestamps"
+SECONDS = "second-timestamps"
 AWAITS_HIGH_WATERMARK = "awaits-high-watermark"
 AWAITS_UPLOAD = "awaits-upload"
 BEHIND_YOUNGER = "behind-younger-segment"
@@ -40,6 +41,9 @@ _AS_TOTAL = -2
 
 # 2001 in microseconds; as ms the year 33658. A clock that is off by a factor, not by an hour.
 _WRONG_UNIT_MS = 10**15
+
+# From 2001 to 2128 in seconds; as ms from 12 January to 27 February 1970, before there was Kafka.
+_SECONDS_MS = range(10**9, 5 * 10**9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,11 @@ class RetentionForecast(JsonFacts):
 def is_wrong_unit(timestamp_ms: int) -> bool:
     """Whether a timestamp is one of micro- or nanoseconds, not of ms."""
     return timestamp_ms >= _WRONG_UNIT_MS
+
+
+def is_in_seconds(timestamp_ms: int) -> bool:
+    """Whether a timestamp is one of seconds, not of ms."""
+    return timestamp_ms in _SECONDS_MS
 
 
 def forecast_retention(

@@ -113,6 +113,9 @@ def test_a_bad_batch_is_found(log_dir: Path, batch: bytes, kind: str) -> None:
         batch_of(*RECORDS[1:3], last_offset=8),
         batch_of(last_offset=4),
         batch_of(*(Record(1 + n, -1, None, None) for n in range(3))),
+        # what a broker makes of negative times
+        patched(batch_of(Record(1, -2000, b"k", b"v")), MAX_TIMESTAMP, struct.pack(">q", -1)),
+        batch_of(Record(1, -2000, b"k", b"v")),
     ],
 )
 def test_a_sound_batch_is_none(log_dir: Path, batch: bytes) -> None:
@@ -299,3 +302,23 @@ def test_an_overlapping_segment_is_found(log_dir: Path) -> None:
         if path.suffix != ".snapshot":
             path.rename(path.with_name(f"{1:020d}{path.suffix}"))
     assert "segment-overlap" in failures(log_dir)
+
+
+@pytest.mark.parametrize("entry", [0, 1, 2])
+@pytest.mark.parametrize("change", [(0, -2), (4, 1), (4, -1), (0, 1 << 20), (4, 1 << 20)])
+def test_one_bad_index_entry_is_one_finding(
+    log_dir: Path, entry: int, change: tuple[int, int]
+) -> None:
+    """Whichever rules it breaks: its offset or its position is too low or too high."""
+    log = LogBuilder(log_dir, "orders-0", index_interval_bytes=10).segment()
+    for _ in range(4):
+        log.batch(("k", "v" * 50), ("k", "v" * 50))
+    log.write()
+    at, by = change
+    index = log.path / f"{0:020d}.index"
+    content = bytearray(index.read_bytes())
+    start = 8 * entry + at
+    (value,) = struct.unpack(">i", content[start : start + 4])
+    content[start : start + 4] = struct.pack(">i", value + by)
+    index.write_bytes(content)
+    assert [f.kind for f in findings(log_dir)] == ["offset-index-disagrees"]

@@ -1,0 +1,153 @@
+"""Records with a time that is not theirs, in another unit or ahead of time, and retention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
+from kafkalog.auditing.segment_statistics import SegmentStatistics
+from kafkalog.checking.finding import MAX_PER_KIND, Finding
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.file_names import producer_snapshot_file_name
+from kafkalog.format.producer_snapshot import parse_producer_snapshot
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES
+from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.small_files import read_small_file
+from kafkalog.planning.retention_forecast import (
+    FUTURE_TIMESTAMP,
+    NEVER,
+    SECONDS,
+    WRONG_UNIT,
+    is_in_seconds,
+    is_wrong_unit,
+)
+from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.reading.lookups import records_of
+
+
+def find_seconds(context: FindingContext) -> Iterator[Finding]:
+    """Times of seconds, in the log or in what retention has left of it."""
+    config = context.audited.config
+    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+        return
+    found = [s for s in context.audited.segments if is_in_seconds(s.largest_timestamp_ms)]
+    if found:
+        segment = found[0]
+        yield context.say(
+            SECONDS,
+            f"{context.audited.topic}: {len(found)} of {len(context.audited.segments)} segments "
+            f"({format_bytes(sum(s.size_in_bytes for s in found))}) have timestamps in seconds, as "
+            f"{_seconds(segment.largest_timestamp_ms)} in segment {segment.base_offset}: all of "
+            f"them is older than retention.ms {config.retention_ms}, and a broker deletes it at "
+            "its next check, while it is written",
+            offset=largest_offset(context.info(segment.base_offset), segment),
+            position=segment.largest_timestamp_position,
+            segment=segment.base_offset,
+            path=segment.path,
+        )
+        return
+    audited = context.audited
+    if audited.log_start_offset == 0 or any(s.records_count for s in audited.segments):
+        return
+    for where, timestamp in _traces(context):
+        yield context.say(
+            SECONDS,
+            f"{audited.topic}: the log is empty up to offset {audited.log_end_offset}, and {where} "
+            f"has a timestamp in seconds, {_seconds(timestamp)}: what was written was older than "
+            f"retention.ms {config.retention_ms} at once, and retention has deleted it",
+            offset=audited.log_start_offset,
+        )
+        return
+
+
+def _traces(context: FindingContext) -> Iterator[tuple[str, int]]:
+    """Times of what is deleted: of segments that wait for their removal, and of last batches in the
+    newest producer snapshot.
+    """
+    for segment in context.inventory.other_segments:
+        if segment.state == "deleted" and is_in_seconds(segment.largest_timestamp_ms):
+            yield Path(segment.path).name, segment.largest_timestamp_ms
+    for offset in context.inventory.snapshot_offsets[-1:]:
+        path = Path(context.inventory.path, producer_snapshot_file_name(offset))
+        try:
+            entries = parse_producer_snapshot(
+                read_small_file(path, MAX_SNAPSHOT_BYTES), path=str(path)
+            )
+        except (KafkaLogError, OSError):
+            return
+        for entry in entries:
+            if is_in_seconds(entry.timestamp):
+                yield f"the last batch of producer {entry.producer_id}", entry.timestamp
+
+
+def _seconds(timestamp: int) -> str:
+    return (
+        f"{timestamp} (in s it is {format_timestamp(timestamp * 1000)}, read as ms "
+        f"{format_timestamp(timestamp)})"
+    )
+
+
+def find_future(context: FindingContext) -> Iterator[Finding]:
+    """A segment with a timestamp ahead of time, what it holds back, and since when."""
+    config, segments = context.audited.config, context.audited.retention.segments
+    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+        if config.min_compaction_lag_ms <= 0 or not config.is_compacted:
+            return
+    limit_ms = context.now_ms + min(config.message_timestamp_after_max_ms, GRACE_MS)
+    found = [
+        (number, segment)
+        for number, segment in enumerate(segments)
+        if segment.timestamp_ms > limit_ms and not segment.is_file_time
+    ]
+    for number, segment in found[:MAX_PER_KIND]:
+        known = context.segment(segment.base_offset)
+        behind = segments[number + 1 :]
+        waiting = [s for s in behind if s.blocked_by]
+        wrong_unit = is_wrong_unit(segment.timestamp_ms)
+        when = _in_another_unit(segment.timestamp_ms) if wrong_unit else ""
+        offset = None if known is None else largest_offset(context.info(segment.base_offset), known)
+        at = f"offset {offset}" if offset is not None else "a record"
+        until = (
+            f"it goes after {format_timestamp(segment.due_ms)}"
+            if segment.due_ms != NEVER
+            else "it never goes by time"
+        )
+        written = (
+            ""
+            if known is None
+            else (f"; the file was written {format_timestamp(known.modification_time_ms)}")
+        )
+        yield context.say(
+            WRONG_UNIT if wrong_unit else FUTURE_TIMESTAMP,
+            f"{context.audited.topic}: segment {segment.base_offset}: {at} has timestamp "
+            f"{segment.timestamp_ms}{when}, {format_timestamp(segment.timestamp_ms)}: {until}; "
+            f"behind it lie {format_bytes(sum(s.size_in_bytes for s in behind))} in {len(behind)} "
+            f"segments, {format_bytes(sum(s.size_in_bytes for s in waiting))} of them due{written}",
+            offset=offset,
+            position=None if known is None else known.largest_timestamp_position,
+            segment=segment.base_offset,
+            path=None if known is None else known.path,
+        )
+
+
+def _in_another_unit(timestamp: int) -> str:
+    unit, per_ms = ("ns", 1_000_000) if timestamp >= 10**18 else ("µs", 1000)
+    return f" (in {unit} it is {format_timestamp(timestamp // per_ms)})"
+
+
+def largest_offset(segment: SegmentInfo, known: SegmentStatistics) -> int | None:
+    """The offset of the first record with a segment's largest timestamp; None if that batch cannot
+    be read.
+    """
+    position = known.largest_timestamp_position
+    if position < 0:
+        return None
+    try:
+        rows = scan_headers(segment.path, position, most_rows=1).rows
+        spans = records_of(segment, rows[0])
+    except (KafkaLogError, OSError, IndexError, StopIteration):
+        return None
+    offsets = spans.offsets[spans.timestamps == known.largest_timestamp_ms]
+    return int(offsets[0]) if offsets.size else known.largest_timestamp_offset

@@ -1,0 +1,117 @@
+"""Batches at which a broker's cleaner stops: with records of a time before 1970.
+
+A broker takes such records (a zero time of Go is the year 1, .NET's too). Its cleaner copies whole
+batches as they are, and cannot write one anew in which such a record stays: it ends in an
+IllegalArgumentException (Invalid negative timestamp), and the partition is uncleanable. -1 is no
+time, and allowed.
+
+A batch is written anew if one of its records goes and another stays, or to get a delete horizon for
+its tombstones. So one record alone is in nobody's way, but for a tombstone.
+
+Headers tell of a batch whose first record has such a time; of others only their records. Of these
+the first batch of a few segments is looked at: a client that sends such times sends them always.
+
+Source: Kafka MemoryRecordsBuilder.appendWithOffset, MemoryRecords.filterTo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
+from kafkalog.log.index_lookup import sound_header, walk_headers
+from kafkalog.log.inventory import SegmentFacts, SegmentInfo
+from kafkalog.reading.lookups import records_of
+
+# Batches that are opened: where headers tell of such times, and where nothing does.
+_MOST_TOLD, _MOST_SAMPLES = 64, 16
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeTimestamp:
+    """A batch that cannot be written anew, and its first record of such a time."""
+
+    path: str
+    segment_base_offset: int
+    position: int
+    first_offset: int
+    last_offset: int
+    offset: int
+    timestamp_ms: int
+
+    def __str__(self) -> str:
+        return (
+            f"{PurePath(self.path).name} @ {self.position}: the batch of offsets "
+            f"{self.first_offset} to {self.last_offset} has negative timestamps "
+            f"({self.timestamp_ms} at offset {self.offset})"
+        )
+
+
+def find_negative_timestamp(
+    segments: Sequence[SegmentInfo], facts: Sequence[SegmentFacts]
+) -> NegativeTimestamp | None:
+    """The first such batch of these segments, as far as headers and samples tell. What cannot be
+    read tells nothing.
+    """
+    told = {each.base_offset for each in facts if each.min_timestamp_ms < NO_TIMESTAMP}
+    batches = [_told(segment) for segment in segments if segment.base_offset in told]
+    samples = segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]
+    opened = 0
+    for each in batches:
+        for segment, row in each:
+            found = _in_batch(segment, row)
+            opened += 1
+            if found is not None or opened == _MOST_TOLD:
+                return found
+    for segment in samples:
+        found = _in_first_batch(segment)
+        if found is not None:
+            return found
+    return None
+
+
+def _told(segment: SegmentInfo) -> Iterator[tuple[SegmentInfo, np.void]]:
+    """Batches of a segment whose header has such a time."""
+    try:
+        for rows in walk_headers(segment.path, 0):
+            is_created = (rows["attributes"] & TIMESTAMP_TYPE_MASK) == 0
+            for row in rows[is_created & (rows["base_timestamp"] < NO_TIMESTAMP)]:
+                yield segment, row
+    except (KafkaLogError, OSError):
+        return
+
+
+def _in_first_batch(segment: SegmentInfo) -> NegativeTimestamp | None:
+    try:
+        row = sound_header(segment, 0)
+    except (KafkaLogError, OSError):
+        return None
+    return None if row is None else _in_batch(segment, row)
+
+
+def _in_batch(segment: SegmentInfo, row: np.void) -> NegativeTimestamp | None:
+    try:
+        spans = records_of(segment, row)
+    except (KafkaLogError, OSError, StopIteration, IndexError):
+        return None
+    which = np.flatnonzero(spans.timestamps[: spans.n] < NO_TIMESTAMP)
+    if not which.size:
+        return None
+    is_rewritten = spans.n > 1 or bool(spans.value_lengths[0] < 0)
+    if not is_rewritten:
+        return None
+    first = int(which[0])
+    return NegativeTimestamp(
+        path=segment.path,
+        segment_base_offset=segment.base_offset,
+        position=int(row["position"]),
+        first_offset=int(row["base_offset"]),
+        last_offset=int(row["last_offset"]),
+        offset=int(spans.offsets[first]),
+        timestamp_ms=int(spans.timestamps[first]),
+    )
