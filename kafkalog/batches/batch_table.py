@@ -35,6 +35,8 @@ from kafkalog.kernels.checksums import checksum_ranges
 Rows: TypeAlias = NDArray[np.void]
 Mask: TypeAlias = NDArray[np.bool_]
 
+WRONG_CHECKSUM = "stored checksum differs from the one of the bytes"
+
 
 def codecs(rows: Rows) -> NDArray[np.int16]:
     """Codec ids (CompressionType, or 5 to 7, which nobody has assigned)."""

@@ -123,9 +123,9 @@ def _copy_segment(
     bytes_after = 0
     fd = files.create(path)
     try:
-        for sound in walk.batches():
-            files.write(fd, sound.data)
-            bytes_after += len(sound.data)
+        for data in walk.batches():
+            files.write(fd, data)
+            bytes_after += len(data)
         os.fchmod(fd, 0o644)
         files.sync_file(fd)
     finally:

@@ -1,38 +1,40 @@
 """Which bytes of a damaged segment are sound batches, and what is between them.
 
-Sound is a batch that a broker loads and a consumer reads: its CRC is right, it lies behind the
-batch before it and below the next segment, and all its records can be decoded. Everything else is
-left out, in ranges.
+Sound is a batch that a broker loads and whose bytes are those that were written: its CRC is right.
+Whether its records can be decoded here is not asked, and neither how large it is. What is not sound
+is left out, in ranges; so is a batch whose offsets belong to another (`log.batch_order`), and a
+marker that cannot be decoded, on which a broker's start fails. Batches that were swapped come in
+their order.
 
-Strategy: chunks of whole batches are checked all at once. Where one is bad its length may be as
-wrong as the rest of it: it is believed if it leads to a sound batch or the file's end. If not, and
-where nothing can be walked over at all, the next batch is searched (`log.next_batch`).
+Strategy: headers tell whether anything can be out of order, which is rare: else the file is copied
+as it is walked. If so all batches are listed first, which costs a second read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena
-from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.batches.record_areas import iterate_record_areas
-from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.errors import KafkaLogError, LogChangedError
-from kafkalog.format.constants import MAX_INT32, MAX_INT64
+from kafkalog.batches.batch_table import WRONG_CHECKSUM, is_control
+from kafkalog.errors import KafkaLogError, LogChangedError, RecordTooLargeError
+from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import ZERO_TAIL
+from kafkalog.log.batch_order import are_in_order, order_batches
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
-from kafkalog.log.next_batch import Bounds, find_next_batch, is_sound_batch, work_for
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, iterate_headers
+from kafkalog.log.segment_tail import SegmentEnds
+from kafkalog.log.storage import LocalFile
+from kafkalog.log.transaction_markers import read_markers
 
 _CHUNK_BYTES = 4 * 1024 * 1024
-# Where one batch is bad many may be, and each costs its chunk once more.
-_CHUNK_AFTER_DAMAGE = 64 * 1024
-_ARENA_BYTES = 8 * 1024 * 1024
+
+Rows = NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,6 @@ class LeftOut(JsonFacts):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SoundBatches:
-    """Sound batches one behind the other; `data` is valid until the next are asked for."""
-
-    data: memoryview
-    rows: NDArray[np.void]
-
-
 @dataclass(slots=True)
 class SegmentWalk:
     """A walk over one segment: `batches` once; `left_out` and the counts are whole after it.
@@ -69,122 +63,137 @@ class SegmentWalk:
     batches_count: int = 0
     records_count: int = 0
     _last_offset: int = -1
-    _position: int = 0
     _gap: LeftOut | None = None
-    _work: int = 0
     _buffers: ChunkBuffers = field(default_factory=ChunkBuffers)
-    _arena: Arena = field(default_factory=Arena)
-    _spans: RecordSpans | None = None
 
-    def batches(self) -> Iterator[SoundBatches]:
-        """The sound batches in order. OSError if the file cannot be read, LogChangedError if it
-        changes meanwhile.
+    def batches(self) -> Iterator[memoryview]:
+        """The bytes of the sound batches, in order; each part is valid until the next is asked for.
+        OSError if the file cannot be read, LogChangedError if it changes meanwhile.
         """
         self._last_offset = self.segment.base_offset - 1
+        if self._is_in_order():
+            yield from self._as_they_lie()
+        else:
+            yield from self._by_offset()
+        if self._gap is not None:
+            last = None if self.end_offset is None else self.end_offset - 1
+            self._close_gap(self.segment.size_in_bytes, last)
+
+    def _is_in_order(self) -> bool:
+        """By headers; False where they cannot be walked over to the end."""
+        last_offset = self._last_offset
+        for scan in iterate_headers(self.segment.path, 0, self.segment.size_in_bytes):
+            if scan.error is not None or scan.trailing_bytes:
+                return False
+            if not are_in_order(scan.rows, last_offset, self._ends):
+                return False
+            if scan.rows.size:
+                last_offset = int(scan.rows["last_offset"][-1])
+        return True
+
+    @property
+    def _ends(self) -> SegmentEnds:
+        is_last = self.end_offset is None
+        return SegmentEnds(self.segment.base_offset, self.end_offset, is_last=is_last)
+
+    def _as_they_lie(self) -> Iterator[memoryview]:
+        for rows, reasons, chunk in self._walk():
+            edges = [0, *(np.flatnonzero(np.diff(reasons != "")) + 1).tolist(), rows.size]
+            for first, stop in pairwise(edges):
+                part = rows[first:stop]
+                if reasons[first]:
+                    self._leave_out(int(part[0]["position"]), str(reasons[first]))
+                    continue
+                self._keep(part)
+                yield from self._bytes(part, chunk)
+
+    def _by_offset(self) -> Iterator[memoryview]:
+        """All batches are listed first; what is kept is read once more."""
+        parts: list[Rows] = []
+        reasons: list[str] = []
+        for rows, why, _ in self._walk():
+            parts.append(rows)
+            reasons += why.tolist()
+        rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
+        sound = np.flatnonzero(np.array([not reason for reason in reasons], np.bool_))
+        order = order_batches(rows["base_offset"][sound], rows["last_offset"][sound], self._ends)
+        for i, reason in order.left_out.items():
+            reasons[int(sound[i])] = reason
+        for number, reason in enumerate(reasons):
+            if reason:
+                self._leave_out(int(rows["position"][number]), reason)
+            else:
+                self._keep(rows[number : number + 1])
+        for i in order.kept:
+            yield from self._bytes(rows[sound[i] : sound[i] + 1], None)
+
+    def _walk(self) -> Iterator[tuple[Rows, NDArray[np.object_], Chunk | None]]:
+        """Batches, what is wrong with each ("" if nothing), and where they lie in memory; a range
+        that is no batch is a row with a reason."""
         size = self.segment.size_in_bytes
-        self._work = work_for(size)
-        chunk_bytes = _CHUNK_BYTES
-        while self._position < size:
-            chunks = read_chunks(
-                self.segment.path, self._position, size, chunk_bytes=chunk_bytes,
-                buffers=self._buffers,
-            )  # fmt: skip
-            reason, claimed_end = "", None
+        walk = DamageWalk(
+            FileRange(self.segment.path, 0, size, self._ends),
+            chunk_bytes=_CHUNK_BYTES,
+            buffers=self._buffers,
+        )
+        for found in walk:
+            if isinstance(found, Damage):
+                is_sound = isinstance(found.error, RecordTooLargeError)
+                yield self._range(found), _reasons(1, "" if is_sound else found.error.reason), None
+                continue
+            reasons = _reasons(found.rows.size, "")
+            reasons[~walk.is_valid] = WRONG_CHECKSUM
+            self._check_markers(found, reasons)
+            yield found.rows, reasons, found
+        if walk.position < size:
+            tail = np.zeros(1, BATCH_ROW)
+            tail["position"] = walk.position
+            yield tail, _reasons(1, _tail_reason(walk.status)), None
+
+    def _range(self, damage: Damage) -> Rows:
+        row = np.zeros(1, BATCH_ROW)
+        if damage.row is not None:
+            row[0] = damage.row
+        row["position"] = damage.position
+        return row
+
+    def _check_markers(self, chunk: Chunk, reasons: NDArray[np.object_]) -> None:
+        rows = chunk.rows
+        is_marker = is_control(rows) & (rows["producer_id"] >= 0) & (rows["records_count"] > 0)
+        for b in np.flatnonzero(is_marker & (reasons == "")).tolist():
             try:
-                for chunk in chunks:
-                    count, reason = self._sound_in(chunk)
-                    if count:
-                        yield self._take(chunk, count)
-                    if reason:
-                        bad = chunk.rows[count]
-                        claimed_end = int(bad["position"]) + int(bad["size_in_bytes"])
-                        break
-                else:
-                    reason = self._tail_reason(chunks.status)
+                read_markers(chunk, np.array([b]), self.segment.path)
             except LogChangedError:
                 raise
             except KafkaLogError as error:
-                reason = error.reason
-            if self._position >= size:
-                break
-            self._leave_out(reason, claimed_end)
-            chunk_bytes = _CHUNK_AFTER_DAMAGE
-        if self._gap is not None:
-            last = None if self.end_offset is None else self.end_offset - 1
-            self._close_gap(size, last)
+                reasons[b] = error.reason
 
-    def _take(self, chunk: Chunk, count: int) -> SoundBatches:
-        rows = chunk.rows[:count]
-        first, last = rows[0], rows[-1]
-        if self._gap is not None:
-            self._close_gap(int(first["position"]), int(first["base_offset"]) - 1)
-        end = int(last["position"]) + int(last["size_in_bytes"])
-        data = chunk.buf[self._position - chunk.position : end - chunk.position].data
-        self._position = end
-        self._last_offset = int(last["last_offset"])
-        self.batches_count += count
-        self.records_count += int(rows["records_count"].astype(np.int64).clip(min=0).sum())
-        return SoundBatches(data, rows)
-
-    def _sound_in(self, chunk: Chunk) -> tuple[int, str]:
-        """How many batches in front are sound, and what is wrong with the next one."""
-        rows = chunk.rows
-        before = np.concatenate([[self._last_offset], rows["last_offset"][:-1]])
-        limit = min(self.segment.base_offset + MAX_INT32, (self.end_offset or MAX_INT64) - 1)
-        checks = (
-            (
-                verify_checksums(chunk.buf, chunk.position, rows),
-                "stored checksum differs from the one of the bytes",
-            ),
-            (
-                (rows["base_offset"] > before) & (rows["last_offset"] >= rows["base_offset"]),
-                "offsets do not lie behind those of the batch before it",
-            ),
-            (rows["last_offset"] <= limit, "offsets reach into the next segment"),
-        )
-        count, reason = rows.size, ""
-        for is_right, wrong in checks:
-            first = int(np.argmin(is_right)) if not is_right.all() else rows.size
-            if first < count:
-                count, reason = first, wrong
-        decoded, undecodable = self._decodable(chunk, rows[:count])
-        return (count, reason) if decoded == count else (decoded, undecodable)
-
-    def _decodable(self, chunk: Chunk, rows: NDArray[np.void]) -> tuple[int, str]:
-        """How many batches in front can be decoded, and what is wrong with the next one."""
-        try:
-            for _, areas in iterate_record_areas(
-                chunk.buf, chunk.position, rows, self._arena,
-                path=self.segment.path, arena_bytes=_ARENA_BYTES,
-            ):  # fmt: skip
-                self._spans = decode_spans(areas, areas.rows, self.segment.path, reuse=self._spans)
-        except KafkaLogError as error:
-            bad = np.flatnonzero(rows["position"] == error.position)
-            if not bad.size:
-                raise
-            return int(bad[0]), error.reason
-        return rows.size, ""
-
-    def _tail_reason(self, status: int) -> str:
-        if status == ZERO_TAIL:
-            return "zeros up to the file's end, as preallocated"
-        return "the file, or what can be walked over, ends inside a batch"
-
-    def _leave_out(self, reason: str, claimed_end: int | None) -> None:
-        """Open a gap here, or go on with the one before, and move behind it."""
-        size = self.segment.size_in_bytes
-        if self._gap is None:
-            self._gap = LeftOut(self._position, 0, self._last_offset + 1, None, reason)
-        if claimed_end is not None and (
-            claimed_end == size
-            or is_sound_batch(self.segment.path, claimed_end, size, self._buffers)
-        ):
-            self._position = claimed_end
+    def _bytes(self, rows: Rows, chunk: Chunk | None) -> Iterator[memoryview]:
+        start = int(rows["position"][0])
+        end = int(rows["position"][-1]) + int(rows["size_in_bytes"][-1])
+        if chunk is not None:
+            yield chunk.buf[start - chunk.position : end - chunk.position].data
             return
-        end_offset = min(self.end_offset or MAX_INT64, self.segment.base_offset + MAX_INT32 + 1)
-        bounds = Bounds(self._position + 1, size, self._last_offset, end_offset)
-        found, self._work = find_next_batch(self.segment.path, bounds, self._work)
-        self._position = size if found is None else found
+        with LocalFile(self.segment.path) as file:
+            while start < end:
+                length = min(_CHUNK_BYTES, end - start)
+                yield self._buffers.read(file, start, length).data
+                start += length
+
+    # -- what is counted ---------------------------------------------------------------------------
+
+    def _keep(self, rows: Rows) -> None:
+        """Note sound batches, in the order of the file."""
+        if self._gap is not None:
+            self._close_gap(int(rows["position"][0]), int(rows["base_offset"][0]) - 1)
+        self._last_offset = int(rows["last_offset"][-1])
+        self.batches_count += rows.size
+        self.records_count += int(rows["records_count"].astype(np.int64).clip(min=0).sum())
+
+    def _leave_out(self, position: int, reason: str) -> None:
+        """Open a gap here, or go on with the one before."""
+        if self._gap is None:
+            self._gap = LeftOut(position, 0, self._last_offset + 1, None, reason)
 
     def _close_gap(self, end: int, last_offset: int | None) -> None:
         gap = self._gap
@@ -193,3 +202,14 @@ class SegmentWalk:
                 LeftOut(gap.position, end - gap.position, gap.first_offset, last_offset, gap.reason)
             )
         self._gap = None
+
+
+def _reasons(count: int, reason: str) -> NDArray[np.object_]:
+    reasons: NDArray[np.object_] = np.full(count, reason, np.object_)
+    return reasons
+
+
+def _tail_reason(status: int) -> str:
+    if status == ZERO_TAIL:
+        return "zeros up to the file's end, as preallocated"
+    return "the file, or what can be walked over, ends inside a batch"

@@ -26,9 +26,6 @@ CODEC_NAMES = tuple(
 )
 
 
-WRONG_CHECKSUM = "stored checksum differs from the one of the bytes"
-
-
 @dataclass(frozen=True, slots=True)
 class BatchArrays:
     """Header rows of one segment. Where checksums were looked at there is `is_valid`, and the bytes
@@ -124,7 +121,7 @@ _BUILDERS: dict[str, Callable[[BatchArrays], pa.Array]] = {
     "deleteHorizonMs": _delete_horizon_ms,
     "crc": _field("crc"),
     "isValid": _is_valid,
-    "error": _where_invalid(pa.string(), lambda _, __: WRONG_CHECKSUM),
+    "error": _where_invalid(pa.string(), lambda _, __: batch_table.WRONG_CHECKSUM),
     ERROR_BYTES.name: _where_invalid(pa.binary(), _bytes_of),
     ERROR_LENGTH.name: _where_invalid(pa.int64(), lambda a, n: int(a.rows["size_in_bytes"][n])),
     "segmentBaseOffset": _place("segment_base_offset", pa.int64()),

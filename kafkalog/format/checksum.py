@@ -39,6 +39,11 @@ def crc32(data: BytesLike) -> int:
     return zlib.crc32(as_view(data))
 
 
+def extend_crc32(crc: int, data: BytesLike) -> int:
+    """Unsigned CRC-32 of the bytes that gave `crc` (0 for none) with `data` behind them."""
+    return zlib.crc32(as_view(data), crc)
+
+
 def adler32(data: BytesLike) -> int:
     """Unsigned Adler-32 of `data`, which guards ZooKeeper's files; nothing is copied."""
     return zlib.adler32(as_view(data))

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import (
     HEADER_SIZE_UP_TO_MAGIC,
     LEGACY_RECORD_OVERHEAD_V0,
@@ -29,7 +27,7 @@ from kafkalog.format.constants import (
     MAX_INT32,
     RECORD_BATCH_OVERHEAD,
 )
-from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.batch_at import sound_batch_at
 from kafkalog.log.storage import LocalFile
 
 # Most searches end nearby; the windows of the others grow.
@@ -66,26 +64,14 @@ def find_next_batch(path: str, bounds: Bounds, work: int) -> tuple[int | None, i
     None if there is none, or if more than `work` bytes were summed up. OSError, LogChangedError as
     from reading.
     """
-    buffers = ChunkBuffers()
     with LocalFile(path) as file:
         for position, size_in_bytes in _plausible(file, bounds):
             work -= size_in_bytes
             if work < 0:
                 break
-            if is_sound_batch(path, position, bounds.end, buffers):
+            if sound_batch_at(file, position, bounds.end) is not None:
                 return position, work + size_in_bytes
     return None, work
-
-
-def is_sound_batch(path: str, position: int, end: int, buffers: ChunkBuffers) -> bool:
-    """Whether a whole batch with the checksum it states begins at `position`."""
-    try:
-        chunk = next(iter(read_chunks(path, position, end, chunk_bytes=1, buffers=buffers)), None)
-    except KafkaLogError:
-        return False
-    if chunk is None:
-        return False
-    return bool(verify_checksums(chunk.buf, chunk.position, chunk.rows[:1])[0])
 
 
 def _plausible(file: LocalFile, bounds: Bounds) -> Iterator[tuple[int, int]]:
@@ -115,7 +101,7 @@ def _headers_in(
     length = _int32(buf, at + 8)
     is_current = buf[at + HEADER_SIZE_UP_TO_MAGIC - 1] == MAGIC_VALUE_V2
     least = np.where(is_current, RECORD_BATCH_OVERHEAD - LOG_OVERHEAD, LEGACY_RECORD_OVERHEAD_V0)
-    most = np.minimum(MAX_BATCH_BYTES, left - at) - LOG_OVERHEAD
+    most = left - at - LOG_OVERHEAD
     fits = (length >= least) & (length <= most)
     at, length, is_current = at[fits], length[fits], is_current[fits]
     base = _int64(buf, at)

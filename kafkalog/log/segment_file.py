@@ -25,7 +25,6 @@ from kafkalog.errors import (
     UnsupportedMagicError,
 )
 from kafkalog.format.constants import (
-    HEADER_SIZE_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MAX_BATCH_BYTES,
     MAX_INT64,
@@ -44,6 +43,7 @@ from kafkalog.kernels.status import (
     UNSUPPORTED_MAGIC,
     ZERO_TAIL,
 )
+from kafkalog.log.batch_at import has_right_checksum, header_at
 from kafkalog.log.storage import LocalFile
 
 WINDOW_BYTES = 256 * 1024
@@ -216,7 +216,14 @@ class ChunkReader:
     """
 
     def __init__(
-        self, path: str, start: int, end: int | None, chunk_bytes: int, buffers: ChunkBuffers
+        self,
+        path: str,
+        start: int,
+        end: int | None,
+        *,
+        chunk_bytes: int,
+        max_batch_bytes: int,
+        buffers: ChunkBuffers,
     ) -> None:
         self.path = path
         self.valid_bytes = start
@@ -224,6 +231,7 @@ class ChunkReader:
         self.status = OK
         self._end = end
         self._chunk_bytes = max(chunk_bytes, RECORD_BATCH_OVERHEAD)
+        self._max_batch_bytes = max_batch_bytes
         self._buffers = buffers
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -235,26 +243,45 @@ class ChunkReader:
                 length = min(wanted_bytes, file_end - position)
                 buf = self._buffers.read(file, position, length)
                 count, status, pos = self._buffers.scan(buf, length, position, 0)
-                chunk = Chunk(buf[:pos], position, self._buffers.rows[:count].copy())
+                rows = self._buffers.rows[:count].copy()
+                error: KafkaLogError | None = None
+                if length > self._max_batch_bytes:
+                    count, pos, error = self._within_limit(file, rows, pos)
                 self.valid_bytes = position + pos
                 wanted_bytes = self._chunk_bytes
-                if status == NEED_MORE and position + length < file_end:
+                if error is None and status == NEED_MORE and position + length < file_end:
                     # Cut by the chunk, or by the file as well? The next chunk begins here and holds
                     # it in full.
-                    batch_bytes = _batch_bytes(file, position + pos, file_end)
-                    status = OK if batch_bytes else NEED_MORE
-                    wanted_bytes = max(wanted_bytes, batch_bytes)
+                    row, status = header_at(file, position + pos, file_end)
+                    if row is not None:
+                        error = _limit_error(file, row, self._max_batch_bytes)
+                        wanted_bytes = max(wanted_bytes, int(row["size_in_bytes"]))
                 if count:
-                    yield chunk
+                    yield Chunk(buf[:pos], position, rows[:count])
+                if error is not None:
+                    raise error
                 if status == ZERO_TAIL and not _is_zero(
                     file, position + length, file_end, self._buffers
                 ):
                     status = CORRUPT_LENGTH
                 self.status = status
             self.trailing_bytes = max(file_end - self.valid_bytes, 0)
-            error = _batch_error(file, self.status, self.valid_bytes, file_end)
-            if error is not None:
-                raise error
+            damage = _batch_error(file, self.status, self.valid_bytes, file_end)
+            if damage is not None:
+                raise damage
+
+    def _within_limit(
+        self, file: LocalFile, rows: NDArray[np.void], pos: int
+    ) -> tuple[int, int, KafkaLogError | None]:
+        """(how many rows in front are within the limit, where they end in the chunk, what is said
+        of the one behind them)."""
+        too_large = np.flatnonzero(rows["size_in_bytes"] > self._max_batch_bytes)
+        if not too_large.size:
+            return rows.size, pos, None
+        first = int(too_large[0])
+        row = rows[first]
+        pos = int(row["position"]) - self.valid_bytes
+        return first, pos, _limit_error(file, row, self._max_batch_bytes)
 
 
 def read_chunks(
@@ -264,16 +291,24 @@ def read_chunks(
     *,
     chunk_bytes: int = CHUNK_BYTES,
     buffers: ChunkBuffers | None = None,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> ChunkReader:
     """The batches in [start, end) of a file in chunks of about `chunk_bytes`; `start` is where a
     batch starts.
 
-    A batch larger than the chunk gets a larger chunk, up to MAX_BATCH_BYTES. While iterating raises
-    OSError, LogChangedError (the file shrank), and, after everything in front of the place has been
-    handed out, CorruptRecordError, UnsupportedMagicError or RecordTooLargeError. A torn tail is not
-    an error.
+    A batch larger than the chunk gets a larger chunk, up to `max_batch_bytes`. While iterating
+    raises OSError, LogChangedError (the file shrank), and, after everything in front of the place
+    has been handed out, CorruptRecordError, UnsupportedMagicError, or RecordTooLargeError for a
+    batch that is sound and above the limit. A torn tail is not an error here: `segment_tail`.
     """
-    return ChunkReader(path, start, end, chunk_bytes, buffers or ChunkBuffers())
+    return ChunkReader(
+        path,
+        start,
+        end,
+        chunk_bytes=chunk_bytes,
+        max_batch_bytes=max_batch_bytes,
+        buffers=buffers or ChunkBuffers(),
+    )
 
 
 def _decode_headers(headers: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
@@ -295,20 +330,18 @@ def _header_at(file: LocalFile, position: int, file_end: int) -> np.void:
     return header
 
 
-def _batch_bytes(file: LocalFile, position: int, file_end: int) -> int:
-    """Size of the batch at `position`, or 0 if the file ends before it does."""
-    header = _header_at(file, position, file_end)
-    size_in_bytes = int(header["batch_length"]) + LOG_OVERHEAD
-    if position + size_in_bytes > file_end or file_end - position <= HEADER_SIZE_UP_TO_MAGIC:
-        return 0
-    if size_in_bytes > MAX_BATCH_BYTES:
-        raise RecordTooLargeError(
-            f"batch of {size_in_bytes} bytes, the limit is {MAX_BATCH_BYTES}",
-            path=file.path,
-            position=position,
-            offset=int(header["base_offset"]),
-        )
-    return max(size_in_bytes, RECORD_BATCH_OVERHEAD)
+def _limit_error(file: LocalFile, row: np.void, max_batch_bytes: int) -> KafkaLogError | None:
+    """What is said of a batch that is above the limit: its length may be wrong, or right."""
+    size_in_bytes = int(row["size_in_bytes"])
+    if size_in_bytes <= max_batch_bytes:
+        return None
+    place = {"path": file.path, "position": int(row["position"])}
+    offset = int(row["base_offset"])
+    if not has_right_checksum(file, row):
+        reason = f"batch length {size_in_bytes - LOG_OVERHEAD}: the checksum over it is wrong"
+        return CorruptRecordError(reason, **place, offset=offset)
+    reason = f"not read: a batch of {size_in_bytes} bytes is above the limit of {max_batch_bytes}"
+    return RecordTooLargeError(reason, **place, offset=offset)
 
 
 def _is_zero(file: LocalFile, position: int, end: int, buffers: ChunkBuffers) -> bool:

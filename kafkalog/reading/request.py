@@ -8,6 +8,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from kafkalog.columns.schemas import Column, arrow_schema
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 
 
@@ -26,7 +27,8 @@ _PAYLOADS = frozenset(["key", "value", "headers", "controlType"])
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
     """What is wanted of each split: the columns, under the names and nullability of `schema`, and
-    how to treat damage."""
+    how to treat damage. A batch of more than `max_batch_bytes`, stored or decompressed, is not
+    read."""
 
     columns: tuple[Column, ...]
     schema: pa.Schema
@@ -34,6 +36,7 @@ class ReadRequest:
     verify_checksums: bool = True
     include_control: bool = False
     row_filter: RowFilter = EVERYTHING
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
     @classmethod
     def of(
@@ -44,10 +47,13 @@ class ReadRequest:
         verify_checksums: bool = True,
         include_control: bool = False,
         row_filter: RowFilter = EVERYTHING,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> ReadRequest:
         """A request under the table's own schema."""
         schema = arrow_schema(columns, all_nullable=mode == ReadMode.PERMISSIVE)
-        return cls(columns, schema, mode, verify_checksums, include_control, row_filter)
+        return cls(
+            columns, schema, mode, verify_checksums, include_control, row_filter, max_batch_bytes
+        )
 
     @property
     def checks_batches(self) -> bool:

@@ -24,7 +24,7 @@ from kafkalog.batches import batch_table
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.columns.batches import WRONG_CHECKSUM, BatchArrays, build_batches
+from kafkalog.columns.batches import BatchArrays, build_batches
 from kafkalog.columns.places import MOST_ERROR_BYTES, SegmentPlace, error_row
 from kafkalog.columns.records import RecordArrays, build_records
 from kafkalog.columns.schemas import ERROR_BYTES
@@ -35,9 +35,11 @@ from kafkalog.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedMagicError,
 )
-from kafkalog.format.constants import MAX_INT32
-from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks, scan_headers
+from kafkalog.log.batch_at import batch_at
+from kafkalog.log.batch_order import sound_places
+from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, scan_headers
+from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import LocalFile
 from kafkalog.reading.header_filter import asks_headers, wanted_batches, wanted_records
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
@@ -45,6 +47,7 @@ from kafkalog.reading.splits import ScanSplit
 
 Rows = npt.NDArray[np.void]
 Mask = npt.NDArray[np.bool_]
+_Int64s = npt.NDArray[np.int64]
 
 # Bytes read at once, and decompressed bytes that make one Arrow batch, give or take a batch.
 # Measured: 8 MiB leave the cache before they are copied out, with 1 MiB calls cost more than
@@ -113,6 +116,7 @@ class _SplitReader:
         self.buffers = _Buffers()
         self.asks_states = "transactionState" in request.names
         self.misplaced = np.empty(0, np.int64)  # positions of batches in the chunk at hand
+        self.places: tuple[str, tuple[_Int64s, _Int64s]] | None = None  # of the segment at hand
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -124,12 +128,13 @@ class _SplitReader:
                 yield found
 
     def arrays(self, split: ScanSplit) -> Iterator[RecordArrays | pa.RecordBatch]:
+        limit = _offset_limit(split)
         for part, previous_offset in self._parts(split):
             for chunk in self._chunks(part):
                 if isinstance(chunk, pa.RecordBatch):
                     yield chunk
                     continue
-                misplaced = _misplaced(chunk.rows, previous_offset)
+                misplaced = self._misplaced(chunk.rows, previous_offset, limit, split)
                 wanted = self._wanted_batches(chunk.rows, split, of_records=True)
                 rows = chunk.rows[wanted | misplaced]
                 self.misplaced = chunk.rows["position"][misplaced]
@@ -147,7 +152,7 @@ class _SplitReader:
             yield split, before_split
             return
         wanted = self._wanted_batches(rows, split, of_records=True)
-        wanted |= _misplaced(rows, before_split)
+        wanted |= _misplaced(rows, before_split, _offset_limit(split))
         starts, ends = rows["position"], rows["position"] + rows["size_in_bytes"]
         read_bytes = 0
         for start, stop in _runs(wanted, starts, ends):
@@ -158,6 +163,21 @@ class _SplitReader:
             yield part, previous_offset
         self.counts.skipped_batches += len(rows)
         self.counts.skipped_bytes += int((ends - starts).sum()) - read_bytes
+
+    def _misplaced(self, rows: Rows, previous_offset: int, limit: int, split: ScanSplit) -> Mask:
+        """Batches whose offsets are not to be believed. A read that goes on asks the whole segment
+        which those are: a batch too high makes the one behind it look too low, and two that were
+        swapped are both right.
+        """
+        misplaced = _misplaced(rows, previous_offset, limit)
+        if self.request.mode == ReadMode.FAILFAST or not misplaced.any():
+            return misplaced
+        if self.places is None or self.places[0] != split.path:
+            whole = replace(split, start=0, end=split.size)
+            self.places = split.path, sound_places(file_range(whole))
+        sound, wrong = self.places[1]
+        positions = rows["position"]
+        return np.isin(positions, wrong) | (misplaced & ~np.isin(positions, sound))
 
     def _wanted_batches(self, rows: Rows, split: ScanSplit, *, of_records: bool) -> Mask:
         return wanted_batches(
@@ -207,6 +227,7 @@ class _SplitReader:
             rows,
             self.buffers.arena,
             path=split.path,
+            max_bytes=self.request.max_batch_bytes,
             arena_bytes=_CHUNK_BYTES,
         )
         for _, areas in parts:
@@ -250,46 +271,31 @@ class _SplitReader:
     # -- both -------------------------------------------------------------------------------------
 
     def _chunks(self, split: ScanSplit) -> Iterator[Chunk | pa.RecordBatch]:
-        """Chunks of the split; in their place, as its mode has it, a batch that nothing can walk
-        over."""
+        """Chunks of the split; in the place of what nothing can walk over, what the mode has for
+        it."""
         split.check_unchanged()
-        position: int | None = split.start
-        work = work_for(split.end - split.start)
-        last_offset = split.segment_base_offset - 1
-        while position is not None:
-            chunks = read_chunks(
-                split.path,
-                start=position,
-                end=split.end,
-                chunk_bytes=_CHUNK_BYTES,
-                buffers=self.buffers.chunks,
-            )
-            position = None
-            is_open = False
-            try:
-                for chunk in chunks:
-                    if not is_open:
-                        split.check_unchanged()  # what was opened is what was looked at before
-                        is_open = True
-                    yield chunk
-                    last_offset = int(chunk.rows["last_offset"][-1])
-                if chunks.trailing_bytes and split.end < split.size:
-                    # Only the end of the file may be torn.
-                    raise CorruptRecordError(
-                        f"no whole batch in the {chunks.trailing_bytes} bytes up to {split.end}",
-                        path=split.path,
-                        position=chunks.valid_bytes,
-                    )
-            except BAD_BATCH as error:
+        walk = DamageWalk(
+            file_range(split),
+            checks=self.request.verify_checksums,
+            raises=self.request.mode == ReadMode.FAILFAST,
+            chunk_bytes=_CHUNK_BYTES,
+            buffers=self.buffers.chunks,
+            max_batch_bytes=self.request.max_batch_bytes,
+        )
+        is_open = False
+        try:
+            for found in walk:
                 if not is_open:
-                    split.check_unchanged()
-                if self.request.mode == ReadMode.FAILFAST:
-                    raise
-                bad_position = chunks.valid_bytes
-                bounds = _bounds_behind(bad_position, split, last_offset)
-                position, work = find_next_batch(split.path, bounds, work)
-                end = split.end if position is None else position
-                yield from self._bad_batch(split, error, end - bad_position)
+                    split.check_unchanged()  # what was opened is what was looked at before
+                    is_open = True
+                if isinstance(found, Damage):
+                    yield from self._bad_batch(split, found.error, found.length)
+                else:
+                    yield found
+        except BAD_BATCH:
+            if not is_open:
+                split.check_unchanged()
+            raise
 
     def _bad_batch(
         self, split: ScanSplit, error: KafkaLogError, length: int
@@ -313,14 +319,10 @@ class _SplitReader:
         )
 
 
-def _bounds_behind(position: int, split: ScanSplit, last_offset: int) -> Bounds:
-    """Where the next batch may be, and with which offsets. A last offset that no segment reaches
-    was damaged and bounds nothing."""
-    base_offset = split.segment_base_offset
-    end_offset = base_offset + MAX_INT32 + 1
-    if not base_offset <= last_offset < end_offset:
-        last_offset = base_offset - 1
-    return Bounds(position + 1, split.end, last_offset, end_offset)
+def file_range(split: ScanSplit) -> FileRange:
+    """The bytes of a split, and what is known of the segment around them."""
+    ends = SegmentEnds(split.segment_base_offset, split.segment_end_offset, split.is_active)
+    return FileRange(split.path, split.start, split.end, ends, split.end >= split.size)
 
 
 def _sound_headers(split: ScanSplit) -> Rows | None:
@@ -330,8 +332,7 @@ def _sound_headers(split: ScanSplit) -> Rows | None:
     split.check_unchanged()
     scan = scan_headers(split.path, split.start, split.end)
     split.check_unchanged()  # what was opened is what was looked at before
-    is_cut = scan.trailing_bytes and split.end < split.size
-    return None if scan.error is not None or is_cut else scan.rows
+    return None if scan.error is not None or scan.trailing_bytes else scan.rows
 
 
 def _place(split: ScanSplit) -> SegmentPlace:
@@ -343,20 +344,32 @@ def _check_checksums(chunk: Chunk, rows: Rows, path: str) -> None:
     if not valid.all():
         bad = rows[np.flatnonzero(~valid)[0]]
         raise CorruptRecordError(
-            WRONG_CHECKSUM,
+            batch_table.WRONG_CHECKSUM,
             path=path,
             position=int(bad["position"]),
             offset=int(bad["base_offset"]),
         )
 
 
-def _misplaced(rows: Rows, previous_offset: int) -> Mask:
-    """Batches that do not lie behind the one before them. No CRC covers a base offset, so a damaged
-    one shows here only; and such a batch may hold any offset, so none is passed over as unwanted.
+def _misplaced(rows: Rows, previous_offset: int, limit: int) -> Mask:
+    """Batches that do not lie behind the one before them and below `limit`. No CRC covers a base
+    offset, so a damaged one shows here only; and such a batch may hold any offset, so none is
+    passed over as unwanted.
     """
     before = np.concatenate([[previous_offset], rows["last_offset"][:-1]])
     misplaced: Mask = (rows["base_offset"] <= before) | (rows["last_offset"] < rows["base_offset"])
-    return misplaced
+    return misplaced | (rows["last_offset"] >= limit)
+
+
+def _offset_limit(split: ScanSplit) -> int:
+    """The offset that all of a split lie below: the next split's first, or the next segment's."""
+    limit = file_range(split).ends.upper_bound_offset
+    if split.end >= split.size:
+        return limit
+    with LocalFile(split.path) as file:
+        behind = batch_at(file, split.end, file.size)
+    # of a legacy wrapper that is its last offset
+    return limit if behind is None else min(limit, int(behind["base_offset"]))
 
 
 def _check_places(rows: Rows, misplaced: npt.NDArray[np.int64], path: str) -> None:
@@ -365,7 +378,7 @@ def _check_places(rows: Rows, misplaced: npt.NDArray[np.int64], path: str) -> No
         row = rows[bad[0]]
         raise CorruptRecordError(
             f"batch of offsets {row['base_offset']} to {row['last_offset']} does not lie behind "
-            "the one before it",
+            "the one before it and in front of what follows",
             path=path,
             position=int(row["position"]),
             offset=int(row["base_offset"]),

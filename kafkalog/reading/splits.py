@@ -90,8 +90,9 @@ class ScanSplit:
     them.
 
     `size` and `inode` are the file's when the split was planned; `is_active` says that it may have
-    grown since. `headers_first`: most of the split is not wanted, and only its headers tell what
-    is.
+    grown since, and may end inside a batch. `segment_end_offset` is the next segment's base, None
+    where that is not known. `headers_first`: most of the split is not wanted, and only its headers
+    tell what is.
     """
 
     topic: str
@@ -105,6 +106,7 @@ class ScanSplit:
     is_active: bool
     start_offset: int | None = None
     end_offset: int | None = None
+    segment_end_offset: int | None = None
     headers_first: bool = False
     transactions: TransactionRanges = NO_TRANSACTIONS
 
@@ -254,6 +256,8 @@ def _wanted_ranges(
             is_active=segment.is_active,
             start_offset=start_offset,
             end_offset=_own_end(segment, next_base, end_offset),
+            # a remote segment may go on into the next one
+            segment_end_offset=None if segment.state == REMOTE else next_base,
             transactions=transactions.within(segment.base_offset, next_base),
         )
         timely = _from_timestamp(segment, split, needs.row_filter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kafkalog
-from kafkalog.columns.schemas import RECORDS
+from kafkalog.columns.schemas import RECORDS, select_columns
 from kafkalog.errors import (
     CorruptRecordError,
     InvalidConfigError,
@@ -23,7 +24,13 @@ from kafkalog.errors import (
 )
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.legacy_record import pack_legacy_entries
+from kafkalog.format.record import Record
 from kafkalog.format.record_batch import HEADER, field_position, parse_batches, with_crc
+from kafkalog.reading.request import ReadMode, ReadRequest
+from kafkalog.reading.segment_reader import read_record_splits
+from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.splits import plan_splits
 from tests.support.log_builder import START_MS, LogBuilder
 
 ALL_COLUMNS = [column.name for column in RECORDS]
@@ -204,27 +211,123 @@ def test_many_bad_batches_are_passed_in_order(log_dir: Path) -> None:
     assert offsets(path, mode="DROPMALFORMED") == good
 
 
-@pytest.mark.parametrize("length", [-5, 3, 2**31 - 1])
-def test_reading_goes_on_behind_a_batch_whose_length_is_wrong(log_dir: Path, length: int) -> None:
+# By how much a length is wrong, or what it is instead: inside the file, past its end, none at all.
+WRONG_LENGTHS = ["+60", "-20", "-1", "+1", "both", -5, 0, 3, 2**24, 2**31 - 1]
+
+
+def with_wrong_length(log: LogBuilder, path: Path, number: int, length: str | int) -> int:
+    """Set the length of a batch of the first segment; the batch's size."""
+    batches = log.segments[0].batches
+    start, header = batches[number]
+    if length == "both":  # exactly over the next batch
+        length = f"+{batches[number + 1][1].size_in_bytes}"
+    if isinstance(length, str):
+        length = header.size_in_bytes - 12 + int(length)
+    damage(path / f"{0:020}.log", start + 8, struct.pack(">i", length))
+    return header.size_in_bytes
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("length", WRONG_LENGTHS)
+def test_a_wrong_length_costs_its_own_batch_and_no_more(
+    log_dir: Path, length: str | int, is_closed: bool
+) -> None:
     log = LogBuilder(log_dir)
     for i in range(6):
         log.batch((f"k{i}", "v" * 30))
+    if is_closed:
+        log.segment().batch(("k6", "v"))
     path = log.write()
+    start = log.segments[0].batches[2][0]
+    size = with_wrong_length(log, path, 2, length)
     file = path / f"{0:020}.log"
-    start, header = log.segments[0].batches[2]
-    damage(file, start + 8, struct.pack(">i", length))
-    if length < 2**30:  # a batch past the file's end is a torn tail to whoever only walks
+    left = [n for n in range(log.next_offset) if n != 2]
+    with pytest.raises(CorruptRecordError) as caught:
+        offsets(path)
+    assert (caught.value.path, caught.value.position, caught.value.offset) == (str(file), start, 2)
+    assert offsets(path, mode="DROPMALFORMED") == left
+    names = ["offset", "position", "error", "errorBytes", "errorLength"]
+    found = rows(path, columns=names, mode="PERMISSIVE")
+    assert [row["offset"] for row in found] == [0, 1, None, *left[2:]]
+    bad = found[2]
+    assert (bad["position"], bad["errorLength"]) == (start, size)
+    assert bad["errorBytes"] == file.read_bytes()[start : start + size]
+    # without checksums what the length claims is decoded; nothing else is lost
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        loose = rows(path, columns=["offset"], mode=mode, verify_checksums=False)
+        kept = [row["offset"] for row in loose if row["offset"] is not None]
+        assert [n for n in kept if n != 2] == (left if length != "both" else [0, 1, *left[3:]])
+    headers = kafkalog.read_batches(path, mode="PERMISSIVE", columns=["baseOffset", "position"])
+    behind = left if length != "both" else [0, 1, *left[3:]]
+    assert {*behind} <= {*headers["baseOffset"].to_pylist()}
+
+
+@pytest.mark.parametrize("kept", [1, 17, 18, 60, 61, 80])
+def test_a_cut_in_a_closed_segment_is_damage(log_dir: Path, kept: int) -> None:
+    """In the active one it is how a log ends."""
+    log = LogBuilder(log_dir)
+    for i in range(3):
+        log.batch((f"k{i}", "v" * 30))
+    start = log.segments[0].batches[2][0]
+    path = log.segment().batch(("last", "v")).write()
+    with (path / f"{0:020}.log").open("r+b") as file:
+        file.truncate(start + kept)
+    with pytest.raises(CorruptRecordError, match="segment") as caught:
+        offsets(path)
+    assert (caught.value.position, caught.value.offset) == (start, 2)
+    found = rows(path, columns=["offset", "position", "error", "errorLength"], mode="PERMISSIVE")
+    assert [row["offset"] for row in found] == [0, 1, None, 3]
+    assert (found[2]["position"], found[2]["errorLength"]) == (start, kept)
+    assert offsets(path, mode="DROPMALFORMED") == [0, 1, 3]
+    # read alone it is still a closed segment
+    with pytest.raises(CorruptRecordError, match="segment"):
+        offsets(path / f"{0:020}.log")
+
+
+@pytest.mark.parametrize("zeros", [1, 17, 61, 5000])
+@pytest.mark.parametrize("what", ["active", "closed", "closed and nothing lost", "hole"])
+def test_zeros_are_preallocation_only_where_nothing_is_lost(
+    log_dir: Path, what: str, zeros: int
+) -> None:
+    log = LogBuilder(log_dir).batch(("a", "1")).batch(("b", "2")).raw(bytes(zeros))
+    if what == "hole":
+        log.batch(("c", "3"))
+    elif what != "active":
+        log.segment(5 if what == "closed" else None).batch(("c", "3"))
+    path = log.write(clean_shutdown=what != "active")
+    good = [0, 1] if what == "active" else [0, 1, 5 if what == "closed" else 2]
+    is_damage = what in ("closed", "hole")
+    if is_damage:
         with pytest.raises(CorruptRecordError):
             offsets(path)
-        assert offsets(path, mode="DROPMALFORMED") == [0, 1, 3, 4, 5]
-        names = ["offset", "position", "error", "errorBytes", "errorLength"]
-        found = rows(path, columns=names, mode="PERMISSIVE")
-        assert [row["offset"] for row in found] == [0, 1, None, 3, 4, 5]
-        bad = found[2]
-        assert (bad["position"], bad["errorLength"]) == (start, header.size_in_bytes)
-        assert bad["errorBytes"] == file.read_bytes()[start : start + header.size_in_bytes]
     else:
-        assert offsets(path) == [0, 1]
+        assert offsets(path) == good
+    found = rows(path, columns=["offset"], mode="PERMISSIVE")
+    assert [row["offset"] for row in found] == ([*good[:2], None, good[2]] if is_damage else good)
+    assert offsets(path, mode="DROPMALFORMED") == good
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize("length", [60, -3, 2**24, 0, -1])
+def test_a_wrong_length_of_a_legacy_entry(
+    log_dir: Path, magic: int, codec: int, length: int
+) -> None:
+    entries = [
+        pack_legacy_entries([Record(n, 5, b"key", b"value" * 9)], magic=magic, codec=codec)
+        for n in range(5)
+    ]
+    path = log_dir / "orders-0"
+    path.mkdir()
+    starts = [sum(map(len, entries[:n])) for n in range(5)]
+    data = bytearray(b"".join(entries))
+    claimed = length if length in (2**24, 0) else len(entries[1]) - 12 + length
+    struct.pack_into(">i", data, starts[1] + 8, claimed)
+    (path / f"{0:020}.log").write_bytes(data)
+    with pytest.raises(CorruptRecordError) as caught:
+        offsets(path)
+    assert caught.value.position == starts[1]
+    assert offsets(path, mode="DROPMALFORMED") == [0, 2, 3, 4]
 
 
 def test_the_bytes_of_a_bad_batch_can_be_put_aside(log_dir: Path) -> None:
@@ -254,7 +357,7 @@ def test_bad_record_without_checksums_loses_its_batch_only(log_dir: Path, mode: 
     assert len(found) == (3 if mode == "PERMISSIVE" else 2)
 
 
-@pytest.mark.parametrize("base_offset", [-1, 0, 1, 2**40])
+@pytest.mark.parametrize("base_offset", [-1, 0, 1, 5, 1000, 2**40])
 def test_batch_whose_base_offset_was_damaged_is_not_passed_over(
     log_dir: Path, base_offset: int
 ) -> None:
@@ -265,16 +368,63 @@ def test_batch_whose_base_offset_was_damaged_is_not_passed_over(
     file = path / f"{0:020}.log"
     positions = [position for position, _ in log.segments[0].batches]
     damage(file, positions[1], struct.pack(">q", base_offset))
-    # a base offset that is too high shows at the batch behind it
-    bad = 1 if base_offset < 2 else 2
+    # one that is too high, and that the segment may have, shows at the batch behind it
+    shown = 2 if base_offset in (5, 1000) else 1
     with pytest.raises(CorruptRecordError, match="does not lie behind") as caught:
         offsets(path)
-    assert (caught.value.path, caught.value.position) == (str(file), positions[bad])
+    assert (caught.value.path, caught.value.position) == (str(file), positions[shown])
     found = rows(path, columns=["offset", "position"], mode="PERMISSIVE")
-    assert [row["position"] for row in found if row["error"]] == [positions[bad]]
-    kept = [row["offset"] for row in found if row["offset"] is not None]
-    assert [n for n in kept if n < 8] == [0, 1, *([4, 5] if bad == 1 else []), 6, 7]
-    assert offsets(path, mode="DROPMALFORMED") == kept
+    assert [row["position"] for row in found if row["error"]] == [positions[1]]
+    assert [row["offset"] for row in found] == [0, 1, None, 4, 5, 6, 7]
+    assert offsets(path, mode="DROPMALFORMED") == [0, 1, 4, 5, 6, 7]
+
+
+def test_swapped_batches_are_all_read_where_the_read_goes_on(log_dir: Path) -> None:
+    log = LogBuilder(log_dir)
+    for i in range(5):
+        log.batch((f"k{i}", "v" * i), ("l", "w"))
+    path = log.write()
+    file = path / f"{0:020}.log"
+    content = file.read_bytes()
+    edges = [position for position, _ in log.segments[0].batches] + [len(content)]
+    parts = [content[start:end] for start, end in pairwise(edges)]
+    file.write_bytes(b"".join(parts[n] for n in (0, 2, 1, 3, 4)))
+    with pytest.raises(CorruptRecordError, match="does not lie behind"):
+        offsets(path)
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        assert offsets(path, mode=mode) == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("length", WRONG_LENGTHS)
+@pytest.mark.parametrize("split_bytes", [300, 700])
+def test_splits_lose_nothing_behind_damage_and_read_nothing_twice(
+    log_dir: Path, length: str | int, split_bytes: int
+) -> None:
+    """Cut by the index, by headers, or not at all: whichever batch is damaged."""
+    for number in range(0, 22, 3):
+        log = LogBuilder(log_dir, f"orders-{number}", index_interval_bytes=100)
+        for i in range(24):
+            log.batch((f"k{i}", "v" * 30))
+        path = log.segment().batch(("last", "v")).write()
+        with_wrong_length(log, path, number, length)
+        for index in (path / f"{0:020}.index", None):
+            (partition,) = kafkalog.open_log_dir(path)
+            splits = plan_splits([partition], PartitionSelection(), split_bytes=split_bytes)
+            for mode in ("PERMISSIVE", "DROPMALFORMED"):
+                names = ["offset", "error"] if mode == "PERMISSIVE" else ["offset"]
+                request = ReadRequest.of(
+                    select_columns("records", names, with_error=mode == "PERMISSIVE"),
+                    mode=ReadMode(mode),
+                )
+                found = pa.Table.from_batches(read_record_splits(splits, request))
+                kept = found["offset"].drop_null().to_pylist()
+                assert kept == [n for n in range(25) if n != number]
+                assert len(found) - len(kept) == (mode == "PERMISSIVE")
+            request = ReadRequest.of(select_columns("records", ["offset"]))
+            with pytest.raises(CorruptRecordError):
+                list(read_record_splits(splits, request))
+            if index is not None:
+                index.unlink()
 
 
 def test_unassigned_codec_and_unknown_magic_are_named(log_dir: Path) -> None:

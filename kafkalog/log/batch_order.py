@@ -1,0 +1,132 @@
+"""Which batches of a segment belong to it, and in which order, where their offsets do not increase.
+
+No checksum covers a base offset, so a batch that is sound may lie at the wrong place, be there
+twice, or say offsets that are not its own. Strategy: the longest chain of batches whose offsets
+increase is right. What is not in it goes between them where its offsets are free, as of two batches
+that were swapped; what is left over is a copy, or was damaged. So is a batch whose offsets are free
+elsewhere, but at whose own place exactly as many offsets are missing.
+
+Kafka's own code compares no batch with the one before it when it reads or recovers a log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.format.record_batch import BATCH_ROW
+from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
+from kafkalog.log.segment_tail import SegmentEnds
+
+NOT_BEHIND = "offsets do not lie behind those of the batch before it"
+NOT_OF_SEGMENT = "offsets reach into the next segment"
+BELOW_SEGMENT = "offsets do not belong to the segment"
+NOT_OF_PLACE = "offsets are not those that are missing at its place"
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOrder:
+    """Indexes of the batches that are kept, by their offsets; of the others why not."""
+
+    kept: list[int]
+    left_out: dict[int, str]
+
+
+def are_in_order(rows: NDArray[np.void], last_offset: int, ends: SegmentEnds) -> bool:
+    """Whether batches (BATCH_ROW[b]) lie behind `last_offset` and behind each other, and in the
+    segment."""
+    if not rows.size:
+        return True
+    bases, lasts = rows["base_offset"], rows["last_offset"]
+    is_behind = bases[1:] > lasts[:-1]
+    in_segment = bases[0] > last_offset and lasts[-1] < ends.upper_bound_offset
+    return bool(in_segment and is_behind.all() and (lasts >= bases).all())
+
+
+def order_batches(bases: Int64s, lasts: Int64s, ends: SegmentEnds) -> BatchOrder:
+    """The order of batches, given as they lie in the file by their first and last offsets."""
+    left_out: dict[int, str] = {}
+    below = (bases < ends.base_offset) | (lasts < bases)
+    above = ~below & (lasts >= ends.upper_bound_offset)
+    left_out |= dict.fromkeys(np.flatnonzero(below).tolist(), BELOW_SEGMENT)
+    left_out |= dict.fromkeys(np.flatnonzero(above).tolist(), NOT_OF_SEGMENT)
+    possible = np.flatnonzero(~below & ~above).tolist()
+    first, last = bases.tolist(), lasts.tolist()
+    chain = _longest_chain(possible, first, last)
+    kept = [(first[i], last[i], i) for i in chain]
+    placed = []
+    for i in sorted(set(possible) - set(chain)):
+        at = bisect_left(kept, (first[i], last[i], i))
+        is_free = (at == 0 or kept[at - 1][1] < first[i]) and (
+            at == len(kept) or last[i] < kept[at][0]
+        )
+        if is_free:
+            kept.insert(at, (first[i], last[i], i))
+            placed.append(i)
+        else:
+            left_out[i] = NOT_BEHIND
+    for i in placed:
+        if _belongs_elsewhere(i, chain, kept, ends):
+            kept.remove((first[i], last[i], i))
+            left_out[i] = NOT_OF_PLACE
+    return BatchOrder([i for _, _, i in kept], left_out)
+
+
+def sound_places(wanted: FileRange) -> tuple[Int64s, Int64s]:
+    """(positions of the sound batches of a whole segment, positions of those whose offsets are not
+    to be believed). Reads all of it. OSError, LogChangedError as from reading."""
+    parts: list[NDArray[np.void]] = []
+    walk = DamageWalk(wanted)
+    for found in walk:
+        if not isinstance(found, Damage):
+            parts.append(found.rows[walk.is_valid])
+        elif found.row is not None:
+            parts.append(np.array([found.row], BATCH_ROW))
+    rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
+    order = order_batches(rows["base_offset"], rows["last_offset"], wanted.ends)
+    positions = rows["position"].astype(np.int64)
+    return positions, positions[sorted(order.left_out)]
+
+
+def _longest_chain(possible: list[int], first: list[int], last: list[int]) -> list[int]:
+    """The longest run of batches each of which begins behind the end of the one before; of several
+    the one with the lowest offsets at its end."""
+    ends: list[int] = []  # the lowest last offset of a chain of n + 1 batches, and that batch
+    tails: list[int] = []
+    before: dict[int, int] = {}
+    for i in possible:
+        at = bisect_left(ends, first[i])
+        before[i] = tails[at - 1] if at else -1
+        if at == len(ends):
+            ends.append(last[i])
+            tails.append(i)
+        elif last[i] < ends[at]:
+            ends[at], tails[at] = last[i], i
+    chain: list[int] = []
+    i = tails[-1] if tails else -1
+    while i >= 0:
+        chain.append(i)
+        i = before[i]
+    return chain[::-1]
+
+
+def _belongs_elsewhere(
+    i: int, chain: list[int], kept: list[tuple[int, int, int]], ends: SegmentEnds
+) -> bool:
+    """Whether exactly as many offsets as the batch has are missing where it lies in the file."""
+    by_index = {index: (first, last) for first, last, index in kept}
+    at = bisect_left(chain, i)
+    if at == len(chain):
+        return False
+    low = by_index[chain[at - 1]][1] + 1 if at else ends.base_offset
+    high = by_index[chain[at]][0]
+    first, last = by_index[i]
+    if high - low != last - first + 1:
+        return False
+    behind = bisect_left(kept, (low, -1, -1))
+    return behind == len(kept) or kept[behind][0] >= high

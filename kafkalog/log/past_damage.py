@@ -1,0 +1,249 @@
+"""The batches of a segment with damage in it: whole ones in chunks, and between them the ranges
+that nothing leads over. The one place that goes on behind damage, for readers and for `salvage`.
+
+Strategy: the file is walked from length to length, and what each length leads over is checked at
+once. A batch with a wrong checksum may have a wrong length too: it is believed only if it leads,
+maybe over more such batches, to a sound batch or to the end. If not, and where nothing can be
+walked over, the next sound batch is searched (`next_batch`), from the first byte behind where the
+bad batch begins: a length that is too long must not take a sound batch with it. Values can hold
+whole batches, so the search inside what a length leads over comes second, and what it finds there
+counts only if it leads to the same sound batch.
+
+A length above the limit is one of a large batch if the checksum over all its bytes is right, and
+damage if not. The range of such a batch is told as well, as not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.batch_table import WRONG_CHECKSUM, verify_checksums
+from kafkalog.errors import (
+    CorruptRecordError,
+    KafkaLogError,
+    RecordTooLargeError,
+    UnsupportedMagicError,
+)
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.record_batch import BATCH_ROW
+from kafkalog.kernels.status import OK
+from kafkalog.log.batch_at import batch_at, sound_batch_at
+from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
+from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
+from kafkalog.log.storage import LocalFile
+
+# Where one batch is bad many may be, and each costs its chunk once more.
+_CHUNK_AFTER_DAMAGE = 64 * 1024
+# Batches in front of a place that nothing leads over whose lengths may have led there.
+_MOST_SUSPECTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """[position, position + length) of a file that cannot be read as batches: why.
+
+    The error is RecordTooLargeError for one batch that is sound and above the limit; `row` is its
+    header then.
+    """
+
+    position: int
+    length: int
+    error: KafkaLogError
+    row: np.void | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """What is walked: [start, end) of a file, `start` where a batch begins. `is_file_end`: bytes
+    that are no batch may follow the last one, as `ends` has it; else one must end at `end`.
+    """
+
+    path: str
+    start: int
+    end: int
+    ends: SegmentEnds
+    is_file_end: bool = True
+
+
+class DamageWalk:
+    """Iterates once over chunks of whole batches, and Damage, in the order of the file.
+
+    With `checks` a chunk holds no batch whose length is wrong, and `is_valid` says which batches of
+    the latest chunk have the checksum they state. Without it no body is summed up in front of
+    damage, and a batch whose length is wrong may be the last of its chunk. With `raises` the first
+    damage is raised: CorruptRecordError, UnsupportedMagicError, RecordTooLargeError.
+
+    `position` is behind what was walked over. Where the walk ends before the file does `status`
+    says how (NEED_MORE, ZERO_TAIL). OSError, and LogChangedError where the file shrinks.
+    """
+
+    def __init__(
+        self,
+        wanted: FileRange,
+        *,
+        checks: bool = True,
+        raises: bool = False,
+        chunk_bytes: int = CHUNK_BYTES,
+        buffers: ChunkBuffers | None = None,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+    ) -> None:
+        self.position, self.status = wanted.start, OK
+        self.is_valid: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._wanted = wanted
+        self._checks, self._raises = checks and not raises, raises
+        self._chunk_bytes = chunk_bytes
+        self._buffers = buffers or ChunkBuffers()
+        self._max_batch_bytes = max_batch_bytes
+        self._last_offset = wanted.ends.base_offset - 1
+        self._latest: NDArray[np.void] = np.empty(0, BATCH_ROW)
+        self._work = work_for(wanted.end - wanted.start)
+
+    def __iter__(self) -> Iterator[Chunk | Damage]:
+        while self.position < self._wanted.end:
+            error: KafkaLogError | None = None
+            chunks = read_chunks(
+                self._wanted.path,
+                self.position,
+                self._wanted.end,
+                chunk_bytes=self._chunk_bytes,
+                buffers=self._buffers,
+                max_batch_bytes=self._max_batch_bytes,
+            )
+            try:
+                for chunk in chunks:
+                    count = self._believed(chunk)
+                    if count:
+                        yield self._taken(chunk, count)
+                    if count < len(chunk.rows):
+                        error = self._wrong_checksum(chunk.rows[count])
+                        break
+                else:
+                    self.position = chunks.valid_bytes
+                    self.status = chunks.status
+                    error = self._tail_error(chunks.status)
+            except (CorruptRecordError, UnsupportedMagicError, RecordTooLargeError) as found:
+                self.position, error = chunks.valid_bytes, found
+            if error is None:
+                return
+            if self._raises:
+                raise error
+            yield self._passed(error)
+            self._chunk_bytes = min(self._chunk_bytes, _CHUNK_AFTER_DAMAGE)
+
+    # -- whole batches -----------------------------------------------------------------------------
+
+    def _taken(self, chunk: Chunk, count: int) -> Chunk:
+        rows = chunk.rows[:count]
+        end = int(rows["position"][-1]) + int(rows["size_in_bytes"][-1])
+        self.position, self._latest = end, rows
+        valid = rows[self.is_valid[:count]] if self._checks else rows
+        if valid.size:
+            self._last_offset = self._wanted.ends.bounding(int(valid["last_offset"][-1]))
+        self.is_valid = self.is_valid[:count]
+        return Chunk(chunk.buf[: end - chunk.position], chunk.position, rows)
+
+    def _believed(self, chunk: Chunk) -> int:
+        """How many batches in front have a length that can be believed."""
+        if not self._checks:
+            return len(chunk.rows)
+        self.is_valid = verify_checksums(chunk.buf, chunk.position, chunk.rows)
+        if self.is_valid.all():
+            return len(chunk.rows)
+        bad = np.flatnonzero(~self.is_valid)
+        for run in np.split(bad, np.flatnonzero(np.diff(bad) > 1) + 1):
+            if not self._leads_on(chunk, int(run[0]), int(run[-1])):
+                return int(run[0])
+        return len(chunk.rows)
+
+    def _leads_on(self, chunk: Chunk, first: int, last: int) -> bool:
+        """Whether the lengths of bad batches lead to a sound one or the end, with none between."""
+        rows, path = chunk.rows, self._wanted.path
+        start = int(rows["position"][first])
+        end = int(rows["position"][last]) + int(rows["size_in_bytes"][last])
+        behind = None
+        if last + 1 < len(rows):
+            behind = rows[last + 1]
+        elif end < self._wanted.end:
+            with LocalFile(path) as file:
+                behind = sound_batch_at(file, end, self._wanted.end)
+            if behind is None:
+                return False
+        expected = int(rows["last_offset"][last]) + 1
+        if behind is not None and int(behind["base_offset"]) == expected:
+            return True
+        # Offsets are missing behind, as where a length took sound batches with it.
+        before = int(rows["last_offset"][first - 1]) if first else self._last_offset
+        upper = self._wanted.ends.upper_bound_offset
+        if behind is not None:
+            upper = min(upper, int(behind["base_offset"]))
+        bounds = Bounds(start + 1, end, self._wanted.ends.bounding(before), upper)
+        found, self._work = find_next_batch(path, bounds, self._work)
+        return found is None or not self._is_chain(found, end)
+
+    def _is_chain(self, position: int, end: int) -> bool:
+        """Whether sound batches lead from one place to the other."""
+        with LocalFile(self._wanted.path) as file:
+            while position < end:
+                row = sound_batch_at(file, position, end)
+                if row is None:
+                    return False
+                position += int(row["size_in_bytes"])
+        return True
+
+    # -- damage ------------------------------------------------------------------------------------
+
+    def _tail_error(self, status: int) -> KafkaLogError | None:
+        wanted = self._wanted
+        ends = wanted.ends
+        if not wanted.is_file_end:
+            ends = SegmentEnds(ends.base_offset, None, is_last=False)
+        tail = Tail(self.position, wanted.end, status, self._last_offset)
+        return tail_error(wanted.path, tail, ends)
+
+    def _wrong_checksum(self, row: np.void) -> CorruptRecordError:
+        return CorruptRecordError(
+            WRONG_CHECKSUM,
+            path=self._wanted.path,
+            position=int(row["position"]),
+            offset=int(row["base_offset"]),
+        )
+
+    def _passed(self, error: KafkaLogError) -> Damage:
+        """Go on with the next sound batch, or behind the one that is above the limit."""
+        path, end = self._wanted.path, self._wanted.end
+        if isinstance(error, RecordTooLargeError):
+            with LocalFile(path) as file:
+                row = batch_at(file, self.position, end)
+            if row is not None:
+                damage = Damage(self.position, int(row["size_in_bytes"]), error, row)
+                self.position += damage.length
+                self._last_offset = self._wanted.ends.bounding(int(row["last_offset"]))
+                return damage
+        start, last_offset = self.position, self._last_offset
+        if not self._checks:
+            start, last_offset = self._suspect(start, last_offset)
+        upper = self._wanted.ends.upper_bound_offset
+        found, self._work = find_next_batch(
+            path, Bounds(start + 1, end, last_offset, upper), self._work
+        )
+        self.position = end if found is None else found
+        return Damage(start, self.position - start, error)
+
+    def _suspect(self, position: int, last_offset: int) -> tuple[int, int]:
+        """(where the search begins behind, the last offset there): the first of the bad batches
+        right in front of a place that nothing leads over, whose lengths may have led there.
+        """
+        rows = self._latest
+        if not rows.size or int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]) != position:
+            return position, last_offset
+        with LocalFile(self._wanted.path) as file:
+            for row in rows[: -_MOST_SUSPECTS - 1 : -1]:
+                if sound_batch_at(file, int(row["position"]), position) is not None:
+                    return position, self._wanted.ends.bounding(int(row["last_offset"]))
+                position = int(row["position"])
+        return position, self._wanted.ends.base_offset - 1
