@@ -27,7 +27,7 @@ from kafkalog.format.constants import (
     MAX_INT32,
     RECORD_BATCH_OVERHEAD,
 )
-from kafkalog.log.batch_at import sound_batch_at
+from kafkalog.log.single_batch import sound_batch_at
 from kafkalog.log.storage import LocalFile
 
 # Most searches end nearby; the windows of the others grow.

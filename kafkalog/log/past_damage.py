@@ -31,7 +31,7 @@ from kafkalog.errors import (
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
-from kafkalog.log.batch_at import batch_at, sound_batch_at
+from kafkalog.log.single_batch import whole_batch_at, sound_batch_at
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
@@ -218,7 +218,7 @@ class DamageWalk:
         path, end = self._wanted.path, self._wanted.end
         if isinstance(error, RecordTooLargeError):
             with LocalFile(path) as file:
-                row = batch_at(file, self.position, end)
+                row = whole_batch_at(file, self.position, end)
             if row is not None:
                 damage = Damage(self.position, int(row["size_in_bytes"]), error, row)
                 self.position += damage.length

@@ -43,7 +43,7 @@ from kafkalog.kernels.status import (
     UNSUPPORTED_MAGIC,
     ZERO_TAIL,
 )
-from kafkalog.log.batch_at import has_right_checksum, header_at
+from kafkalog.log.single_batch import has_right_checksum, header_at
 from kafkalog.log.storage import LocalFile
 
 WINDOW_BYTES = 256 * 1024
@@ -335,13 +335,13 @@ def _limit_error(file: LocalFile, row: np.void, max_batch_bytes: int) -> KafkaLo
     size_in_bytes = int(row["size_in_bytes"])
     if size_in_bytes <= max_batch_bytes:
         return None
-    place = {"path": file.path, "position": int(row["position"])}
-    offset = int(row["base_offset"])
-    if not has_right_checksum(file, row):
-        reason = f"batch length {size_in_bytes - LOG_OVERHEAD}: the checksum over it is wrong"
-        return CorruptRecordError(reason, **place, offset=offset)
+    kind: type[KafkaLogError] = RecordTooLargeError
     reason = f"not read: a batch of {size_in_bytes} bytes is above the limit of {max_batch_bytes}"
-    return RecordTooLargeError(reason, **place, offset=offset)
+    if not has_right_checksum(file, row):
+        kind = CorruptRecordError
+        reason = f"batch length {size_in_bytes - LOG_OVERHEAD}: the checksum over it is wrong"
+    position, offset = int(row["position"]), int(row["base_offset"])
+    return kind(reason, path=file.path, position=position, offset=offset)
 
 
 def _is_zero(file: LocalFile, position: int, end: int, buffers: ChunkBuffers) -> bool:

@@ -35,7 +35,7 @@ from kafkalog.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedMagicError,
 )
-from kafkalog.log.batch_at import batch_at
+from kafkalog.log.single_batch import whole_batch_at
 from kafkalog.log.batch_order import sound_places
 from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, scan_headers
@@ -367,7 +367,7 @@ def _offset_limit(split: ScanSplit) -> int:
     if split.end >= split.size:
         return limit
     with LocalFile(split.path) as file:
-        behind = batch_at(file, split.end, file.size)
+        behind = whole_batch_at(file, split.end, file.size)
     # of a legacy wrapper that is its last offset
     return limit if behind is None else min(limit, int(behind["base_offset"]))
 

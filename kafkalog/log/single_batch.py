@@ -19,7 +19,7 @@ from kafkalog.log.storage import LocalFile
 _WINDOW_BYTES = 1024 * 1024
 
 
-def batch_at(file: LocalFile, position: int, end: int) -> np.void | None:
+def whole_batch_at(file: LocalFile, position: int, end: int) -> np.void | None:
     """The row (BATCH_ROW) of the whole batch that begins at `position` and ends at `end` or before,
     by its header alone; None if none does. OSError, LogChangedError as from reading.
     """
@@ -40,7 +40,7 @@ def header_at(file: LocalFile, position: int, end: int) -> tuple[np.void | None,
 
 def sound_batch_at(file: LocalFile, position: int, end: int) -> np.void | None:
     """The same of a batch that has the checksum it states."""
-    row = batch_at(file, position, end)
+    row = whole_batch_at(file, position, end)
     return row if row is not None and has_right_checksum(file, row) else None
 
 
