@@ -31,10 +31,10 @@ from kafkalog.errors import (
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
-from kafkalog.log.single_batch import whole_batch_at, sound_batch_at
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
+from kafkalog.log.single_batch import sound_batch_at, whole_batch_at
 from kafkalog.log.storage import LocalFile
 
 # Where one batch is bad many may be, and each costs its chunk once more.

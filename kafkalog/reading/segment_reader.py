@@ -35,11 +35,11 @@ from kafkalog.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedMagicError,
 )
-from kafkalog.log.single_batch import whole_batch_at
 from kafkalog.log.batch_order import sound_places
 from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds
+from kafkalog.log.single_batch import whole_batch_at
 from kafkalog.log.storage import LocalFile
 from kafkalog.reading.header_filter import asks_headers, wanted_batches, wanted_records
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
