@@ -11,12 +11,13 @@ Source: Kafka GroupMetadataManager, OffsetMetadataManager.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkalog.columns.schemas import select_columns
+from kafkalog.format.redaction import redacted_name
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.reading.offset_views import read_offset_commits
@@ -74,6 +75,19 @@ class Commits(JsonFacts):
 
     ranges: tuple[CommittedRange, ...]
     busy: tuple[BusyCommitter, ...]
+
+    def redacted(self) -> Commits:
+        """The same with a digest in place of each group's name."""
+        ranges = (
+            replace(
+                r,
+                lowest_group=redacted_name(r.lowest_group),
+                highest_group=redacted_name(r.highest_group),
+            )
+            for r in self.ranges
+        )
+        busy = (replace(b, group=redacted_name(b.group)) for b in self.busy)
+        return Commits(tuple(ranges), tuple(busy))
 
 
 def read_commits_of(partition: PartitionInventory) -> Commits:

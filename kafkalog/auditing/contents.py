@@ -94,6 +94,7 @@ def read_contents(
     first_dirty_offset: int,
     first_uncleanable_offset: int,
     with_keys: bool,
+    redact: bool,
 ) -> Contents:
     """The contents of a log whose headers went by already, with what its records tell."""
     segments = inactive_segments_from(partition.segments, first_uncleanable_offset)
@@ -110,6 +111,7 @@ def read_contents(
     try:
         if topic == OFFSETS_TOPIC:
             commits = read_commits_of(partition)
+            commits = commits.redacted() if redact else commits
         elif topic == REMOTE_LOG_TOPIC:
             copies = read_remote_copies(partition)
     except (KafkaLogError, OSError) as error:

@@ -43,6 +43,7 @@ def with_contents(
             first_dirty_offset=verdict.first_dirty_offset,
             first_uncleanable_offset=verdict.first_uncleanable_offset,
             with_keys=task.reads_keys,
+            redact=task.redact,
         )
     audited = replace(audited, contents=contents)
     found = find_in_contents(audited, task.now_ms)

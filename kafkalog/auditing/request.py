@@ -27,7 +27,8 @@ class AuditScope:
     reads_records: decode the records of all topics, and what groups have committed; reads_keys:
     estimate what compaction would give back, of topics that are compacted or would be in a
     scenario; scenarios: other settings to simulate, "as configured" first; times: for which, see
-    `what_if.times_from`; before_ms: what lies before this time is to be deleted.
+    `what_if.times_from`; before_ms: what lies before this time is to be deleted; redact: names
+    that clients chose (groups, transactional ids) as digests, see `format.redaction`.
     """
 
     reads_records: bool = False
@@ -35,6 +36,7 @@ class AuditScope:
     scenarios: tuple[Scenario, ...] = (Scenario(),)
     times: tuple[tuple[bool, int], ...] = ()
     before_ms: int | None = None
+    redact: bool = False
 
     def looks_at_keys(self, config: LogConfig) -> bool:
         """Whether of a topic with these settings: without compaction keys tell nothing."""
@@ -72,7 +74,7 @@ class AuditTask:
     None if nobody tells. `reads_records`, `reads_keys`: whether to decode records, and to look at
     their keys. `cluster_id`: as the log dir says. `settings_digest`: of `resolved`. `known`: the
     scan of an earlier run; `keeps_scan`: whether the result is to have its own; `is_unchanged`: its
-    directory is as the earlier run saw it.
+    directory is as the earlier run saw it; `redact`: as in AuditScope.
     """
 
     partition: PartitionInventory
@@ -94,6 +96,7 @@ class AuditTask:
     known: str = ""
     keeps_scan: bool = False
     is_unchanged: bool = False
+    redact: bool = False
 
     @property
     def segments_to_read(self) -> int:

@@ -75,6 +75,7 @@ class Surroundings:
             settings_digest=self._digest(resolved),
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
+            redact=self._request.scope.redact,
             uploaded_offset=None
             if self._uploads is None
             else self._uploads.get(

@@ -58,6 +58,7 @@ def scope_of(args: argparse.Namespace) -> AuditScope:
         scenarios=parse_scenarios(args.what_if or ()),
         times=tuple(args.at or ()),
         before_ms=args.before,
+        redact=args.redact,
     )
 
 

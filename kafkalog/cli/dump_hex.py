@@ -86,7 +86,7 @@ class _View:
         for number in range(count):
             yield from self._record(number, values["base_offset"], values["base_timestamp"])
         if self.at < len(self.data):
-            yield from self._bytes(len(self.data) - self.at, "behind the last record", hide=False)
+            yield from self._bytes(len(self.data) - self.at, "behind the last record")
 
     def legacy_entry(self) -> Iterator[str]:
         """A message of magic 0 or 1; the value of a wrapper stays packed."""
@@ -135,9 +135,9 @@ class _View:
         self.at += size
         return line
 
-    def _bytes(self, length: int, name: str, *, hide: bool = True) -> Iterator[str]:
+    def _bytes(self, length: int, name: str) -> Iterator[str]:
         end = min(self.at + max(length, 0), len(self.data))
-        if self._redact and hide:
+        if self._redact:
             if length > 0:
                 yield f"  {self.at + self.shift:>8}: {f'({length} bytes)':<48} {name}\n"
             self.at = end

@@ -101,14 +101,14 @@ def record_lines(
     """One line a record. `checksums` are (stored, is valid) of legacy messages, None of others."""
     parts: list[pa.Array | pa.Scalar | bytes] = []
     if options.metadata:
-        parts += _metadata(arrays, checksums)
+        parts += _metadata(arrays, options, checksums)
     if options.contents:
         parts += _contents(arrays, options)
     return join(*parts, b"\n")
 
 
 def _metadata(
-    a: RecordArrays, checksums: list[tuple[int, bool]] | None
+    a: RecordArrays, options: DumpOptions, checksums: list[tuple[int, bool]] | None
 ) -> list[pa.Array | pa.Scalar | bytes]:
     types = [f" {_TIMESTAMP_TYPES[t]}: " for t in batch_table.timestamp_types(a.rows).tolist()]
     parts: list[pa.Array | pa.Scalar | bytes] = [
@@ -121,7 +121,13 @@ def _metadata(
         parts += [b" isValid: ", bool_text(np.array([valid for _, valid in checksums], np.bool_))]
         parts += [b" crc: ", number_text(np.array([crc for crc, _ in checksums], np.int64))]
         return parts
-    parts += [b" sequence: ", number_text(_sequences(a)), b" headerKeys: [", _header_keys(a), b"]"]
+    parts += [
+        b" sequence: ",
+        number_text(_sequences(a)),
+        b" headerKeys: [",
+        _header_keys(a, options),
+        b"]",
+    ]
     if batch_table.is_control(a.rows).any():
         parts.append(_control_texts(a))
     return parts
@@ -133,13 +139,14 @@ def _sequences(a: RecordArrays) -> npt.NDArray[np.int64]:
     return np.where(base >= 0, (base + delta) & MAX_INT32, NO_SEQUENCE)
 
 
-def _header_keys(a: RecordArrays) -> pa.Array | bytes:
+def _header_keys(a: RecordArrays, options: DumpOptions) -> pa.Array | bytes:
     counts = a.of_record("header_counts")
     if not counts.any():
         return b""
     spans = decode_header_spans(a.buf, a.of_record("header_starts"), counts, a.place.path)
-    keys = escape(binary_array(a.buf, spans.key_starts, spans.key_lengths), TEXT_ESCAPES)
-    return join_lists(keys, spans.list_offsets)
+    keys = binary_array(a.buf, spans.key_starts, spans.key_lengths)
+    shown = options.key_text(keys) if options.redact else escape(keys, TEXT_ESCAPES)
+    return join_lists(shown, spans.list_offsets)
 
 
 def _contents(a: RecordArrays, options: DumpOptions) -> list[pa.Array | pa.Scalar | bytes]:

@@ -181,7 +181,11 @@ OPTIONS = (
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
         (*_ALL, *_HISTORY), (*_CHANGING, *_VERIFY, *_AUDIT, *_HISTORY),
     ),
-    Option("--redact", None, "hash keys and drop values in every output", _EVERY, _PRINTING),
+    Option(
+        "--redact", None,
+        "hash keys, header keys, groups and transactional ids, drop values, in every output",
+        _EVERY, _PRINTING,
+    ),
     Option(
         "--no-undo", None, "keep no replaced files: their space is free at once", _CHANGING,
         _CHANGING,

@@ -8,7 +8,7 @@ import argparse
 
 from kafkalog.auditing.audit_run import open_audit
 from kafkalog.auditing.explanation import Explainer, Explanation
-from kafkalog.auditing.request import audit_request
+from kafkalog.auditing.request import AuditScope, audit_request
 from kafkalog.cli.option_values import parse_partition_name
 from kafkalog.cli.output import ExitCode, write_json, write_lines
 from kafkalog.cli.runs import settings_options
@@ -27,8 +27,9 @@ def run(args: argparse.Namespace) -> ExitCode:
         raise InvalidConfigError(str(error)) from None
     options = settings_options(args)
     options["topic_partitions"] = [name]
+    scope = AuditScope(redact=args.redact)
     found: list[Explanation] = []
-    for task in open_audit(audit_request(args.log_dir, options)).tasks:
+    for task in open_audit(audit_request(args.log_dir, options, scope)).tasks:
         explainer = Explainer(task)
         if args.offset is not None:
             found.append(explainer.at(args.offset))

@@ -8,7 +8,6 @@ goes through; no Python object is made per row.
 from __future__ import annotations
 
 import binascii
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +19,11 @@ import pyarrow.compute as pc
 
 from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.constants import MAX_INT32
+from kafkalog.format.redaction import redacted
 
 Bytes = npt.NDArray[np.uint8]
 
 _EMPTY = pa.scalar(b"", pa.binary())
-_DIGEST_BYTES = 8
 _BACKSLASH = ord("\\")
 _BLANK = ord(" ")
 _FEW_KINDS = 6
@@ -176,10 +175,7 @@ def base64_text(array: pa.Array) -> pa.Array:
 def digest_text(array: pa.Array) -> pa.Array:
     """A short digest of each row's bytes (SHA-256), the same for the same bytes."""
     encoded = array.dictionary_encode()
-    digests = [
-        f"sha256:{hashlib.sha256(key).digest()[:_DIGEST_BYTES].hex()}".encode()
-        for key in encoded.dictionary.to_pylist()
-    ]
+    digests = [redacted(data).encode() for data in encoded.dictionary.to_pylist()]
     return pa.array(digests, pa.binary()).take(encoded.indices)
 
 
