@@ -12,6 +12,8 @@ from kafkalog.auditing.retention_findings import find_retention
 from kafkalog.auditing.segment_findings import find_small_segments
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionKind
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
 from kafkalog.planning.texts import format_bytes
 
 
@@ -46,11 +48,11 @@ def _settings(context: FindingContext) -> Iterator[Finding]:
         )
     if resolved.unreliable is not None:
         yield context.say("settings-unknown", resolved.unreliable)
-    elif context.task.has_no_metadata and audited.config.source("cleanup.policy") == "default":
+    elif context.task.has_no_metadata and audited.config.source(POLICY) in SUGGESTED:
         yield context.say(
             "settings-unknown",
-            f"{audited.topic}: no cluster metadata beside the log dir, and nobody says "
-            "cleanup.policy",
+            f"{audited.topic}: no cluster metadata beside the log dir, and nobody says {POLICY}"
+            f"{_suggested(audited.config)}",
         )
     if not context.is_high_watermark_known and audited.segments:
         yield context.say(
@@ -58,6 +60,13 @@ def _settings(context: FindingContext) -> Iterator[Finding]:
             f"{audited.name}: no high watermark is checkpointed; {audited.high_watermark}, the "
             "log's end, is assumed",
         )
+
+
+def _suggested(config: LogConfig) -> str:
+    """What the disk suggests instead."""
+    if not config.cleanup_policy:
+        return ": nothing is known to go by it"
+    return f"; {','.join(config.cleanup_policy)} is supposed ({config.source(POLICY)})"
 
 
 def _moving(context: FindingContext) -> Iterator[Finding]:

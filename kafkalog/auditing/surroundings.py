@@ -5,6 +5,7 @@ broker's last sign of life, its twin.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
@@ -16,6 +17,7 @@ from kafkalog.log.log_dir_files import CHECKPOINT_FILES
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.policy_evidence import POLICY, presumed_config
 
 
 class Surroundings:
@@ -36,6 +38,7 @@ class Surroundings:
         self._map_entries = _map_entries(request)
         self._uploads = read_uploads(everything)
         self._digests: dict[int, tuple[ResolvedConfig, str]] = {}
+        self._presumed: dict[tuple[int, str], tuple[ResolvedConfig, ResolvedConfig]] = {}
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""
@@ -90,13 +93,23 @@ class Surroundings:
         return cluster_id, None if meta is None else meta.node_id, partition.topic_partition
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:
-        """The settings; those of a topic that Kafka would refuse are its own trouble."""
+        """The settings; those of a topic that Kafka would refuse are its own trouble. In force is a
+        policy that is known, or that the disk suggests: none is made up.
+        """
         try:
-            return self._settings.resolve(partition, needs_policy=False)
+            resolved = self._settings.resolve(partition, needs_policy=False)
         except InvalidConfigError as error:
             if self._request.config_file or self._request.config.given():
                 raise
-            return ResolvedConfig(self._request.config, unreliable=str(error))
+            resolved = ResolvedConfig(self._request.config, unreliable=str(error))
+        in_force = presumed_config(partition, resolved.in_force, resolved.standing)
+        if in_force is resolved.in_force:
+            return resolved
+        # One value for all partitions that have the same: its digest is made once.
+        key = id(resolved), in_force.source(POLICY)
+        if key not in self._presumed:
+            self._presumed[key] = resolved, replace(resolved, in_force=in_force)
+        return self._presumed[key][1]
 
     def _digest(self, resolved: ResolvedConfig) -> str:
         """Of settings, once for all partitions that have the same ones."""

@@ -33,6 +33,7 @@ from kafkalog.auditing.expected_growth import (
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import POLICY, UNKNOWN
 from kafkalog.planning.retention import LoadedSegment, RetentionLimits
 from kafkalog.planning.retention_forecast import due_times, is_tiered, local_config
 from kafkalog.planning.setting_units import plain_value
@@ -77,6 +78,8 @@ class Scenario:
         if not self.settings:
             return configured
         given = configured.given()
+        if configured.source(POLICY) == UNKNOWN:
+            given.pop(POLICY)  # what would be under Kafka's default: nothing is advised by it
         sources = {key: configured.source(key) for key in given}
         if "segment.bytes" in self.settings:
             given.pop("internal.segment.bytes", None)

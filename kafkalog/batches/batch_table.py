@@ -75,6 +75,20 @@ def is_control(rows: Rows) -> Mask:
     return _has_flag(rows, CONTROL_FLAG_MASK)
 
 
+def shows_compaction(rows: Rows, last_offset: int) -> Mask:
+    """Batches as only compaction leaves them: with a delete horizon, with fewer records than
+    offsets, or behind offsets that are missing. `last_offset` is that of the batch in front of
+    them.
+    """
+    span = rows["last_offset"] - rows["base_offset"] + 1
+    is_current = rows["magic"] >= MAGIC_VALUE_V2
+    result: Mask = is_current & ((rows["records_count"] < span) | has_delete_horizon(rows))
+    before = np.concatenate([[last_offset], rows["last_offset"][:-1]])
+    # Where a legacy wrapper begins only its content tells.
+    result |= ~is_legacy_wrapper(rows) & (rows["base_offset"] > before + 1)
+    return result
+
+
 def has_delete_horizon(rows: Rows) -> Mask:
     """Batches whose base timestamp is the time from which their tombstones may go."""
     return _has_flag(rows, DELETE_HORIZON_FLAG_MASK)

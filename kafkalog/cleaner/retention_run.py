@@ -34,6 +34,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import PolicyStanding
 from kafkalog.planning.retention import (
     DELETE,
     REFUSED,
@@ -48,10 +49,9 @@ RetentionRun = Run[RetentionPlan, RetentionResult]
 def plan_retention_run(request: RunRequest) -> RetentionRun:
     """Plan every selected partition; nothing is locked or changed.
 
-    Whose settings count is as for compaction, with the same refusals but for what is only Kafka's
-    default. `retention.ms` is a week by default, which is no reason to delete: a partition whose
-    segments would go by it is refused. Where there is no cluster metadata and nobody says
-    `cleanup.policy`, options that say how much to keep stand for `delete`, files do not.
+    Whose settings count is as for compaction, with the same refusals. `retention.ms` is a week by
+    default, which is no reason to delete: a partition whose segments would go by it is refused. So
+    is one whose `cleanup.policy` is not known, or not beyond doubt: see `policy_evidence`.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
@@ -142,29 +142,24 @@ def _plan(
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
         kafka_version=settings.kafka_version(partition),
+        # What contradicts the cluster's own word is refused with that word.
+        standing=resolved.standing if resolved.refusal is None else PolicyStanding.IN_FORCE,
+        is_forced=resolved.is_forced,
     )
-    refusal = resolved.refusal or _why_not_by_default(plan, settings.has_metadata(partition))
+    refusal = resolved.refusal or _why_not_by_default(plan)
     return plan if refusal is None or plan.status == REFUSED else plan.refused(refusal)
 
 
-def _why_not_by_default(plan: RetentionPlan, is_policy_known: bool) -> str | None:
-    """Why what Kafka's defaults alone would delete is not deleted; None where they do not."""
+def _why_not_by_default(plan: RetentionPlan) -> str | None:
+    """Why what Kafka's default of a week alone would delete is not deleted; None where it does
+    not.
+    """
     rules = {segment.rule for segment in plan.deleted}
     config = plan.config
-    by_option = [
-        k for k in ("retention.ms", "retention.bytes") if config.source(k) == LogConfig.OPTION
-    ]
     if RetentionRule.RETENTION_MS in rules and config.source("retention.ms") == LogConfig.DEFAULT:
         return (
             f"{plan.reason}, but nobody says how long to keep, it is Kafka's default of "
             f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) says it, or a file"
-        )
-    by_policy = rules & {RetentionRule.RETENTION_MS, RetentionRule.RETENTION_BYTES}
-    is_guessed = not is_policy_known and config.source("cleanup.policy") == LogConfig.DEFAULT
-    if by_policy and is_guessed and not by_option:
-        return (
-            f"{plan.reason}, but there is no cluster metadata beside the partition and nobody says "
-            "cleanup.policy: --config cleanup.policy=delete says it, or a file"
         )
     return None
 

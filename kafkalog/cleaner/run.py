@@ -46,6 +46,7 @@ from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.policy_evidence import why_not_compacted
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
 
@@ -228,6 +229,8 @@ def _plan(
         strategy=WITHIN_TASK
         if request.swap_per_group or request.keeps_corrupt
         else request.strategy,
+        standing=resolved.standing,
+        is_forced=resolved.is_forced,
     )
     if resolved.refusal is None or _is_never_cleaned(partition):
         return _beyond_the_brokers(plan, facts)
@@ -253,7 +256,13 @@ def _is_never_cleaned(partition: PartitionInventory) -> bool:
 
 def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
     try:
-        return not _is_never_cleaned(partition) and _may_be_cleaned(settings.resolve(partition))
+        resolved = settings.resolve(partition)
+        return (
+            not _is_never_cleaned(partition)
+            and _may_be_cleaned(resolved)
+            and why_not_compacted(partition, resolved.standing, is_forced=resolved.is_forced)
+            is None
+        )
     except InvalidConfigError:
         raise
     except Exception:

@@ -19,7 +19,7 @@ from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import select_partitions
+from kafkalog.log.selection import named_topics, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import ACROSS_TASKS
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
@@ -97,7 +97,12 @@ class RunRequest:
         InvalidConfigError if the settings that were given are wrong.
         """
         return RunSettings(
-            Told(self.config, self.config_file, self.server_properties),
+            Told(
+                self.config,
+                self.config_file,
+                self.server_properties,
+                named_topics(self.topics, self.topic_partitions),
+            ),
             [partition.log_dir for partition in found or self.open_all()],
             force_differs=FORCE_CONFIG_DIFFERS in self.force,
             kafka_version=self.kafka_version,

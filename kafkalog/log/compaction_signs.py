@@ -14,12 +14,8 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kafkalog.batches.batch_table import has_delete_horizon, is_legacy_wrapper
+from kafkalog.batches.batch_table import shows_compaction
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
-from kafkalog.format.constants import MAGIC_VALUE_V2
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
@@ -84,19 +80,7 @@ def _sign_in_batches(partition: PartitionInventory) -> str | None:
             if not rows.size:
                 continue
             before = rows["base_offset"][0] - 1 if last_offset is None else last_offset
-            if _is_thinned(rows, int(before)):
+            if shows_compaction(rows, int(before)).any():
                 return f"batches of {Path(segment.path).name} were thinned out as by compaction"
             last_offset = int(rows["last_offset"][-1])
     return None
-
-
-def _is_thinned(rows: NDArray[np.void], last_offset: int) -> bool:
-    """Offsets without a batch, batches with fewer records than offsets, or delete horizons."""
-    span = rows["last_offset"] - rows["base_offset"] + 1
-    is_current = rows["magic"] >= MAGIC_VALUE_V2
-    if bool((is_current & ((rows["records_count"] < span) | has_delete_horizon(rows))).any()):
-        return True
-    before = np.concatenate([[last_offset], rows["last_offset"][:-1]])
-    # Where a legacy wrapper begins only its content tells.
-    is_known = ~is_legacy_wrapper(rows)
-    return bool((is_known & (rows["base_offset"] > before + 1)).any())

@@ -254,7 +254,8 @@ class PartitionFacts(JsonFacts):
 
     `completed_transactions`: (first offset, marker's offset) of those that ended in the replay.
     `batches_at`: (first offset of an open transaction or the log start, base of the first batch
-    there or behind it), which differ where cleaning took the batch.
+    there or behind it), which differ where cleaning took the batch. `compaction_mark`: what in the
+    first batches of the log only compaction leaves, in words.
     """
 
     segments: tuple[SegmentFacts, ...]
@@ -262,6 +263,7 @@ class PartitionFacts(JsonFacts):
     completed_transactions: tuple[tuple[int, int], ...] = ()
     batches_at: tuple[tuple[int, int], ...] = ()
     problems: tuple[str, ...] = ()
+    compaction_mark: str | None = None
 
     def first_unstable_offset(
         self, high_watermark: int | None, log_start_offset: int = 0

@@ -1,5 +1,5 @@
-"""What retention must know beside the inventory: the segments a broker would repair on load, and
-whether the leader epochs can be read.
+"""What retention must know beside the inventory: the segments a broker would repair on load,
+whether the leader epochs can be read, and whether the log begins as a compacted one.
 
 Retention goes by the last entry of a segment's time index. In a segment that was not flushed when
 the broker died (past the recovery point), or that has no offset index, a broker makes the indexes
@@ -15,6 +15,7 @@ from pathlib import Path
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, offset_index_file_name
+from kafkalog.log.compaction_mark import find_compaction_mark
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.segment_facts import scan_segment_facts
 from kafkalog.log.small_files import read_small_file
@@ -29,7 +30,9 @@ def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
     except (KafkaLogError, OSError) as error:
         problems.append(str(error))
     return PartitionFacts(
-        tuple(scan_segment_facts(segment) for segment in repaired), problems=tuple(problems)
+        tuple(scan_segment_facts(segment) for segment in repaired),
+        problems=tuple(problems),
+        compaction_mark=find_compaction_mark(partition),
     )
 
 

@@ -16,6 +16,14 @@ from kafkalog.log.topic_partition import TopicPartition
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
+def named_topics(
+    topics: Iterable[str], topic_partitions: Iterable[TopicPartition] = ()
+) -> frozenset[str]:
+    """The topics that are named in full, by themselves or by a partition; a glob names none."""
+    in_full = {topic for topic in topics if not _GLOB_CHARACTERS & set(topic)}
+    return frozenset(in_full | {name.topic for name in topic_partitions})
+
+
 def select_partitions(
     partitions: Iterable[PartitionInventory],
     topics: Sequence[str] = (),

@@ -26,6 +26,7 @@ from kafkalog.planning.compaction_plan import (
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import PolicyStanding, why_not_compacted
 from kafkalog.planning.refusals import (
     refuse_by_facts,
     refuse_by_inventory,
@@ -56,6 +57,8 @@ def plan_compaction(
     dedupe_buffer_size: int | None = None,
     strategy: str | None = None,
     with_token: bool = True,
+    standing: PolicyStanding | None = None,
+    is_forced: bool = False,
 ) -> CompactionPlan:
     """The plan of one round for one partition.
 
@@ -63,7 +66,7 @@ def plan_compaction(
     checkpoint does not tell; where both are known the lower one holds. `kafka_version` is 4.1 to
     4.4. `dedupe_buffer_size` in bytes asks for Kafka's bounded map. `strategy`: see
     CompactionPlan; chosen by size without it. A plan without token is to be looked at, not carried
-    out. Bad settings raise
+    out. `standing`, `is_forced`: as for `plan_retention`. Bad settings raise
     InvalidConfigError; everything about the partition itself is a status and a reason in the plan,
     never an error.
     """
@@ -79,6 +82,10 @@ def plan_compaction(
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
     sources = segments_between(partition.segments, 0, cleanable.end_offset)
     refusal = refuse_by_inventory(partition, config, watermark)
+    if refusal is None:
+        standing = standing or PolicyStanding.of(config)
+        doubt = why_not_compacted(partition, standing, is_forced=is_forced)
+        refusal = None if doubt is None else (REFUSED, doubt)
     status, reason = _choose(config, cleanable, must_compact=must_compact)
     if refusal is None and status == CLEAN:
         refusal = refuse_by_facts(facts, sources, cleanable.end_offset)

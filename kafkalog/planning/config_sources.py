@@ -8,7 +8,8 @@ something, and the plan says which.
 The first two are what an operator says, the others what was in force. Where they differ, compaction
 would do what the cluster never would have, so that is refused unless forced. A topic whose
 `cleanup.policy` nobody has set counts as one that says `delete`: a wrong guess there loses records.
-Other settings that only Kafka's default speaks for may be given freely.
+Other settings that only Kafka's default speaks for may be given freely. How well the policy is
+known (`PolicyStanding`) decides whether anything may be deleted by it: see `policy_evidence`.
 
 The cluster's metadata is its metadata log, or what ZooKeeper kept of an older one.
 
@@ -31,8 +32,21 @@ from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.broker_config import topic_settings
 from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import (
+    FORCE_CONFIG_DIFFERS,
+    HOW_TO_FORCE,
+    POLICY,
+    PolicyStanding,
+)
 
-FORCE_CONFIG_DIFFERS = "config-differs"
+__all__ = [
+    "FORCE_CONFIG_DIFFERS",
+    "Difference",
+    "PolicyStanding",
+    "ResolvedConfig",
+    "Told",
+    "resolve_config",
+]
 
 CONFIG_FILE = "config-file"
 TOPIC = "topic"
@@ -40,20 +54,20 @@ BROKER = "broker"
 ALL_BROKERS = "all brokers"
 SERVER_PROPERTIES = "server.properties"
 
-_POLICY = "cleanup.policy"
-_HOW_TO_FORCE = f"to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}"
 _TIERED = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is told about settings beside the log dirs: `options` is a LogConfig of the given ones
-    only; config_file has settings by topic, "*" for all others; server_properties None = no file.
+    only; config_file has settings by topic, "*" for all others; server_properties None = no file;
+    named_topics: those that the command names in full, of which the options speak.
     """
 
     options: LogConfig
     config_file: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     server_properties: Mapping[str, str] | None = None
+    named_topics: frozenset[str] = frozenset()
 
     def of_topic(self, topic: str) -> dict[str, tuple[str, str]]:
         """key → (text, source) of what the operator says about a topic."""
@@ -61,6 +75,12 @@ class Told:
         said = {key: (text, CONFIG_FILE) for key, text in tables.items()}
         options = self.options
         return said | {key: (text, options.sources[key]) for key, text in options.given().items()}
+
+    def says_policy_of(self, topic: str) -> bool:
+        """Whether the policy it says is said of this topic, not of topics in general."""
+        if POLICY in self.options.sources:
+            return topic in self.named_topics
+        return POLICY in self.config_file.get(topic, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +107,8 @@ class ResolvedConfig:
 
     `differences`: what the operator says otherwise than the broker does, forced or not; `in_force`:
     the settings without these of the operator's words, by which a broker goes. `unreliable`: why
-    the cluster's metadata tells nothing of this topic.
+    the cluster's metadata tells nothing of this topic. `standing`: how the policy is known;
+    `is_forced`: whether the operator's word stands against what is on the disk.
     """
 
     config: LogConfig
@@ -96,6 +117,8 @@ class ResolvedConfig:
     in_force: LogConfig = field(default_factory=LogConfig)
     differences: tuple[Difference, ...] = ()
     unreliable: str | None = None
+    standing: PolicyStanding = PolicyStanding.UNKNOWN
+    is_forced: bool = False
 
 
 def resolve_config(
@@ -141,7 +164,7 @@ def resolve_config(
         config = _config(said)
         return ResolvedConfig(config, refusal, in_force=config, unreliable=refusal)
     config = _combined(in_force, said)
-    has_policy = _POLICY in said or _POLICY in in_force
+    has_policy = POLICY in said or POLICY in in_force
     differences = _differences(base, config, said, cluster)
     differing = {difference.key for difference in differences}
     unopposed = {key: value for key, value in said.items() if _shown_key(key) not in differing}
@@ -150,6 +173,10 @@ def resolve_config(
         in_force=config if force_differs or unreliable else _combined(in_force, unopposed),
         differences=tuple(differences),
         unreliable=unreliable,
+        standing=_standing(
+            topic, told, base, config, is_reliable=cluster is not None and unreliable is None
+        ),
+        is_forced=force_differs,
     )
     if unreliable is not None and not (force_differs and has_policy):
         return replace(resolved, refusal=unreliable)
@@ -161,10 +188,23 @@ def resolve_config(
         )
     if differences and not force_differs:
         differ = ", ".join(map(str, differences))
-        return replace(resolved, refusal=f"{differ}; {_HOW_TO_FORCE}")
+        return replace(resolved, refusal=f"{differ}; {HOW_TO_FORCE}")
     is_reliable = cluster is not None and unreliable is None
     is_told = is_reliable or _TIERED in said or _TIERED in in_force
     return replace(resolved, is_local=is_told and not config.remote_storage_enable)
+
+
+def _standing(
+    topic: str, told: Told, base: LogConfig, config: LogConfig, *, is_reliable: bool
+) -> PolicyStanding:
+    """`base` is what was in force, with it the operator's words `config`."""
+    is_theirs = is_reliable and set(base.cleanup_policy) == set(config.cleanup_policy)
+    is_set = base.source(POLICY) != LogConfig.DEFAULT
+    if is_theirs and is_set and not base.source(POLICY).startswith(SERVER_PROPERTIES):
+        return PolicyStanding.IN_FORCE
+    if told.says_policy_of(topic):
+        return PolicyStanding.SAID
+    return PolicyStanding.DEFAULT if is_theirs else PolicyStanding.UNKNOWN
 
 
 def _why_unreliable(
@@ -236,7 +276,7 @@ def _differences(
     found: dict[str, Difference] = {}
     for shown in map(_shown_key, said):
         ours, theirs = config.value(shown), base.value(shown)
-        is_policy = shown == _POLICY
+        is_policy = shown == POLICY
         is_default = base.source(shown) == LogConfig.DEFAULT
         if is_default and not (is_policy and cluster is not None):
             continue

@@ -27,6 +27,7 @@ from kafkalog.planning.compaction_plan import REFUSED, SKIP
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import PolicyStanding, why_not_deleted_from
 from kafkalog.planning.refusals import refuse_retention
 from kafkalog.planning.retention_plan import (
     DELETE,
@@ -115,10 +116,15 @@ def plan_retention(
     now_ms: int,
     high_watermark: int | None = None,
     kafka_version: str = "4.3",
+    standing: PolicyStanding | None = None,
+    is_forced: bool = False,
 ) -> RetentionPlan:
     """The plan of one pass of retention over one partition.
 
-    `facts` covers the segments a broker would repair on load (`log.retention_facts`).
+    `facts` covers the segments a broker would repair on load (`log.retention_facts`). `standing`:
+    how the policy is known; without it `config` was made for this topic, and says the policy or
+    does not, in which case the partition is refused (`policy_evidence`). `is_forced`: the policy
+    counts against what the disk shows.
     `high_watermark` is for logs whose checkpoint does not tell; where both are known the lower one
     holds. `kafka_version` is 4.1 to 4.4. Bad settings raise InvalidConfigError; everything about
     the partition itself is a status and a reason in the plan, never an error.
@@ -127,6 +133,10 @@ def plan_retention(
         raise InvalidConfigError("cleanup.policy is empty, which Kafka allows from 4.2 on")
     watermark = effective_high_watermark(partition, high_watermark)
     refusal = refuse_retention(partition, facts, watermark)
+    if refusal is None:
+        standing = standing or PolicyStanding.of(config)
+        doubt = why_not_deleted_from(partition, config, facts, standing, is_forced=is_forced)
+        refusal = None if doubt is None else (REFUSED, doubt)
     if refusal is None and config.remote_storage_enable:
         refusal = REFUSED, "remote.storage.enable is true: what may go depends on what is uploaded"
     deleted: tuple[SegmentVerdict, ...] = ()

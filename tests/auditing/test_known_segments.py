@@ -104,7 +104,7 @@ def test_a_log_that_goes_on_is_told_as_if_it_were_new(
     end = rnd.randint(1, len(done))
     for number in range(4):
         log = build(tmp_path / f"stage{number}", done[:end], transactional=transactional)
-        if rnd.random() < 0.4:
+        if is_cleaned := rnd.random() < 0.4:
             log.cleaner_offset(rnd.randint(0, log.next_offset))
         if rnd.random() < 0.3:
             log.high_watermark(rnd.randint(0, log.next_offset))
@@ -123,7 +123,10 @@ def test_a_log_that_goes_on_is_told_as_if_it_were_new(
         day = number * rnd.choice((0, 1, 2)) - 100
         again = run(log_dir, tmp_path / "runs", max(day, number - 100))
         fresh = run(log_dir, tmp_path / f"fresh{number}", max(day, number - 100))
-        assert comparable(again) == comparable(fresh), f"stage {number}"
+        told, as_new = comparable(again), comparable(fresh)
+        if is_cleaned:  # a compacted topic grows as earlier audits saw it grow
+            del told["whatIf"], as_new["whatIf"]
+        assert told == as_new, f"stage {number}"
         carried += again.run.partitions[0].carried_segments
         end = min(len(done), end + rnd.randint(0, 12))
     assert carried or len(log.segments) < 3

@@ -26,6 +26,7 @@ from tests.support.sparse_log import MIB, SparseLog
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 CONTENTS = {"reads_records": True}
+DELETE = "cleanup.policy=delete"
 COMPACT = ("cleanup.policy=compact", "min.cleanable.dirty.ratio=0")
 
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ def test_6_retention_bytes_does_not_cap_the_topic(log_dir: Path) -> None:
             log.segment().batch(("k", "v" * 1000))
         log.write()
     limit, segment_bytes = 2500, 1 << 20
-    config = [f"retention.bytes={limit}", f"segment.bytes={segment_bytes}"]
+    config = [DELETE, f"retention.bytes={limit}", f"segment.bytes={segment_bytes}"]
     document = audited_document(log_dir, now_ms=START_MS, config=config)
     found = the_finding(document, "retention-bytes-per-partition")
     assert found["severity"] == "info"
@@ -65,7 +66,7 @@ def test_6_retention_bytes_does_not_cap_the_topic(log_dir: Path) -> None:
     ]
     # one partition below its limit: nothing to explain
     small = audited_document(
-        log_dir, now_ms=START_MS, config=["retention.bytes=1000000"], topics=["orders"]
+        log_dir, now_ms=START_MS, config=[DELETE, "retention.bytes=1000000"], topics=["orders"]
     )
     assert not findings_of(small, "retention-bytes-per-partition")
 
@@ -82,7 +83,7 @@ def test_8_records_readable_beyond_retention(log_dir: Path) -> None:
     log.write()
     sizes = [header.size_in_bytes for s in log.segments for _, header in s.batches]
     now = START_MS + 6 * HOUR_MS
-    config = [f"retention.ms={2 * HOUR_MS}", f"segment.ms={DAY_MS}"]
+    config = [DELETE, f"retention.ms={2 * HOUR_MS}", f"segment.ms={DAY_MS}"]
     document = audited_document(log_dir, now_ms=now, config=config)
     found = the_finding(document, "readable-beyond-policy")
     assert "3 records" in found["text"]
@@ -95,7 +96,7 @@ def test_8_records_readable_beyond_retention(log_dir: Path) -> None:
          "activeBytes": 0, "records": 2},
     ]  # fmt: skip
     # rolled after an hour they would be gone: more than Kafka's own grain
-    late = audited_document(log_dir, now_ms=now, config=[config[0], f"segment.ms={HOUR_MS}"])
+    late = audited_document(log_dir, now_ms=now, config=[*config[:2], f"segment.ms={HOUR_MS}"])
     assert the_finding(late, "age-beyond-promise")["severity"] == "warning"
     assert not findings_of(late, "readable-beyond-policy")
 
@@ -188,7 +189,7 @@ def test_19_what_all_groups_have_read_may_go(log_dir: Path) -> None:
     other.segment()
     commits(other, ("third", "orders", 0, 31), ("third", "elsewhere", 0, 7))
     other.write()
-    document = audited_document(log_dir, now_ms=START_MS, scope=CONTENTS)
+    document = audited_document(log_dir, now_ms=START_MS, scope=CONTENTS, config=[DELETE])
     first = log.segments[0].batches[0][1].size_in_bytes
     assert document["safeDeleteOffsets"] == [
         {"clusterId": META.cluster_id, "topic": "orders", "partition": 0, "offset": 25,
@@ -218,7 +219,7 @@ def test_19_what_groups_of_another_cluster_have_read_says_nothing(log_dir: Path)
     path = log_dir / "theirs" / META_PROPERTIES_FILE
     path.write_bytes(pack_meta_properties(theirs))
     document = audited_document(
-        log_dir / "mine", log_dir / "theirs", now_ms=START_MS, scope=CONTENTS
+        log_dir / "mine", log_dir / "theirs", now_ms=START_MS, scope=CONTENTS, config=[DELETE]
     )
     told = {row["clusterId"]: row for row in document["safeDeleteOffsets"]}
     assert {key: (row["group"], row["groups"], row["offset"]) for key, row in told.items()} == {

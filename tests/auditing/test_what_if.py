@@ -24,6 +24,7 @@ from kafkalog.cli.option_values import parse_at
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.policy_evidence import PolicyStanding
 from kafkalog.planning.retention import loaded_segments, plan_retention
 from kafkalog.planning.setting_units import plain_value
 from tests.auditing.documents import audited_document
@@ -87,7 +88,7 @@ def test_simulation_at_a_time_is_the_plan_of_that_time(
     found = kept_at(simulated, scenario.config(config), times)
     expected = LogConfig.from_properties({**configured, **changed})
     for at_ms, (size, records) in zip(times, found, strict=True):
-        plan = plan_retention(log, expected, facts, now_ms=at_ms)
+        plan = plan_retention(log, expected, facts, now_ms=at_ms, standing=PolicyStanding.IN_FORCE)
         assert plan.status != "refused", plan.reason
         assert size == plan.kept_bytes
         assert records == 10 * len(plan.kept)
@@ -206,6 +207,7 @@ def test_curves_of_an_audit(log_dir: Path) -> None:
     document = audited_document(
         log_dir,
         now_ms=now,
+        config=["cleanup.policy=delete"],
         scope={"scenarios": parse_scenarios(["retention.ms=36h"]), "times": [(True, DAY_MS)]},
     )
     # segments of each partition now and a day later

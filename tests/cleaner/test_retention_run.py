@@ -23,7 +23,9 @@ from tests.faults.test_locks import another_process, record_lock
 from tests.support.log_builder import START_MS, LogBuilder
 
 NOW_MS = START_MS + 10_000_000
-CONFIG = LogConfig.from_overrides(["retention.ms=1000"])
+CONFIG = LogConfig.from_overrides(["cleanup.policy=delete", "retention.ms=1000"])
+POLICY = "--config=cleanup.policy=delete"
+SAID = (POLICY, "--config=retention.ms=1000")
 
 
 def write_partition(log_dir: Path, name: str, *, segments: int = 3) -> LogBuilder:
@@ -56,7 +58,7 @@ def test_a_plan_changes_nothing_and_tells_every_rule(
 ) -> None:
     write_partition(log_dir, "t-0").write()
     before = contents(log_dir)
-    assert main(words(log_dir, "--config=retention.ms=1000")) == 0
+    assert main(words(log_dir, "--topic=t", *SAID)) == 0
     assert contents(log_dir) == before
     found = document(capsys)
     assert (found["applied"], found["problems"], found["recovered"]) == (False, [], [])
@@ -79,7 +81,7 @@ def test_apply_deletes_only_what_is_named_and_says_so(
 ) -> None:
     for name in ("t-0", "u-0"):
         write_partition(log_dir, name).write()
-    assert main(words(log_dir, "--apply", "--topic=t", "--config=retention.ms=1000")) == 0
+    assert main(words(log_dir, "--apply", "--topic=t", *SAID)) == 0
     (partition,) = document(capsys)["partitions"]
     assert partition["status"] == "deleted"
     assert bases(log_dir / "t-0") == [2]
@@ -90,7 +92,7 @@ def test_the_table_names_what_keeps_the_log(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_partition(log_dir, "t-0").write()
-    assert main([w for w in words(log_dir, "--config=retention.ms=1000") if w != "--json"]) == 0
+    assert main([w for w in words(log_dir, "--topic=t", *SAID) if w != "--json"]) == 0
     out, err = capsys.readouterr()
     assert "retention.ms: largest timestamp 2023-11-15T01:00:00.000Z, goes after" in out
     assert "nothing was changed" in err
@@ -114,12 +116,12 @@ def test_kafkas_default_alone_deletes_nothing(
     write_partition(log_dir, "t-0").write()
     before = contents(log_dir)
     for given in ([], ["--config=retention.bytes=100000"]):
-        assert main(words(log_dir, "--apply", "--topic=t", WEEK_LATER, *given)) == 3
+        assert main(words(log_dir, "--apply", "--topic=t", WEEK_LATER, POLICY, *given)) == 3
         (partition,) = document(capsys)["partitions"]
         assert "nobody says how long to keep" in partition["reason"]
     assert main(words(log_dir, "--apply", "--topic=t", "--config=cleanup.policy=compact")) == 0
     assert contents(log_dir) == before
-    assert main(words(log_dir, "--apply", "--topic=t", "--config=retention.bytes=0")) == 0
+    assert main(words(log_dir, "--apply", "--topic=t", POLICY, "--config=retention.bytes=0")) == 0
     assert bases(log_dir / "t-0") == [4]  # by size, which was said; nothing is a week old
 
 
@@ -133,10 +135,9 @@ def test_a_file_says_how_long_to_keep_but_not_of_which_policy_a_copied_topic_is(
     for given in (f"--config-file={file}", f"--server-properties={properties}"):
         assert main(words(log_dir, "--apply", "--topic=t", given)) == 3
         (partition,) = document(capsys)["partitions"]
-        assert "nobody says cleanup.policy" in partition["reason"]
+        assert "cleanup.policy of t is not known" in partition["reason"]
         assert bases(log_dir / "t-0") == [0, 1, 2]
-    properties.write_text("log.retention.minutes=1\nlog.cleanup.policy=delete\n")
-    assert main(words(log_dir, "--apply", "--topic=t", given)) == 0
+    assert main(words(log_dir, "--apply", "--topic=t", given, POLICY)) == 0
     found = document(capsys)
     assert bases(log_dir / "t-0") == [2]
     (partition,) = found["partitions"]
@@ -149,9 +150,9 @@ def test_a_locked_log_dir_is_left_alone(log_dir: Path) -> None:
     write_partition(log_dir, "t-0").write()
     with another_process(log_dir, record_lock):
         before = contents(log_dir)
-        assert main(words(log_dir, "--apply", "--topic=t", "--config=retention.ms=1000")) == 3
+        assert main(words(log_dir, "--apply", "--topic=t", *SAID)) == 3
         assert contents(log_dir) == before
-        assert main(words(log_dir, "--config=retention.ms=1000")) == 0
+        assert main(words(log_dir, "--topic=t", *SAID)) == 0
 
 
 def test_what_must_not_be_touched_is_refused_and_the_others_are_done(
@@ -164,8 +165,8 @@ def test_what_must_not_be_touched_is_refused_and_the_others_are_done(
     (log_dir / "b-0" / "leader-epoch-checkpoint").write_bytes(b"0\n1\nnonsense\n")
     before = {n: c for n, c in contents(log_dir).items() if not n.startswith("a-0/") and "/" in n}
     # The metadata log made here tells nothing of these topics: only force goes on without it.
-    settings = ("--config=retention.ms=1000", "--config=cleanup.policy=delete")
-    given = ("--apply", "--topic=*", *settings, "--force=config-differs")
+    topics = ("--topic=*", "--topic=a", "--topic=b")
+    given = ("--apply", *topics, *SAID, "--force=config-differs")
     assert main(words(log_dir, *given)) == 1
     found = {Path(p["path"]).name: p for p in document(capsys)["partitions"]}
     statuses = {name: partition["status"] for name, partition in found.items()}
@@ -180,7 +181,7 @@ def test_what_must_not_be_touched_is_refused_and_the_others_are_done(
 def test_all_refused_is_exit_code_3(log_dir: Path) -> None:
     path = write_partition(log_dir, "t-0").write()
     (log_dir / "replication-offset-checkpoint").unlink()
-    settings = ("--apply", "--topic=t", "--config=retention.ms=1000")
+    settings = ("--apply", "--topic=t", *SAID)
     assert main(words(log_dir, *settings)) == 3
     assert bases(path) == [0, 1, 2]
     assert main(words(log_dir, *settings, "--high-watermark=1")) == 0
@@ -190,7 +191,7 @@ def test_all_refused_is_exit_code_3(log_dir: Path) -> None:
 def test_a_log_dir_with_a_bad_checkpoint_is_refused(log_dir: Path) -> None:
     path = write_partition(log_dir, "t-0").write()
     (log_dir / "cleaner-offset-checkpoint").write_bytes(b"7\n")
-    settings = ("--apply", "--topic=t", "--config=retention.ms=1000")
+    settings = ("--apply", "--topic=t", *SAID)
     assert main(words(log_dir, *settings)) == 3
     assert bases(path) == [0, 1, 2]
 

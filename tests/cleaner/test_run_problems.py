@@ -167,7 +167,7 @@ def test_a_fault_of_ours_in_retention_fails_one_partition(
     monkeypatch.setattr(retain, "check_unchanged", fail)
     before = partition_contents(log_dir, "t-0")
     words = ["retain", "--log-dir", str(log_dir), "--topic", "t", "--apply", "--json"]
-    assert main([*words, "--config=retention.bytes=0"]) == 4
+    assert main([*words, "--config=cleanup.policy=delete", "--config=retention.bytes=0"]) == 4
     document = json.loads(capsys.readouterr().out)
     assert [p["status"] for p in document["partitions"]] == ["failed", "deleted"]
     assert "IndexError" in document["partitions"][0]["reason"]

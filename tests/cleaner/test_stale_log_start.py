@@ -16,7 +16,7 @@ from tests.support.metadata_builder import MetadataBuilder, config, topic
 
 NOW = ["--now", str(START_MS + 10_000)]
 COMPACT = ["compact", "--config=cleanup.policy=compact", "--config=min.cleanable.dirty.ratio=0"]
-RETAIN = ["retain", "--config=retention.ms=1000"]
+RETAIN = ["retain", "--config=cleanup.policy=delete", "--config=retention.ms=1000"]
 TIERED = "remote.storage.enable"
 
 

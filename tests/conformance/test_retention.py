@@ -22,10 +22,10 @@ from tests.support.log_builder import START_MS, LogBuilder
 def retain(
     log_dir: Path, *settings: str, now_ms: int = NOW_MS, high_watermark: int | None = None
 ) -> RetentionRun:
-    """One `retain --apply` over all topics; without a setting data is kept for ever."""
-    config = LogConfig.from_overrides(["retention.ms=-1", *settings])
+    """One `retain --apply` over the topic; without a setting data is kept for ever."""
+    config = LogConfig.from_overrides(["cleanup.policy=delete", "retention.ms=-1", *settings])
     request = RunRequest(
-        (str(log_dir),), now_ms, config, topics=("*",), high_watermark=high_watermark
+        (str(log_dir),), now_ms, config, topics=("orders",), high_watermark=high_watermark
     )
     run = apply_retention_run(request)
     assert not run.problems

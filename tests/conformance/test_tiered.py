@@ -21,8 +21,8 @@ def refusal_of(log_dir: Path, *settings: str) -> str:
     """Why nothing went; deletion was due by every limit that is given."""
     path = log_dir / "orders-3"
     before = directory_bytes(path)
-    config = LogConfig.from_overrides(settings)
-    run = apply_retention_run(RunRequest((str(log_dir),), NOW_MS, config, topics=("*",)))
+    config = LogConfig.from_overrides(["cleanup.policy=delete", *settings])
+    run = apply_retention_run(RunRequest((str(log_dir),), NOW_MS, config, topics=("orders",)))
     assert run.results == ()
     assert directory_bytes(path) == before
     (plan,) = run.plans
@@ -60,6 +60,6 @@ def test_nor_does_the_log_start_of_a_tiered_topic_delete(log_dir: Path) -> None:
     written(log_dir).log_start_offset(2).write()
     assert "depends on what is uploaded" in refusal_of(log_dir, TIERED, "retention.ms=-1")
     # the same log, not tiered, loses two segments
-    config = LogConfig.from_overrides(["retention.ms=-1"])
-    run = apply_retention_run(RunRequest((str(log_dir),), NOW_MS, config, topics=("*",)))
+    config = LogConfig.from_overrides(["cleanup.policy=delete", "retention.ms=-1"])
+    run = apply_retention_run(RunRequest((str(log_dir),), NOW_MS, config, topics=("orders",)))
     assert [segment.base_offset for segment in run.plans[0].deleted] == [0, 1]

@@ -56,7 +56,7 @@ def write_log(log_dir: Path, *, all_due: bool) -> None:
 
 
 def retain(log_dir: Path, files: LocalFiles | None = None) -> RetentionRun:
-    request = RunRequest((str(log_dir),), NOW_MS, CONFIG, topics=("*",))
+    request = RunRequest((str(log_dir),), NOW_MS, CONFIG, topics=("orders", "neighbour"))
     return apply_retention_run(request, files=files)
 
 

@@ -21,7 +21,8 @@ def test_spark_submit_deletes_and_prints_one_document(log_dir: Path) -> None:
     done = submit(
         "apply_retention.py",
         *("--log-dir", str(log_dir), "--topic", "orders", "--apply", "--json"),
-        *("--config", "retention.ms=1", "--now", str(START_MS + 2)),
+        *("--config", "cleanup.policy=delete", "--config", "retention.ms=1"),
+        *("--now", str(START_MS + 2)),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)

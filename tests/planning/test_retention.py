@@ -22,7 +22,7 @@ FOR_EVER = "retention.ms=-1"
 
 def plan(inventory: PartitionInventory, *settings: str, **options: Any) -> RetentionPlan:
     facts = options.pop("facts", PartitionFacts(()))
-    config = LogConfig.from_overrides(settings)
+    config = LogConfig.from_overrides(["cleanup.policy=delete", *settings])
     return plan_retention(inventory, config, facts, **{"now_ms": NOW_MS, **options})
 
 

@@ -18,13 +18,21 @@ def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path, tmp_path: 
     for _ in range(3):
         log.segment().batch(("k", "v"), timestamp=START_MS)
     path = log.write()
-    options = {"config": ["retention.ms=1"], "now_ms": START_MS + 2, "topics": ["orders"]}
+    options = {
+        "config": ["cleanup.policy=delete", "retention.ms=1"],
+        "now_ms": START_MS + 2,
+        "topics": ["orders"],
+    }
     planned = retain(spark, [str(log_dir)], **options)  # type: ignore[arg-type]
     assert (planned.applied, len(planned.plans[0].deleted)) == (False, 3)
     assert len(list(path.glob("*.log"))) == 3
     unsaid = {"topics": ["orders"], "now_ms": START_MS + 10**9}
-    refused = retain(spark, [str(log_dir)], **unsaid, apply=True)  # type: ignore[arg-type]
-    assert "nobody says how long to keep" in refused.plans[0].reason
+    for said, why in (
+        ([], "cleanup.policy of orders is not known"),
+        (["cleanup.policy=delete"], "nobody says how long to keep"),
+    ):
+        refused = retain(spark, [str(log_dir)], **unsaid, config=said, apply=True)  # type: ignore[arg-type]
+        assert why in refused.plans[0].reason
     assert len(list(path.glob("*.log"))) == 3
     properties = tmp_path / "server.properties"
     properties.write_text("log.cleanup.policy=delete\nlog.retention.ms=1\n")
@@ -32,6 +40,7 @@ def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path, tmp_path: 
         spark,
         [str(log_dir)],
         topics=["orders"],
+        config=["cleanup.policy=delete"],
         now_ms=START_MS + 2,
         server_properties=str(properties),
     )

@@ -93,7 +93,7 @@ class GrowingLog:
     def retain(self, run_dir: Path, retention_bytes: int) -> None:
         """`kafkalog retain --apply`, and what it removed into the diary."""
         size = f"retention.bytes={retention_bytes}"
-        self._apply(run_dir, "retain", size, "cleanup.policy=delete")
+        self._apply(run_dir, "retain", size, "cleanup.policy=compact,delete")
 
     def on_disk(self) -> set[int]:
         """The offsets of the records that are there now."""
@@ -103,7 +103,8 @@ class GrowingLog:
     def _apply(self, run_dir: Path, verb: str, *settings: str) -> None:
         began = time.time()
         self.forgotten.update(dict.fromkeys(self._kept, began))
-        words = [verb, "--log-dir", str(self.path), "--topic", "*", "--apply"]
+        topic = self._name.rpartition("-")[0]
+        words = [verb, "--log-dir", str(self.path), "--topic", topic, "--apply"]
         words += [word for setting in settings for word in ("--config", setting)]
         code = main([*words, "--run-dir", str(run_dir)])
         assert code == 0, f"{verb}: exit code {code}"

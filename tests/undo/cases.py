@@ -49,7 +49,11 @@ def _compact(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any,
 
 def _retain(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any, Any]:
     request = RunRequest(
-        (str(log_dir),), NOW_MS, RETENTION_CONFIG, topics=("*",), run_dir=str(run_dir)
+        (str(log_dir),),
+        NOW_MS,
+        RETENTION_CONFIG,
+        topics=("orders", "neighbour"),
+        run_dir=str(run_dir),
     )
     return apply_retention_run(request, files=files)
 

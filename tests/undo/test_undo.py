@@ -103,7 +103,7 @@ def test_purge_frees_the_space_and_ends_undo(case: Case, log_dir: Path, run_dir:
 def test_no_undo_keeps_nothing(case: Case, log_dir: Path, run_dir: Path) -> None:
     verb, *_ = case.name.split("-")
     written(case, log_dir)
-    words = [verb, "--log-dir", str(log_dir), "--topic", "*", "--apply", "--no-undo", "--json"]
+    words = [verb, "--log-dir", str(log_dir), "--topic", "orders", "--apply", "--no-undo", "--json"]
     words += ["--run-dir", str(run_dir), "--now", "1750000000000", "--workers", "1"]
     settings = {
         "compact": ("cleanup.policy=compact", "segment.bytes=1048576"),
