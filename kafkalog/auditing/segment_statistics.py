@@ -83,6 +83,9 @@ class SegmentStatistics(JsonFacts):
         )
 
 
+_CUT = "the bytes behind the last whole batch are no batch, and other segments follow"
+
+
 @dataclass(slots=True)
 class StatisticsBuilder(JsonFacts):
     """Adds up the scans of one segment, which may come in several; kept from run to run."""
@@ -123,6 +126,8 @@ class StatisticsBuilder(JsonFacts):
         self, segment: SegmentInfo, facts: SegmentFacts, files: FileBytes
     ) -> SegmentStatistics:
         """The statistics, with what else is known of the segment."""
+        corrupt_position = -1 if facts.corrupt_position is None else facts.corrupt_position
+        is_cut = bool(facts.trailing_bytes) and not segment.is_active and facts.corrupt is None
         return SegmentStatistics(
             base_offset=segment.base_offset,
             next_offset=facts.next_offset,
@@ -146,9 +151,9 @@ class StatisticsBuilder(JsonFacts):
             control_batches=self.control_batches,
             control_bytes=self.control_bytes,
             max_batch_size=facts.largest_batch_bytes,
-            bad_batches=int(facts.corrupt is not None),
-            first_bad_position=-1 if facts.corrupt_position is None else facts.corrupt_position,
-            bad_reason=facts.corrupt or "",
+            bad_batches=int(facts.corrupt is not None or is_cut),
+            first_bad_position=facts.valid_bytes if is_cut else corrupt_position,
+            bad_reason=facts.corrupt or (_CUT if is_cut else ""),
             index_bytes=files.indexes,
             snapshot_bytes=files.snapshot,
             padded_time_index_bytes=max(files.time_index - segment.time_index_bytes, 0),

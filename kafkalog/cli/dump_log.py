@@ -32,7 +32,9 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.format.legacy_record import inner_checksums, open_wrapper
-from kafkalog.log.segment_file import Chunk, read_chunks
+from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
+from kafkalog.log.segment_file import Chunk
+from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.reading.segment_reader import BAD_BATCH
 
@@ -71,15 +73,20 @@ class _LogDump:
         if not self._options.as_json:
             write_bytes(_title(Path(self._path)).encode())
         end = self._options.max_bytes
-        chunks = read_chunks(self._path, end=end, chunk_bytes=_CHUNK_BYTES)
-        try:
-            for chunk in chunks:
-                self._dump_chunk(chunk)
-        except BAD_BATCH as error:
-            self._wrong(error)
-        if chunks.trailing_bytes and end is None:
+        size = Path(self._path).stat().st_size
+        base_offset = max(self._place.segment_base_offset, 0)
+        # Nothing tells whether others follow it; a snapshot is named by its end.
+        ends = SegmentEnds(base_offset if self._path.endswith(".log") else 0, None, is_last=True)
+        wanted = FileRange(self._path, 0, size if end is None else min(end, size), ends)
+        walk = DamageWalk(wanted, chunk_bytes=_CHUNK_BYTES)
+        for found in walk:
+            if isinstance(found, Damage):
+                self._wrong(found.error)
+            else:
+                self._dump_chunk(found)
+        if walk.position < size and end is None:
             name = Path(self._path).name
-            text = f"Found {chunks.trailing_bytes} invalid bytes at the end of {name}"
+            text = f"Found {size - walk.position} invalid bytes at the end of {name}"
             if self._options.as_json:
                 say(text)
             else:

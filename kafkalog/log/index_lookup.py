@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import is_legacy_wrapper, verify_checksums
+from kafkalog.batches.batch_table import is_legacy_wrapper
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import (
     LOG_OVERHEAD,
@@ -30,7 +30,9 @@ from kafkalog.format.constants import (
 )
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
+from kafkalog.log.single_batch import sound_batch_at
 from kafkalog.log.storage import LocalFile
 
 # Entries tried one after the other before an index is given up.
@@ -169,7 +171,7 @@ def largest_timestamp(segment: SegmentInfo) -> int | None:
     if not below and segment.size_in_bytes > _LAST_STEP_BYTES:
         return None
     try:
-        for rows in walk_headers(segment.path, start):
+        for rows in walk_headers(segment, start):
             tail = max(tail, int(rows["max_timestamp"].max()))
             end = int(rows["position"][-1] + rows["size_in_bytes"][-1])
     except KafkaLogError:
@@ -182,7 +184,7 @@ def batch_at(segment: SegmentInfo, offset: int) -> np.void | None:
     """The header of the first batch whose last offset is at or above `offset`; None behind the
     last one. KafkaLogError where a batch cannot be walked over."""
     start = start_position(segment, offset)
-    for rows in walk_headers(segment.path, start or 0):
+    for rows in walk_headers(segment, start or 0):
         reaching = np.flatnonzero(rows["last_offset"] >= offset)
         if reaching.size:
             row: np.void = rows[reaching[0]]
@@ -190,25 +192,31 @@ def batch_at(segment: SegmentInfo, offset: int) -> np.void | None:
     return None
 
 
-def walk_headers(path: str, start: int, end: int | None = None) -> Iterator[NDArray[np.void]]:
+def walk_headers(segment: SegmentInfo, start: int) -> Iterator[NDArray[np.void]]:
     """The headers from `start` on, first a few, then more at a time, so that a search can stop
-    early. A torn tail ends the walk; KafkaLogError for what breaks the format."""
+    early. The end of the log ends the walk; KafkaLogError for what breaks the format, and for a
+    tail that is not how a log ends (`segment_tail`)."""
+    path, last_offset = segment.path, segment.base_offset - 1
     step, position = _FIRST_STEP_BYTES, start
     while True:
-        stop = position + step if end is None else min(position + step, end)
+        stop = position + step
         scan = scan_headers(path, position, stop)
-        file_end = scan.file_size if end is None else min(end, scan.file_size)
-        if not scan.rows.size and stop < file_end:
+        if not scan.rows.size and stop < scan.file_size:
             # a batch larger than the step: its header alone
             stop = position + _batch_bytes(path, position)
             scan = scan_headers(path, position, stop, window_bytes=RECORD_BATCH_OVERHEAD)
         if scan.rows.size:
             yield scan.rows
             position, step = scan.valid_bytes, min(2 * step, _LAST_STEP_BYTES)
+            last_offset = int(scan.rows["last_offset"][-1])
             continue
-        if scan.status == ZERO_TAIL and stop < file_end:
-            scan = scan_headers(path, position, end)  # zeros to the end, or bytes behind them
+        if scan.status == ZERO_TAIL and stop < scan.file_size:
+            scan = scan_headers(path, position)  # zeros to the end, or bytes behind them
         scan.raise_if_corrupt()
+        tail = Tail(position, scan.file_size, scan.status, last_offset)
+        error = tail_error(path, tail, SegmentEnds.of(segment))
+        if error is not None:
+            raise error
         return
 
 
@@ -224,14 +232,10 @@ def sound_header(segment: SegmentInfo, position: int) -> np.void | None:
     if not 0 <= position < segment.size_in_bytes:
         return None
     try:
-        chunks = read_chunks(segment.path, start=position, end=segment.size_in_bytes, chunk_bytes=1)
-        chunk = next(iter(chunks), None)
+        with LocalFile(segment.path) as file:
+            return sound_batch_at(file, position, segment.size_in_bytes)
     except KafkaLogError:
         return None
-    if chunk is None or not verify_checksums(chunk.buf, chunk.position, chunk.rows[:1])[0]:
-        return None
-    header: np.void = chunk.rows[0]
-    return header
 
 
 def _fits(segment: SegmentInfo, offset: int, position: int) -> bool:

@@ -28,6 +28,7 @@ from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 
 METADATA_DIR = f"{CLUSTER_METADATA_TOPIC}-0"
@@ -125,10 +126,12 @@ def _records(path: Path, *, is_last: bool = False) -> Iterator[MetadataLogRecord
 
     Only the last segment of a log may end in the middle of a batch.
     """
+    next_offset = 0
     chunks = read_chunks(str(path))
     arena = Arena()
     for chunk in chunks:
         sound = verify_checksums(chunk.buf, chunk.position, chunk.rows)
+        next_offset = int(chunk.rows["last_offset"][-1]) + 1
         rows = chunk.rows if sound.all() else chunk.rows[: int(np.argmin(sound))]
         for part, areas in iterate_record_areas(
             chunk.buf, chunk.position, rows, arena, path=str(path)
@@ -148,6 +151,11 @@ def _records(path: Path, *, is_last: bool = False) -> Iterator[MetadataLogRecord
             path=str(path),
             position=chunks.valid_bytes,
         )
+    end = chunks.valid_bytes + chunks.trailing_bytes
+    tail = Tail(chunks.valid_bytes, end, chunks.status, next_offset - 1)
+    error = tail_error(str(path), tail, SegmentEnds(next_offset, None, is_last=True))
+    if error is not None:
+        raise error
 
 
 def _part_records(

@@ -3,7 +3,8 @@ load.
 
 The log end is one past the last whole batch of the active segment, found by scanning headers from
 the last entry of its offset index; where that entry leads nowhere sensible the whole segment is
-scanned. The log start is the checkpointed one or the first base, whichever is higher.
+scanned, and behind damage the log goes on with the next sound batch. The log start is the
+checkpointed one or the first base, whichever is higher.
 
 Nothing in the directory says "this partition is tiered". A broker writes a log start below the
 first local segment only for tiered partitions, and one equal to it only for them as well, so such a
@@ -40,6 +41,8 @@ from kafkalog.log.inventory import FileIdentity, PartitionInventory, PartitionKi
 from kafkalog.log.known_directory import KnownDirectory, directory_digest
 from kafkalog.log.log_dir_files import LogDirFiles
 from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.segment_span import end_behind_damage
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import PartitionDirName, TopicPartition, parse_partition_dir_name
 
@@ -254,9 +257,14 @@ def _log_end_offset(active: SegmentInfo, files: Files, problems: list[str]) -> i
     scan = _scan_from_last_index_entry(active, files)
     if scan is None:
         scan = scan_headers(active.path)
-    if scan.error is not None:
-        problems.append(str(scan.error))
-    return int(scan.rows["last_offset"][-1]) + 1 if scan.rows.size else active.base_offset
+    end = int(scan.rows["last_offset"][-1]) + 1 if scan.rows.size else active.base_offset
+    tail_end = scan.valid_bytes + scan.trailing_bytes
+    tail = Tail(scan.valid_bytes, tail_end, scan.status, end - 1)
+    error = scan.error or tail_error(active.path, tail, SegmentEnds.of(active))
+    if error is None:
+        return end
+    problems.append(str(error))
+    return end_behind_damage(active, scan, end)
 
 
 def _scan_from_last_index_entry(active: SegmentInfo, files: Files) -> HeaderScan | None:

@@ -31,8 +31,9 @@ from kafkalog.errors import (
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
+from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
-from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at, whole_batch_at
 from kafkalog.log.storage import LocalFile
@@ -68,6 +69,41 @@ class FileRange:
     end: int
     ends: SegmentEnds
     is_file_end: bool = True
+
+    @classmethod
+    def of(cls, segment: SegmentInfo, end_offset: int | None = None) -> FileRange:
+        """A whole segment; `end_offset` is the next one's base."""
+        return cls(segment.path, 0, segment.size_in_bytes, SegmentEnds.of(segment, end_offset))
+
+
+def wrong_checksum(path: str, row: np.void) -> CorruptRecordError:
+    """What is said of a batch whose checksum is wrong."""
+    position, offset = int(row["position"]), int(row["base_offset"])
+    return CorruptRecordError(WRONG_CHECKSUM, path=path, position=position, offset=offset)
+
+
+def headers_past_damage(wanted: FileRange) -> tuple[NDArray[np.void], list[Damage]]:
+    """(the headers of all batches, the ranges that nothing leads over). Bodies are read only where
+    something is wrong; the rows of batches with a wrong checksum are left out then, and told.
+    OSError, LogChangedError as from reading.
+    """
+    scan = scan_headers(wanted.path, wanted.start, wanted.end)
+    last_offset = int(scan.rows["last_offset"][-1]) if scan.rows.size else -1
+    tail = Tail(scan.valid_bytes, scan.valid_bytes + scan.trailing_bytes, scan.status, last_offset)
+    if scan.error is None and tail_error(wanted.path, tail, wanted.ends) is None:
+        return scan.rows, []
+    parts: list[NDArray[np.void]] = [np.empty(0, BATCH_ROW)]
+    damages: list[Damage] = []
+    walk = DamageWalk(wanted)
+    for found in walk:
+        if isinstance(found, Damage):
+            damages.append(found)
+            continue
+        parts.append(found.rows[walk.is_valid])
+        for row in found.rows[~walk.is_valid]:
+            error = wrong_checksum(wanted.path, row)
+            damages.append(Damage(int(row["position"]), int(row["size_in_bytes"]), error))
+    return np.concatenate(parts), damages
 
 
 class DamageWalk:
@@ -120,7 +156,7 @@ class DamageWalk:
                     if count:
                         yield self._taken(chunk, count)
                     if count < len(chunk.rows):
-                        error = self._wrong_checksum(chunk.rows[count])
+                        error = wrong_checksum(self._wanted.path, chunk.rows[count])
                         break
                 else:
                     self.position = chunks.valid_bytes
@@ -204,14 +240,6 @@ class DamageWalk:
             ends = SegmentEnds(ends.base_offset, None, is_last=False)
         tail = Tail(self.position, wanted.end, status, self._last_offset)
         return tail_error(wanted.path, tail, ends)
-
-    def _wrong_checksum(self, row: np.void) -> CorruptRecordError:
-        return CorruptRecordError(
-            WRONG_CHECKSUM,
-            path=self._wanted.path,
-            position=int(row["position"]),
-            offset=int(row["base_offset"]),
-        )
 
     def _passed(self, error: KafkaLogError) -> Damage:
         """Go on with the next sound batch, or behind the one that is above the limit."""

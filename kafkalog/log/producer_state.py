@@ -31,7 +31,7 @@ from kafkalog.format.constants import CONTROL_FLAG_MASK, TRANSACTIONAL_FLAG_MASK
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.log.inventory import ActiveProducer, PartitionInventory
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.past_damage import FileRange, headers_past_damage
 from kafkalog.log.small_files import read_small_file
 
 __all__ = [
@@ -121,9 +121,11 @@ def active_producers(
         following = partition.segments[number + 1 : number + 2]
         if following and following[0].base_offset <= start_offset:
             continue
-        scan = scan_headers(segment.path)
-        scan.raise_if_corrupt()
-        state.apply(scan.rows)
+        end_offset = following[0].base_offset if following else None
+        rows, damages = headers_past_damage(FileRange.of(segment, end_offset))
+        if damages:
+            raise damages[0].error
+        state.apply(rows)
     return {entry.producer_id: entry for entry in state.active_producers()}
 
 

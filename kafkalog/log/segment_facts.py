@@ -32,6 +32,7 @@ from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.producer_state import ProducerState, restore_producer_state
 from kafkalog.log.segment_file import HeaderScan, iterate_headers
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
 Rows = NDArray[np.void]
 
@@ -42,7 +43,7 @@ def scan_segment_facts(segment: SegmentInfo) -> SegmentFacts:
     """The facts of one segment. OSError if it cannot be read; damage is in the facts."""
     facts: SegmentFacts | None = None
     for scan in iterate_headers(segment.path):
-        facts = _next_facts(facts, segment.base_offset, scan)
+        facts = with_tail(_next_facts(facts, segment.base_offset, scan), segment, scan)
     assert facts is not None, "there is one scan at least"  # noqa: S101
     return facts
 
@@ -76,7 +77,7 @@ def scan_partition_facts(
             continue
         facts = None
         for scan in iterate_headers(segment.path):
-            facts = _next_facts(facts, segment.base_offset, scan)
+            facts = with_tail(_next_facts(facts, segment.base_offset, scan), segment, scan)
             if see is not None:
                 see(segment, scan)
             _find_batches(segment.path, scan.rows, wanted, still_there)
@@ -198,6 +199,20 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
         corrupt=corrupt,
         corrupt_position=corrupt_position,
     )
+
+
+def with_tail(facts: SegmentFacts, segment: SegmentInfo, scan: HeaderScan) -> SegmentFacts:
+    """The same with what is wrong with the active segment's tail: a torn one is how a log ends only
+    if no sound batch lies behind it. Of other segments `trailing_bytes` says all.
+    """
+    if facts.corrupt is not None or not (segment.is_active and scan.trailing_bytes):
+        return facts
+    end = scan.valid_bytes + scan.trailing_bytes
+    tail = Tail(scan.valid_bytes, end, scan.status, facts.next_offset - 1)
+    error = tail_error(segment.path, tail, SegmentEnds.of(segment))
+    if error is None:
+        return facts
+    return replace(facts, corrupt=error.reason, corrupt_position=scan.valid_bytes)
 
 
 def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan) -> SegmentFacts:

@@ -50,7 +50,7 @@ def segment_span(segment: SegmentInfo) -> SegmentSpan:
         first = scan = scan_headers(segment.path)
     next_offset = _next_offset(scan, segment.base_offset)
     if _has_damage(scan):
-        next_offset = _behind_damage(segment, scan, next_offset)
+        next_offset = end_behind_damage(segment, scan, next_offset)
     return SegmentSpan(segment.base_offset, _first_offset(first), next_offset)
 
 
@@ -84,7 +84,7 @@ def _next_offset(scan: HeaderScan, least: int) -> int:
     return max(least, int(scan.rows["last_offset"].max()) + 1) if scan.rows.size else least
 
 
-def _behind_damage(segment: SegmentInfo, scan: HeaderScan, next_offset: int) -> int:
+def end_behind_damage(segment: SegmentInfo, scan: HeaderScan, next_offset: int) -> int:
     """One past the last batch with a right checksum that can be found behind what nothing leads
     over.
     """

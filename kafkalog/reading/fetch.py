@@ -110,7 +110,7 @@ def _range(
     if the segment has none from `offset` on that lies below `end`."""
     start = stop = -1
     next_offset = offset
-    for rows in walk_headers(segment.path, start_position(segment, offset) or 0):
+    for rows in walk_headers(segment, start_position(segment, offset) or 0):
         wanted = rows[rows["last_offset"] >= offset]
         # A batch that holds the end, or lies behind it, is not readable yet.
         beyond = np.flatnonzero(wanted["last_offset"] >= end)

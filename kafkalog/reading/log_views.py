@@ -21,6 +21,7 @@ from kafkalog.log.index_condition import offset_index_state, time_index_state
 from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 from kafkalog.reading.lookups import last_stable_offset
@@ -124,6 +125,11 @@ def _header_columns(segment: SegmentInfo) -> Row:
     scan = scan_headers(segment.path)
     facts = segment_facts(segment.base_offset, scan)
     row = {name: value(facts) for name, value in _FROM_HEADERS.items()}
+    if row["error"] is None and facts.trailing_bytes and segment.state == "live":
+        ends = SegmentEnds.of(segment)
+        tail = Tail(facts.valid_bytes, scan.file_size, scan.status, facts.next_offset - 1)
+        error = tail_error(segment.path, tail, ends)
+        row["error"] = None if error is None else error.reason
     return row | _index_columns(segment, scan, facts.next_offset)
 
 

@@ -181,7 +181,7 @@ def _largest(segment: SegmentInfo) -> int:
     """The largest timestamp, else, as for Kafka, the file's time where no record has one."""
     known = largest_timestamp(segment)
     if known is None:
-        walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment.path, 0))
+        walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment, 0))
         known = max(walked, default=NO_TIMESTAMP)
     return known if known >= 0 else segment.modification_time_ms
 
@@ -216,7 +216,7 @@ def _largest_of_any(segment: SegmentInfo) -> int:
     known = largest_timestamp(segment)
     if known is not None:
         return known
-    walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment.path, 0))
+    walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment, 0))
     return max(walked, default=NO_TIMESTAMP)
 
 
@@ -230,7 +230,7 @@ def _start(segment: SegmentInfo, timestamp: int, least_offset: int = 0) -> int:
 
 def _batches_reaching(segment: SegmentInfo, start: int, timestamp: int) -> Iterator[np.void]:
     """Headers from `start` on whose largest timestamp is at or above it; magic 0 has none."""
-    for rows in walk_headers(segment.path, start):
+    for rows in walk_headers(segment, start):
         reaching = (rows["max_timestamp"] >= timestamp) & (rows["magic"] > MAGIC_VALUE_V0)
         yield from rows[reaching]
 
@@ -251,6 +251,6 @@ def _leader_epochs(partition: PartitionInventory) -> list[EpochEntry]:
     except FileNotFoundError:
         replay = LeaderEpochReplay(())
     for segment in partition.segments:
-        for rows in walk_headers(segment.path, 0):
+        for rows in walk_headers(segment, 0):
             replay.apply(rows)
     return replay.entries(partition.log_start_offset, partition.log_end_offset)

@@ -78,7 +78,7 @@ def find_negative_timestamp(
 def _told(segment: SegmentInfo) -> Iterator[tuple[SegmentInfo, np.void]]:
     """Batches of a segment whose header has such a time."""
     try:
-        for rows in walk_headers(segment.path, 0):
+        for rows in walk_headers(segment, 0):
             is_created = (rows["attributes"] & TIMESTAMP_TYPE_MASK) == 0
             for row in rows[is_created & (rows["base_timestamp"] < NO_TIMESTAMP)]:
                 yield segment, row

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -38,12 +39,15 @@ from kafkalog.columns.offset_commits import (
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.records import RecordArrays
 from kafkalog.columns.schemas import select_columns
-from kafkalog.errors import InvalidConfigError
+from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.format.file_names import parse_file_name
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.past_damage import FileRange
+from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
-from kafkalog.reading.segment_reader import read_record_arrays
+from kafkalog.reading.segment_reader import file_range, read_record_arrays
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.transaction_ends import TransactionEnds, read_transaction_ends
@@ -94,9 +98,15 @@ def read_offset_commits(
     if not splits:
         return
     paths = list(dict.fromkeys(split.path for split in splits))
-    ends = read_transaction_ends(paths)
+    own = [
+        file_range(replace(s, start=0, end=s.size)) for s in {s.path: s for s in splits}.values()
+    ]
+    ends = read_transaction_ends(own)
     if ends is not None and later_paths:
-        ends = read_transaction_ends([*paths, *later_paths])
+        ends = read_transaction_ends([*own, *_later(later_paths)])
+    yield from _unreadable_markers(
+        () if ends is None else ends.unreadable, splits[0], request, counts
+    )
     in_force = _InForce()
     unreadable = 0
     for split in splits:
@@ -125,6 +135,30 @@ def read_offset_commits(
         batch = build_commits(rows, request.schema, request.names)
         for first in range(0, batch.num_rows, _ROWS_PER_BATCH):
             yield batch.slice(first, _ROWS_PER_BATCH)
+
+
+def _later(paths: Sequence[str]) -> list[FileRange]:
+    """The last segments of a partition, by their paths."""
+    ranges = []
+    for path in paths:
+        name = parse_file_name(Path(path).name)
+        ends = SegmentEnds(name.offset if name else 0, None, is_last=path == paths[-1])
+        ranges.append(FileRange(path, 0, Path(path).stat().st_size, ends))
+    return ranges
+
+
+def _unreadable_markers(
+    errors: Sequence[KafkaLogError], split: ScanSplit, request: ReadRequest, counts: ReadCounts
+) -> Iterator[pa.RecordBatch]:
+    """What the mode makes of markers that cannot be read: whose commits count is not known then."""
+    for error in errors:
+        if request.mode == ReadMode.FAILFAST:
+            raise error
+        counts.dropped_batches += request.mode == ReadMode.DROPMALFORMED
+        if request.mode == ReadMode.PERMISSIVE:
+            place = {"offsetsPartition": split.partition, "path": error.path}
+            row = place | {"error": f"{error.reason} (marker at position {error.position})"}
+            yield rows_batch([row], request.schema, request.names)
 
 
 def _history(piece: _Piece, split: ScanSplit) -> tuple[CommitRows, int]:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import is_control, is_transactional, last_sequences
 from kafkalog.columns.places import rows_batch
-from kafkalog.errors import KafkaLogError
-from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.errors import KafkaLogError, LogChangedError
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.past_damage import FileRange, headers_past_damage
+from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.transaction_markers import TransactionMarker, read_markers
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.transaction_ranges import ABORTED, COMMITTED, OPEN
@@ -87,24 +88,21 @@ def read_producer_views(
 ) -> Iterator[pa.RecordBatch]:
     """A row a transaction, in the order in which they ended, open ones last; or a row a producer.
 
-    What cannot be walked over is raised (FAILFAST), given as a row with `error` (PERMISSIVE) or
-    counted (DROPMALFORMED); the log behind it is passed over up to the next segment.
+    What cannot be walked over, and a marker that cannot be read, is raised (FAILFAST), given as a
+    row with `error` (PERMISSIVE) or counted (DROPMALFORMED); what is behind it is looked at.
     """
     for partition in partitions:
         walk = _PartitionWalk(partition)
         rows: list[Row] = []
-        for segment in partition.segments:
-            try:
-                ended = walk.segment(segment)
-            except KafkaLogError as error:
+        bases = [segment.base_offset for segment in partition.segments]
+        for segment, end_offset in zip(partition.segments, [*bases[1:], None], strict=True):
+            ended = walk.segment(FileRange.of(segment, end_offset))
+            for error in walk.errors:
                 if request.mode == ReadMode.FAILFAST:
-                    raise
+                    raise error
                 counts.dropped_batches += 1
-                ended = []
                 if request.mode == ReadMode.PERMISSIVE:
-                    ended = [walk.place | {"error": str(error)}]
-                if view == "producers":
-                    rows += ended
+                    rows.append(walk.place | {"error": str(error)})
             if view == "transactions":
                 rows += ended
             while len(rows) >= _ROWS_PER_BATCH:
@@ -127,14 +125,15 @@ class _PartitionWalk:
         }
         self._start_offset = partition.log_start_offset
         self._producers: dict[int, _Producer] = {}
+        self.errors: list[KafkaLogError] = []
+        """What is wrong with the latest segment."""
 
-    def segment(self, segment: SegmentInfo) -> list[Row]:
+    def segment(self, wanted: FileRange) -> list[Row]:
         """Replay the batches of a segment; the rows of the transactions that end in it."""
-        scan = scan_headers(segment.path, 0, segment.size_in_bytes)
-        rows = scan.rows[scan.rows["last_offset"] >= self._start_offset]
-        ended = self._replay(segment, rows)
-        scan.raise_if_corrupt()
-        return ended
+        found, damages = headers_past_damage(wanted)
+        self.errors = [damage.error for damage in damages]
+        rows = found[found["last_offset"] >= self._start_offset]
+        return self._replay(wanted.path, rows)
 
     def still_open(self) -> list[Row]:
         """Rows of the transactions that have no end, oldest first."""
@@ -164,7 +163,7 @@ class _PartitionWalk:
             for producer_id, producer in sorted(self._producers.items())
         ]
 
-    def _replay(self, segment: SegmentInfo, rows: Rows) -> list[Row]:
+    def _replay(self, path: str, rows: Rows) -> list[Row]:
         control = is_control(rows)
         # Markers are of producers; a leader's own records, and what compaction left, end nothing.
         is_marker = control & (rows["producer_id"] >= 0) & (rows["records_count"] > 0)
@@ -188,7 +187,12 @@ class _PartitionWalk:
                 producer.epoch, producer.last_sequence = epoch, -1
             producer.last_timestamp = timestamp
             if marks:
-                ended.append(self._end(segment, rows[b], producer_id, producer))
+                try:
+                    ended.append(self._end(path, rows[b], producer_id, producer))
+                except LogChangedError:
+                    raise
+                except KafkaLogError as error:
+                    self.errors.append(error)
                 continue
             producer.last_sequence = sequence
             producer.data.add(first, last, records, size, timestamp)
@@ -197,14 +201,10 @@ class _PartitionWalk:
                 producer.transaction.add(first, last, records, size, timestamp)
         return ended
 
-    def _end(
-        self, segment: SegmentInfo, row: np.void, producer_id: int, producer: _Producer
-    ) -> Row:
+    def _end(self, path: str, row: np.void, producer_id: int, producer: _Producer) -> Row:
         position = int(row["position"])
-        chunk = next(
-            iter(read_chunks(segment.path, position, position + int(row["size_in_bytes"])))
-        )
-        (marker,) = read_markers(chunk, np.zeros(1, np.int64), segment.path)
+        chunk = next(iter(read_chunks(path, position, position + int(row["size_in_bytes"]))))
+        (marker,) = read_markers(chunk, np.zeros(1, np.int64), path)
         data, producer.transaction = producer.transaction or _Data(), None
         if marker.is_abort:
             producer.aborted += 1

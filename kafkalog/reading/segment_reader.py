@@ -36,7 +36,7 @@ from kafkalog.errors import (
     UnsupportedMagicError,
 )
 from kafkalog.log.batch_order import sound_places
-from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
+from kafkalog.log.past_damage import Damage, DamageWalk, FileRange, wrong_checksum
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.single_batch import whole_batch_at
@@ -342,13 +342,7 @@ def _place(split: ScanSplit) -> SegmentPlace:
 def _check_checksums(chunk: Chunk, rows: Rows, path: str) -> None:
     valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
     if not valid.all():
-        bad = rows[np.flatnonzero(~valid)[0]]
-        raise CorruptRecordError(
-            batch_table.WRONG_CHECKSUM,
-            path=path,
-            position=int(bad["position"]),
-            offset=int(bad["base_offset"]),
-        )
+        raise wrong_checksum(path, rows[int(np.argmin(valid))])
 
 
 def _misplaced(rows: Rows, previous_offset: int, limit: int) -> Mask:
