@@ -18,6 +18,7 @@ _MANY_MARKERS = 0.25
 
 def find_compaction(context: FindingContext) -> Iterator[Finding]:
     """The findings about compaction of a live log, and about what its transactions hold."""
+    yield from _bad_control(context)
     yield from _open_transactions(context)
     yield from _markers(context)
     verdict = context.audited.compaction
@@ -87,6 +88,22 @@ def _negative_timestamps(context: FindingContext) -> Finding | None:
         fix="let the producer send times after 1970; `kafkalog compact --apply` while the broker "
         "does not run goes further than its cleaner and cleans them",
     )
+
+
+def _bad_control(context: FindingContext) -> Iterator[Finding]:
+    """Control batches with which a broker cannot go on: its cleaner, or its loader only."""
+    wrong = [segment for segment in context.audited.segments if segment.bad_control]
+    is_cleaned = context.audited.compaction.status != NOT_COMPACTED
+    for segment in wrong[:MAX_PER_KIND]:
+        fails = is_cleaned and segment.bad_control_stops_cleaner and not segment.is_active
+        yield context.say(
+            "cleaner-would-fail" if fails else "control-record",
+            f"{context.audited.topic}: segment {segment.base_offset} @ "
+            f"{segment.bad_control_position}: {segment.bad_control}",
+            segment=segment.base_offset,
+            position=segment.bad_control_position,
+            path=segment.path,
+        )
 
 
 def _map(context: FindingContext) -> Iterator[Finding]:

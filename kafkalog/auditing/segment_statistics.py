@@ -41,7 +41,8 @@ class SegmentStatistics(JsonFacts):
     `next_offset` is one past the last batch. `largest_timestamp_offset`: the last offset of the
     first batch with the largest timestamp. `bytes_by_codec`: of its batches. `first_bad_position`:
     where the walk could not go on, or found offsets out of order; `bad_batches` is 1 then, as what
-    lies behind is not counted. `indexed_timestamp_ms`: the last time index entry's, by which a
+    lies behind is not counted. `bad_control`, `…_position`, `…_stops_cleaner`: see SegmentFacts.
+    `indexed_timestamp_ms`: the last time index entry's, by which a
     broker goes that stopped cleanly. `records_count` leaves out the content of legacy wrappers,
     which headers do not tell. `padded_time_index_bytes`: zeros behind its last entry.
     """
@@ -69,6 +70,9 @@ class SegmentStatistics(JsonFacts):
     bad_batches: int
     first_bad_position: int
     bad_reason: str
+    bad_control: str
+    bad_control_position: int
+    bad_control_stops_cleaner: bool
     index_bytes: int
     snapshot_bytes: int
     padded_time_index_bytes: int
@@ -154,6 +158,11 @@ class StatisticsBuilder(JsonFacts):
             bad_batches=int(facts.corrupt is not None or is_cut),
             first_bad_position=facts.valid_bytes if is_cut else corrupt_position,
             bad_reason=facts.corrupt or (_CUT if is_cut else ""),
+            bad_control=facts.bad_control or "",
+            bad_control_position=-1
+            if facts.bad_control_position is None
+            else facts.bad_control_position,
+            bad_control_stops_cleaner=facts.bad_control_stops_cleaner,
             index_bytes=files.indexes,
             snapshot_bytes=files.snapshot,
             padded_time_index_bytes=max(files.time_index - segment.time_index_bytes, 0),

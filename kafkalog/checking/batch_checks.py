@@ -248,7 +248,7 @@ class BatchChecks:
         edges = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), rows.size]
         for first, end in pairwise(edges):
             epoch = int(epochs[first])
-            start, last = int(rows["base_offset"][first]), int(rows["base_offset"][end - 1])
+            start, last = int(rows["base_offset"][first]), int(rows["last_offset"][end - 1])
             if self.epochs and self.epochs[-1].epoch == epoch:
                 start = self.epochs.pop().first_offset
             elif self.epochs and self.epochs[-1].epoch > epoch:

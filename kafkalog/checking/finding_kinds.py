@@ -42,8 +42,8 @@ KINDS = (
     FindingKind(
         "control-record",
         _ERROR,
-        "a control batch does not hold a control record",
-        "fails when it loads or cleans the log",
+        "a control batch holds no control record that a broker can go on with",
+        "does not start on the log dir after a crash; its cleaner fails if the key is wrong",
         _REPLICA,
     ),
     FindingKind(
@@ -277,7 +277,8 @@ KINDS = (
         _WARNING,
         "the leader epochs begin above the log's start: its checkpoint is lost",
         "begins at the first segment: deleted records are back",
-        "write the checkpoint's line again",
+        "write the checkpoint's line again if records were deleted up to there, else copy the "
+        "epochs of a replica",
     ),
     FindingKind(
         "log-start-beyond-end",
@@ -297,8 +298,22 @@ KINDS = (
         "leader-epochs-disagree",
         _WARNING,
         "leader-epoch-checkpoint says another epoch than the batches",
-        "followers may cut the log at a wrong place",
-        "copy the file of a replica",
+        "keeps it, after a crash too: followers may cut the log at a wrong place",
+        "copy the file of a replica, or delete it and run `kafkalog recover --apply`",
+    ),
+    FindingKind(
+        "leader-epochs-not-rising",
+        _WARNING,
+        "lines of leader-epoch-checkpoint contradict each other",
+        "keeps the later line of two: followers may cut the log at a wrong place",
+        "copy the file of a replica, or delete it and run `kafkalog recover --apply`",
+    ),
+    FindingKind(
+        "leader-epochs-beyond-end",
+        _WARNING,
+        "an epoch of leader-epoch-checkpoint begins past the log's end",
+        "drops it when it loads the log",
+        "if it is this log's file, the log has lost its end: take that from a replica",
     ),
     FindingKind(
         "leader-epochs-missing",

@@ -1,5 +1,5 @@
-"""The log as a whole: segments against each other, against the checkpoints, the epochs and the
-settings.
+"""The log as a whole: segments against each other, against the checkpoints and the settings; its
+leader epochs are checked in `epoch_checks`.
 
 Offsets may be missing only where compaction took them. It never goes past the cleaner's checkpoint,
 and never touches a topic that is not compacted; a topic whose settings nobody tells counts as one
@@ -7,25 +7,22 @@ if its batches show it.
 
 What the next start heals (an index that is made anew, a tail that is cut) is told as info.
 
-Source: Kafka LogLoader, LocalLog, LeaderEpochFileCache, LogCleaner.
+Source: Kafka LogLoader, LocalLog, LogCleaner.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from kafkalog.checking.epoch_checks import check_leader_epochs
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.segment import DAMAGED, GONE, TORN, ZEROS
 from kafkalog.checking.segment_report import Hole, SegmentReport
-from kafkalog.errors import KafkaLogError
-from kafkalog.format.checkpoints import EpochEntry
-from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, LogFileKind
-from kafkalog.log.retention_facts import read_leader_epochs
+from kafkalog.format.file_names import LogFileKind
 
 _OF_INDEXES = ("offset-index-", "time-index-", "transaction-index-")
 
@@ -42,7 +39,7 @@ def check_log(view: PartitionView) -> Iterator[Finding]:
     if view.is_replica:
         _check_log_start(view, found)
         _check_log_end(view, found)
-        _check_leader_epochs(view, found)
+        check_leader_epochs(view, found)
     yield from found.findings()
 
 
@@ -196,57 +193,3 @@ def _check_log_end(view: PartitionView, found: FindingList) -> None:
     beyond = [f"{name} is {at}" for name, at in known.items() if at is not None and at > end]
     if beyond:
         found.add("log-end-lost", f"the log ends at {end}, {', '.join(beyond)}", offset=end)
-
-
-# -- leader epochs ---------------------------------------------------------------------------------
-
-
-def _check_leader_epochs(view: PartitionView, found: FindingList) -> None:
-    path = str(Path(view.partition.path, LEADER_EPOCH_CHECKPOINT_FILE))
-    runs = [(report, run) for report in view.reports for run in report.epochs]
-    for before, after in zip(view.reports, view.reports[1:], strict=False):
-        if before.epochs and after.epochs and after.epochs[0].epoch < before.epochs[-1].epoch:
-            found.add(
-                "leader-epoch-order",
-                f"leader epoch {after.epochs[0].epoch} after {before.epochs[-1].epoch}",
-                path=after.task.path,
-                offset=after.epochs[0].first_offset,
-            )
-    try:
-        entries = read_leader_epochs(view.partition.path)
-    except (KafkaLogError, OSError) as error:
-        found.add("leader-epochs-unreadable", str(error), path=path)
-        return
-    if not runs:
-        return
-    if not entries:
-        text = "it is empty" if entries is not None else "it is not there"
-        found.add("leader-epochs-missing", text, path=path)
-        return
-    starts = [start for _, start in entries]
-    for report, run in runs:
-        for offset in (run.first_offset, run.last_offset):
-            said = _epoch_at(entries, starts, offset)
-            if 0 <= said != run.epoch and offset >= view.partition.log_start_offset:
-                found.add(
-                    "leader-epochs-disagree",
-                    f"it says {said}, the batch {run.epoch}",
-                    path=report.task.path,
-                    offset=offset,
-                )
-                break
-    first_offset = runs[0][1].first_offset
-    effective = max(first_offset, view.partition.log_start_offset)
-    if starts[0] > effective and view.partition.checkpoints.log_start is None:
-        found.add(
-            "log-start-lost",
-            f"the log begins at {effective}, the leader epochs at {starts[0]}",
-            path=path,
-            offset=effective,
-        )
-
-
-def _epoch_at(entries: list[EpochEntry], starts: list[int], offset: int) -> int:
-    """The epoch of an offset by the checkpoint, -1 below its first entry."""
-    at = bisect_right(starts, offset) - 1
-    return entries[at][0] if at >= 0 else -1

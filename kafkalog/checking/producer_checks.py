@@ -26,7 +26,7 @@ from kafkalog.checking.segment_report import OpenSpan, ProducerSpan, SegmentRepo
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.file_names import LogFileKind, producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
-from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES, loadable_snapshots
+from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES, kept_snapshots, loadable_snapshots
 from kafkalog.log.small_files import read_small_file
 
 _HIDING = frozenset({"crc-mismatch", "batch-unreadable", "offset-order", "control-record"})
@@ -57,7 +57,7 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
         _check_stable_offsets(view, found)
         if newest is not None and newest == view.log_end_offset:
             _compare_snapshot(view, state, newest, snapshots[newest], found)
-        if not snapshots and view.is_replica and view.is_loaded_as_left:
+        if not kept_snapshots(view.partition) and view.is_replica and view.is_loaded_as_left:
             _check_no_snapshot(view, state, found)
     yield from found.findings()
 

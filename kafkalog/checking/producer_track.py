@@ -15,27 +15,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches import batch_table
 from kafkalog.batches.batch_table import last_sequences
-from kafkalog.checking.finding import BAD_BATCH, FindingList
+from kafkalog.checking.finding import FindingList
 from kafkalog.checking.segment_report import AbortedSpan, FirstMarker, OpenSpan, ProducerSpan
-from kafkalog.cleaner.transactions import control_type
-from kafkalog.format.constants import (
-    CONTROL_FLAG_MASK,
-    MAX_INT32,
-    RECORD_BATCH_OVERHEAD,
-    TRANSACTIONAL_FLAG_MASK,
-)
+from kafkalog.format.constants import CONTROL_FLAG_MASK, MAX_INT32, TRANSACTIONAL_FLAG_MASK
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.log.control_batches import ControlProblem, judge_chunk
 from kafkalog.log.segment_file import Chunk
 
 Rows = NDArray[np.void]
 Mask = NDArray[np.bool_]
-
-# A marker as every broker writes it: one record, its length and deltas in one byte each, a key of
-# four bytes with version 0.
-_MARKER_KEY = b"\x08\x00\x00\x00"
-_MARKER_KEY_AT = RECORD_BATCH_OVERHEAD + 4
-_MARKER_TYPES = {0: ControlRecordType.ABORT, 1: ControlRecordType.COMMIT}
 
 # Half of all sequence numbers: what lies further ahead lies behind.
 _HALF = 1 << 30
@@ -59,14 +49,17 @@ class ProducerTrack:
         self._aborted: list[AbortedSpan] = []
 
     def marker_types(self, chunk: Chunk, sound: Mask) -> NDArray[np.int8]:
-        """int8[b]: the ControlRecordType of each sound control batch of a producer, else -1."""
+        """int8[b]: the ControlRecordType of each sound control batch, else -1; what a broker cannot
+        go on with is noted.
+        """
         types = np.full(chunk.rows.size, ControlRecordType.UNKNOWN, np.int8)
-        attributes = chunk.rows["attributes"]
-        if (attributes & CONTROL_FLAG_MASK).any():
-            wanted = sound & ((attributes & CONTROL_FLAG_MASK) != 0)
-            wanted &= (chunk.rows["producer_id"] >= 0) & (chunk.rows["records_count"] > 0)
-            for b in np.flatnonzero(wanted).tolist():
-                types[b] = _marker_type(chunk, b, self._found)
+        is_control = batch_table.is_control(chunk.rows)
+        if is_control.any():
+            which = np.flatnonzero(is_control & sound)
+            control = judge_chunk(chunk, which, self._found.path)
+            types[which] = control.types
+            for problem in control.problems:
+                self._say_control(problem)
         return types
 
     def add(self, rows: Rows, sound: Mask, marker_types: NDArray[np.int8]) -> None:
@@ -80,6 +73,12 @@ class ProducerTrack:
         wanted = with_producer & (in_transaction | is_control)
         if wanted.any():
             self._add_transactions(rows[wanted], is_control[wanted], marker_types[wanted])
+
+    def _say_control(self, problem: ControlProblem) -> None:
+        error = problem.error
+        self._found.add(
+            "control-record", error.reason, position=error.position, offset=error.offset
+        )
 
     # -- sequences ---------------------------------------------------------------------------------
 
@@ -203,22 +202,3 @@ def say_producer_order(
             f"producer {producer_id} epoch {epoch} has sequence {base_sequence} after {before[1]}"
         )
     found.add(kind, f"{text} at offset {before[2]}", position=position, offset=offset)
-
-
-def _marker_type(chunk: Chunk, b: int, found: FindingList) -> ControlRecordType:
-    row = chunk.rows[b]
-    at = int(row["position"]) - chunk.position + _MARKER_KEY_AT
-    key = chunk.buf[at : at + len(_MARKER_KEY) + 1].tobytes()
-    if key[:-1] == _MARKER_KEY and row["records_count"] == 1:
-        return _MARKER_TYPES.get(key[-1], ControlRecordType.UNKNOWN)
-    try:
-        found_type = control_type(chunk, b, found.path)
-    except BAD_BATCH as error:
-        found.add(
-            "control-record",
-            error.reason,
-            position=int(row["position"]),
-            offset=int(row["base_offset"]),
-        )
-        return ControlRecordType.UNKNOWN
-    return ControlRecordType.UNKNOWN if found_type is None else found_type

@@ -52,7 +52,7 @@ class Hole(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class EpochRun(JsonFacts):
-    """Consecutive batches of one leader epoch, by the base offsets of the first and the last."""
+    """Consecutive batches of one leader epoch, by the first offset and the last."""
 
     epoch: int
     first_offset: int

@@ -27,16 +27,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena
-from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,
     TRANSACTIONAL_FLAG_MASK,
 )
-from kafkalog.format.control_record import ControlRecordType, parse_control_type
-from kafkalog.format.record import parse_records
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.transaction_index import AbortedTxn
+from kafkalog.kernels.control_types import EMPTY
+from kafkalog.log.control_batches import judge_chunk
 from kafkalog.log.segment_file import Chunk
 
 
@@ -121,36 +120,26 @@ class CleanedTransactionMetadata:
     def discardable(self, chunk: Chunk, path: str) -> NDArray[np.bool_]:
         """bool[b]: data of aborted transactions, markers with nothing left to mark.
 
-        CorruptRecordError for a control record that cannot be understood.
+        CorruptRecordError for a control batch with which a broker cannot go on: its cleaner would
+        fail, or its loader on what was cleaned.
         """
         rows = chunk.rows
         result = np.zeros(rows.size, np.bool_)
         attributes = rows["attributes"]
         of_interest = np.flatnonzero(attributes & (TRANSACTIONAL_FLAG_MASK | CONTROL_FLAG_MASK))
+        which = np.flatnonzero(attributes & CONTROL_FLAG_MASK)
+        control = judge_chunk(chunk, which, path)
+        if control.problems:
+            raise control.problems[0].error
+        kinds = dict(zip(which.tolist(), control.types.tolist(), strict=True))
         for b in of_interest.tolist():
             producer_id, last_offset = int(rows["producer_id"][b]), int(rows["last_offset"][b])
-            if attributes[b] & CONTROL_FLAG_MASK:
-                result[b] = self.on_marker(producer_id, last_offset, control_type(chunk, b, path))
+            if b in kinds:
+                kind = None if kinds[b] == EMPTY else ControlRecordType(kinds[b])
+                result[b] = self.on_marker(producer_id, last_offset, kind)
             else:
                 result[b] = self.on_data(producer_id, last_offset)
         return result
-
-
-def control_type(chunk: Chunk, b: int, path: str) -> ControlRecordType | None:
-    """The type of a control batch's first record, None for a batch without records."""
-    row = chunk.rows[b]
-    if row["records_count"] == 0:
-        return None
-    areas = open_record_areas(chunk.buf, chunk.position, chunk.rows[b : b + 1], Arena(), path=path)
-    place = {"path": path, "position": int(row["position"])}
-    records = parse_records(
-        areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
-        int(row["records_count"]),
-        int(row["base_offset"]),
-        int(row["base_timestamp"]),
-        **place,  # type: ignore[arg-type]
-    )
-    return parse_control_type(records[0].key, offset=int(row["base_offset"]), **place)  # type: ignore[arg-type]
 
 
 def expired_horizons(rows: NDArray[np.void], now_ms: int) -> NDArray[np.bool_]:

@@ -63,10 +63,14 @@ def pack_offset_checkpoint(entries: Mapping[TopicPartitionKey, int]) -> bytes:
 def parse_leader_epoch_checkpoint(data: bytes, path: str | None = None) -> list[EpochEntry]:
     """(epoch, start offset) in rising order of both, as Kafka holds them after loading the file.
 
-    A file that is out of order is repaired as Kafka does it: a later line removes the ones before
-    it that it contradicts. Raises CorruptCheckpointError naming the line.
+    Raises CorruptCheckpointError naming the line.
     """
-    entries: list[EpochEntry] = []
+    return rising_leader_epochs(leader_epoch_lines(data, path))
+
+
+def leader_epoch_lines(data: bytes, path: str | None = None) -> list[EpochEntry]:
+    """(epoch, start offset) of each line as it stands; CorruptCheckpointError naming the line."""
+    lines: list[EpochEntry] = []
     for line, (epoch_text, offset_text) in _parse_lines(data, 2, path):
         epoch = _number(epoch_text, line, MAX_INT32, path)
         start_offset = _number(offset_text, line, MAX_INT64, path)
@@ -74,6 +78,16 @@ def parse_leader_epoch_checkpoint(data: bytes, path: str | None = None) -> list[
             raise CorruptCheckpointError(
                 f"line {line}: epoch {epoch} from offset {start_offset}", path=path
             )
+        lines.append((epoch, start_offset))
+    return lines
+
+
+def rising_leader_epochs(lines: Iterable[EpochEntry]) -> list[EpochEntry]:
+    """The entries in rising order of both, repaired as Kafka does it: a later one removes those
+    before it that it contradicts.
+    """
+    entries: list[EpochEntry] = []
+    for epoch, start_offset in lines:
         if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
             continue
         while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):

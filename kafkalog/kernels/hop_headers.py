@@ -24,17 +24,19 @@ _MAGIC_V2 = constants.MAGIC_VALUE_V2
 def hop_headers(
     pread: int, descriptor: int, position: int, end: int, headers: U8Array, positions: I64Array
 ) -> tuple[int, int]:
-    """The headers of the batches from `position` of a file on, as they lie on disk.
+    """The first bytes of the batches from `position` of a file on, as they lie on disk.
 
     in   pread: the address of pread(2); descriptor: of the file; end: a batch must end there or
          before
-    out  headers uint8[61 * b], positions int64[b]
+    out  headers uint8[s * b]: of each batch the first s >= 61 bytes, as far as it goes; positions
+         int64[b]
     returns (how many, the position behind their batches)
     """
     target = I64(headers.ctypes.data)
+    stride = headers.size // max(positions.size, 1)
     for b in range(positions.size):
-        at = b * _HEADER_BYTES
-        if call_4(pread, descriptor, target + at, I64(_HEADER_BYTES), position) < _HEADER_BYTES:
+        at = b * stride
+        if call_4(pread, descriptor, target + at, I64(stride), position) < _HEADER_BYTES:
             return b, position
         size = read_i32(headers, at + _BATCH_LENGTH) + _OVERHEAD
         if (

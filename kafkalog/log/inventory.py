@@ -201,6 +201,8 @@ class SegmentFacts(JsonFacts):
 
     Timestamps are -1 where no batch has one, offsets None in a segment without batches. `corrupt`
     says what is wrong at `corrupt_position`; the counts then cover the batches before it.
+    `bad_control` says why a broker cannot go on with the control batch at `bad_control_position`:
+    its cleaner too with `bad_control_stops_cleaner`, else its loader after a crash.
     """
 
     base_offset: int
@@ -222,6 +224,9 @@ class SegmentFacts(JsonFacts):
     unsupported_magic: bool = False
     corrupt: str | None = None
     corrupt_position: int | None = None
+    bad_control: str | None = None
+    bad_control_position: int | None = None
+    bad_control_stops_cleaner: bool = False
 
     @property
     def next_offset(self) -> int:

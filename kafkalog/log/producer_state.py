@@ -39,6 +39,7 @@ __all__ = [
     "ActiveProducer",
     "ProducerState",
     "active_producers",
+    "kept_snapshots",
     "loadable_snapshots",
     "restore_producer_state",
 ]
@@ -151,18 +152,25 @@ def restore_producer_state(
     return ProducerState(partition.log_start_offset)
 
 
-def loadable_snapshots(partition: PartitionInventory) -> list[int]:
-    """Offsets of the snapshots a broker keeps on load: at segment bases, or the newest past all of
-    them.
+def kept_snapshots(partition: PartitionInventory) -> list[int]:
+    """Offsets of the snapshots a broker does not remove as strays on load: at segment bases, or the
+    newest past all of them.
+
+    If there is one, whatever is in it, the broker replays what no readable one covers. If there is
+    none it assumes after a clean stop that there are no producers.
     """
     bases = {segment.base_offset for segment in partition.segments}
     strays = [offset for offset in partition.snapshot_offsets if offset not in bases]
     newest = {max(strays)} if strays and max(strays) >= max(bases, default=0) else set()
+    return [offset for offset in partition.snapshot_offsets if offset in bases | newest]
+
+
+def loadable_snapshots(partition: PartitionInventory) -> list[int]:
+    """Offsets of the snapshots a broker may begin from: those of the kept ones within the log."""
     return [
         offset
-        for offset in partition.snapshot_offsets
-        if offset in bases | newest
-        and partition.log_start_offset < offset <= partition.log_end_offset
+        for offset in kept_snapshots(partition)
+        if partition.log_start_offset < offset <= partition.log_end_offset
     ]
 
 

@@ -2,10 +2,11 @@
 stat.
 
 Headers only: no CRC is checked and nothing is decompressed but the one legacy wrapper at which open
-transactions may begin, so this is quick enough to run before every plan. How many messages a legacy
-wrapper holds headers do not tell, so none of them is counted. What is found wrong here (a batch
-that breaks the framing, offsets that do not increase) is a fact with its position, never an error:
-the plan refuses the partition and goes on with others.
+transactions may begin, so this is quick enough to run before every plan. Of control batches the
+record is looked at as well, some 17 bytes that were read anyhow: a broker may not be able to go on
+with one. How many messages a legacy wrapper holds headers do not tell, so none of them is counted.
+What is found wrong here (a batch that breaks the framing, offsets that do not increase) is a fact
+with its position, never an error: the plan refuses the partition and goes on with others.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = ["PartitionFacts", "SegmentFacts", "scan_partition_facts", "scan_segme
 def scan_segment_facts(segment: SegmentInfo) -> SegmentFacts:
     """The facts of one segment. OSError if it cannot be read; damage is in the facts."""
     facts: SegmentFacts | None = None
-    for scan in iterate_headers(segment.path):
+    for scan in iterate_headers(segment.path, judges_control=True):
         facts = with_tail(_next_facts(facts, segment.base_offset, scan), segment, scan)
     assert facts is not None, "there is one scan at least"  # noqa: S101
     return facts
@@ -76,7 +77,7 @@ def scan_partition_facts(
             segments.append(facts)
             continue
         facts = None
-        for scan in iterate_headers(segment.path):
+        for scan in iterate_headers(segment.path, judges_control=True):
             facts = with_tail(_next_facts(facts, segment.base_offset, scan), segment, scan)
             if see is not None:
                 see(segment, scan)
@@ -178,6 +179,7 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
         corrupt_position = int(batch["position"])
     elif scan.error is not None:
         corrupt, corrupt_position = scan.error.reason, scan.valid_bytes
+    control = scan.control_problem
     return SegmentFacts(
         base_offset=base_offset,
         batches_count=rows.size,
@@ -198,6 +200,9 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
         unsupported_magic=isinstance(scan.error, UnsupportedMagicError),
         corrupt=corrupt,
         corrupt_position=corrupt_position,
+        bad_control=None if control is None else control.error.reason,
+        bad_control_position=None if control is None else control.error.position,
+        bad_control_stops_cleaner=control is not None and control.stops_cleaner,
     )
 
 
@@ -222,6 +227,7 @@ def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan)
     facts = segment_facts(before.next_offset, scan)
     smallest = [t for t in (before.min_timestamp_ms, facts.min_timestamp_ms) if t != NO_TIMESTAMP]
     corrupt = before.corrupt if before.corrupt is not None else facts.corrupt
+    control = before if before.bad_control is not None else facts
     return replace(
         before,
         batches_count=before.batches_count + facts.batches_count,
@@ -242,6 +248,9 @@ def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan)
         corrupt_position=(
             before.corrupt_position if before.corrupt is not None else facts.corrupt_position
         ),
+        bad_control=control.bad_control,
+        bad_control_position=control.bad_control_position,
+        bad_control_stops_cleaner=control.bad_control_stops_cleaner,
     )
 
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.batch_table import is_control
 from kafkalog.errors import (
     CorruptRecordError,
     KafkaLogError,
@@ -44,7 +46,10 @@ from kafkalog.kernels.status import (
     ZERO_TAIL,
 )
 from kafkalog.log.single_batch import has_right_checksum, header_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import HOP_BYTES, LocalFile
+
+if TYPE_CHECKING:
+    from kafkalog.log.control_batches import ControlProblem
 
 WINDOW_BYTES = 256 * 1024
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -113,7 +118,8 @@ class HeaderScan:
     rows: BATCH_ROW[b], positions from the start of the file. valid_bytes: the position behind the
     last whole batch. trailing_bytes: what the range holds from there on. status: of kernels.status;
     OK, NEED_MORE (torn tail) and ZERO_TAIL are ways to end. Otherwise `error` says what is wrong
-    with the batch at valid_bytes.
+    with the batch at valid_bytes. control_problem: the first control batch that a broker cannot go
+    on with, where that was asked for.
     """
 
     rows: NDArray[np.void]
@@ -122,6 +128,7 @@ class HeaderScan:
     status: int
     file_size: int
     error: KafkaLogError | None
+    control_problem: ControlProblem | None = None
 
     def raise_if_corrupt(self) -> None:
         """Raise CorruptRecordError or UnsupportedMagicError for the batch that stopped the walk."""
@@ -130,13 +137,18 @@ class HeaderScan:
 
 
 def iterate_headers(
-    path: str, start: int = 0, end: int | None = None, *, most_rows: int = MOST_ROWS
+    path: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    most_rows: int = MOST_ROWS,
+    judges_control: bool = False,
 ) -> Iterator[HeaderScan]:
     """The same as `scan_headers` in several scans, each of about `most_rows` batches: a segment may
     hold more small batches than fit into memory. All but the last have nothing trailing.
     """
     while True:
-        scan = scan_headers(path, start, end, most_rows=most_rows)
+        scan = scan_headers(path, start, end, most_rows=most_rows, judges_control=judges_control)
         if scan.status != OK or not scan.trailing_bytes:
             yield scan
             return
@@ -151,16 +163,19 @@ def scan_headers(
     *,
     window_bytes: int = WINDOW_BYTES,
     most_rows: int | None = None,
+    judges_control: bool = False,
 ) -> HeaderScan:
     """The headers of the batches in [start, end) of a file; `start` is where a batch starts.
 
-    Bodies are not looked at, and where batches are large not read. The walk ends early when it has
-    `most_rows` batches or some more; the rest is trailing then. Raises OSError if the file
+    Bodies are not looked at, and where batches are large not read; those of control batches are
+    with `judges_control`. The walk ends early when it has `most_rows` batches or some more; the
+    rest is trailing then. Raises OSError if the file
     cannot be read and LogChangedError if it shrinks meanwhile; everything else is in the result.
     """
     buffers = ChunkBuffers()
     window_bytes = max(window_bytes, RECORD_BATCH_OVERHEAD)
     most = MAX_INT64 if most_rows is None else most_rows
+    control_problem: ControlProblem | None = None
     with LocalFile(path) as file:
         file_end = file.size if end is None else min(end, file.size)
         position, count, status = start, 0, OK
@@ -171,6 +186,10 @@ def scan_headers(
             count, status, pos = buffers.scan(buf, file_end - position, position, before)
             if status == ZERO_TAIL and not _is_zero(file, position + length, file_end, buffers):
                 status = CORRUPT_LENGTH
+            if judges_control and control_problem is None:
+                rows = buffers.rows[before:count]
+                starts = rows["position"] - position
+                control_problem = _control_problem(file, rows, buf, starts, buf.size)
             position += pos
             batch_bytes = pos / max(count - before, 1)
             while status == OK and batch_bytes > _HOP_BYTES and count < most:
@@ -182,6 +201,9 @@ def scan_headers(
                 if not positions.size:
                     break
                 rows = _decode_headers(headers, positions)
+                if judges_control and control_problem is None:
+                    starts = np.arange(rows.size) * HOP_BYTES
+                    control_problem = _control_problem(file, rows, headers, starts, HOP_BYTES)
                 batch_bytes = (next_position - position) / rows.size
                 count, position = buffers.append_rows(count, rows), next_position
         return HeaderScan(
@@ -191,7 +213,30 @@ def scan_headers(
             status=status,
             file_size=file.size,
             error=_batch_error(file, status, position, file_end),
+            control_problem=control_problem,
         )
+
+
+def _control_problem(
+    file: LocalFile,
+    rows: NDArray[np.void],
+    buf: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    most_bytes: int,
+) -> ControlProblem | None:
+    """The first control batch among `rows` that a broker cannot go on with; of each the bytes from
+    `starts` on are at hand in `buf`, up to `most_bytes`.
+    """
+    which = np.flatnonzero(is_control(rows))
+    if not which.size:
+        return None
+    # Imported late: a log without transactions needs none of the kernels that decode.
+    from kafkalog.log.control_batches import judge_control_batches
+
+    starts = starts[which].astype(np.int64)
+    ends = np.minimum(starts + np.minimum(rows["size_in_bytes"][which], most_bytes), buf.size)
+    judged = judge_control_batches(buf, starts, ends, rows[which], file.path, file.read_bytes)
+    return judged.problems[0] if judged.problems else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +357,8 @@ def read_chunks(
 
 
 def _decode_headers(headers: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
-    disk = headers.view(HEADER)
+    disk = np.ascontiguousarray(headers.reshape(-1, HOP_BYTES)[:, : HEADER.itemsize]).view(HEADER)
+    disk = disk.reshape(-1)
     rows = np.zeros(disk.size, BATCH_ROW)
     for name in _SAME_FIELDS:
         rows[name] = disk[name]

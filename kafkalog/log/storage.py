@@ -20,6 +20,9 @@ from kafkalog.kernels.hop_headers import hop_headers
 from kafkalog.log.pace import spend
 
 _PREAD = address_of(None, "pread")
+# A header, and of a control batch all of it: a marker's record has 17 bytes, and up to 9 more where
+# its batch is stamped with a delete horizon.
+HOP_BYTES = RECORD_BATCH_OVERHEAD + 27
 
 
 class LocalFile:
@@ -84,12 +87,14 @@ class LocalFile:
     def read_headers(
         self, position: int, end: int, most: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        """Up to `most` headers of whole batches in a row, one read each; see `hop_headers`."""
-        headers = np.empty(most * RECORD_BATCH_OVERHEAD, np.uint8)
+        """The first HOP_BYTES of up to `most` whole batches in a row, one read each; see
+        `hop_headers`.
+        """
+        headers = np.empty(most * HOP_BYTES, np.uint8)
         positions = np.empty(most, np.int64)
         count, position = hop_headers(_PREAD, self._descriptor, position, end, headers, positions)
-        spend(count * RECORD_BATCH_OVERHEAD)
-        return headers[: count * RECORD_BATCH_OVERHEAD], positions[:count], position
+        spend(count * HOP_BYTES)
+        return headers[: count * HOP_BYTES], positions[:count], position
 
     def will_need(self, position: int, length: int) -> None:
         """Have the system read this range ahead, in the background."""

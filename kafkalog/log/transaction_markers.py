@@ -13,15 +13,9 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.batches.spans import decode_spans
-from kafkalog.errors import CorruptRecordError
-from kafkalog.format.control_record import (
-    ControlRecordType,
-    parse_control_type,
-    parse_end_transaction_marker,
-)
+from kafkalog.format.control_record import ControlRecordType, parse_control_type
+from kafkalog.log.control_batches import parse_marker
 from kafkalog.log.segment_file import Chunk
-
-_ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +48,7 @@ def read_markers(chunk: Chunk, which: NDArray[np.int64], path: str) -> list[Tran
         key = _bytes(areas.buf, int(spans.key_starts[r]), int(spans.key_lengths[r]))
         value = _bytes(areas.buf, int(spans.value_starts[r]), int(spans.value_lengths[r]))
         kind = parse_control_type(key, offset=offset, **place)  # type: ignore[arg-type]
-        if kind not in _ENDS:
-            raise CorruptRecordError(
-                f"a producer's control record of type {kind.name}, expected ABORT or COMMIT",
-                offset=offset,
-                **place,  # type: ignore[arg-type]
-            )
-        epoch = parse_end_transaction_marker(value, offset=offset, **place)  # type: ignore[arg-type]
+        epoch = parse_marker(kind, value, offset=offset, **place)  # type: ignore[arg-type]
         markers.append(
             TransactionMarker(kind is ControlRecordType.ABORT, epoch, int(spans.timestamps[r]))
         )

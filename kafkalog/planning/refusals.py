@@ -140,6 +140,14 @@ def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
         )
     if segment.corrupt is not None:
         yield REFUSED, f"segment {base} @ {segment.corrupt_position}: {segment.corrupt}"
+    if segment.bad_control is not None:
+        fails = (
+            "a broker's cleaner fails on it"
+            if segment.bad_control_stops_cleaner
+            else "a broker does not load the log with it after a crash, whoever cleans it"
+        )
+        place = f"segment {base} @ {segment.bad_control_position}"
+        yield REFUSED, f"{place}: {segment.bad_control}: {fails}"
     if segment.trailing_bytes:
         yield _trailing_refusal(segment)
 

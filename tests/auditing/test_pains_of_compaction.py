@@ -7,9 +7,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafkalog.format.control_record import ControlRecordType
 from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, Disk
 from tests.auditing.documents import findings_of
+from tests.support.control_variants import VARIANTS
 from tests.support.log_builder import LogBuilder
 
 COMPACT = {"cleanup_policy": "compact"}
@@ -122,6 +125,24 @@ def test_markers_that_outweigh_records_are_told(tmp_path: Path) -> None:
         disk.log.marker(ControlRecordType.COMMIT, 7, timestamp=NOW_MS - 9 * DAY_MS)
     found = disk.segment(0).write().finding("many-markers")
     assert "are transaction markers" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("no key", "cleaner-would-fail"), ("no value", "control-record")]
+)
+def test_a_marker_with_which_a_broker_cannot_go_on_is_named(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    """The cleaner reads only its key; the loader, after a crash, its value too."""
+    disk = Disk(tmp_path, **COMPACT).segment(9 * DAY_MS)
+    disk.log.raw(VARIANTS[name].batch(1, NOW_MS - 9 * DAY_MS))
+    disk.log.next_offset = 2
+    disk.segment(0).write()
+    found = disk.finding(kind)
+    assert "segment 0 @ " in found["text"]
+    document = disk.audit()
+    assert verdict_of(document)["status"] == "refused"
+    assert not findings_of(document, "compaction-due")
 
 
 def test_a_batch_at_which_the_cleaner_fails_is_named(tmp_path: Path) -> None:

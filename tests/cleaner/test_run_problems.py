@@ -20,6 +20,8 @@ from kafkalog.errors import InvalidConfigError
 from tests.cleaner.test_laws import CONFIG
 from tests.cleaner.test_run import NOW_MS, checkpoint, partition_contents, write_partition
 from tests.faults.logs import contents
+from tests.support.control_variants import VARIANTS
+from tests.support.log_builder import START_MS, LogBuilder
 
 
 def request_for(log_dir: Path, *topics: str) -> CompactionRequest:
@@ -239,3 +241,19 @@ def test_a_pipe_in_a_files_place_is_no_reason_to_wait(log_dir: Path) -> None:
     os.mkfifo(path / "partition.metadata")
     (plan,) = plan_run(request_for(log_dir)).plans
     assert plan.status == "refused"
+
+
+@pytest.mark.parametrize("name", ["no key", "no value", "type 7"])
+def test_a_control_batch_that_no_broker_goes_on_with_is_refused_in_the_plan_too(
+    log_dir: Path, name: str
+) -> None:
+    log = LogBuilder(log_dir, "t-0").segment().batch(("a", "1"), ("a", "2"), producer_id=5)
+    log.raw(VARIANTS[name].batch(2, START_MS))
+    log.next_offset = 3
+    log.segment(3).batch(("c", "1")).write()
+    before = contents(log.path)
+    (planned,) = plan_run(request_for(log_dir)).plans
+    assert planned.status == "refused"
+    assert "control record" in planned.reason or "end-transaction marker" in planned.reason
+    assert command(log_dir, "--apply") != 0
+    assert contents(log.path) == before

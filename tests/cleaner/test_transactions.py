@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from kafkalog.cleaner.transactions import (
     CleanedTransactionMetadata,
-    control_type,
     expired_horizons,
 )
 from kafkalog.errors import CorruptRecordError
@@ -99,18 +98,6 @@ def test_only_transactional_and_control_batches_are_asked_about() -> None:
     chunk = Chunk(np.frombuffer(log, np.uint8), 0, rows_of(log))
     found = metadata.discardable(chunk, "x.log").tolist()
     assert found == [True, False, False, True, False, False]
-
-
-@pytest.mark.parametrize("codec", [0, 1, 4])
-def test_the_type_of_a_marker_is_read_whatever_its_codec(codec: int) -> None:
-    record = Record(7, 0, b"\0\0\0\1", b"\0\0\0\0\0\3")
-    log = pack_batch([record], is_control=True, is_transactional=True, producer_id=1, codec=codec)
-    assert control_type(Chunk(np.frombuffer(log, np.uint8), 0, rows_of(log)), 0, "x") is COMMIT
-
-
-def test_a_control_batch_without_records_has_no_type() -> None:
-    log = pack_batch([], base_offset=7, is_control=True, is_transactional=True, producer_id=1)
-    assert control_type(Chunk(np.frombuffer(log, np.uint8), 0, rows_of(log)), 0, "x") is None
 
 
 @pytest.mark.parametrize("key", [None, b"\0\0\0", b"\xff\xff\0\0"])

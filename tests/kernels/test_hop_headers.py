@@ -20,11 +20,13 @@ POSITIONS = [0, *np.cumsum([len(batch) for batch in BATCHES]).tolist()]
 
 
 def hop(
-    path: Path, data: bytes, *, end: int | None = None, most: int = 10
+    path: Path, data: bytes, *, end: int | None = None, most: int = 10, first: int = HEADER
 ) -> tuple[list[int], int]:
-    """(positions, where it stopped) of the headers from the file's start on."""
+    """(positions, where it stopped) of the batches from the file's start on, of each of which its
+    `first` bytes are read.
+    """
     path.write_bytes(data)
-    headers, positions = np.zeros(most * HEADER, np.uint8), np.zeros(most, np.int64)
+    headers, positions = np.zeros(most * first, np.uint8), np.zeros(most, np.int64)
     descriptor = os.open(path, os.O_RDONLY)
     try:
         last = len(data) if end is None else end
@@ -33,7 +35,8 @@ def hop(
         os.close(descriptor)
     found = positions[:count].tolist()
     for b, position in enumerate(found):
-        assert headers[b * HEADER :][:HEADER].tobytes() == data[position : position + HEADER]
+        read = data[position : position + first]
+        assert headers[b * first :][: len(read)].tobytes() == read
     return found, stopped
 
 
@@ -42,6 +45,7 @@ def test_whole_batches_are_hopped_over(tmp_path: Path) -> None:
     assert hop(tmp_path / "log", data) == (POSITIONS[:-1], POSITIONS[-1])
     assert hop(tmp_path / "log", data, most=2) == (POSITIONS[:2], POSITIONS[2])
     assert hop(tmp_path / "log", data, end=POSITIONS[2] + 1) == (POSITIONS[:2], POSITIONS[2])
+    assert hop(tmp_path / "log", data, first=100) == (POSITIONS[:-1], POSITIONS[-1])
     assert hop(tmp_path / "log", b"") == ([], 0)
 
 

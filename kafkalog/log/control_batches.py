@@ -1,0 +1,166 @@
+"""What control batches say, and which of them a broker cannot go on with: the one interpreter for
+checks, plans, cleaning and rebuilding.
+
+ who               reads                                   fails on
+ Kafka's cleaner   the key of the first record             a key that is null, too short or of a
+                                                           negative version; records that cannot
+                                                           be decoded
+ Kafka's loader    of producers key and value, where it    the same, any type but ABORT and COMMIT,
+                   rebuilds producer state (after a        a marker that is null, too short or of
+                   crash, or without an index)             a negative version
+
+Control batches without a producer are KRaft's; nobody reads a marker from them. Versions above 0
+and bytes behind the ones that are needed are read past.
+
+Source: Kafka ControlRecordType, EndTransactionMarker, ProducerAppendInfo, Cleaner; seen with 4.3.1
+(tests/oracle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.errors import (
+    CorruptRecordError,
+    KafkaLogError,
+    RecordTooLargeError,
+    UnsupportedCompressionTypeError,
+)
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.control_record import (
+    ControlRecordType,
+    parse_control_type,
+    parse_end_transaction_marker,
+)
+from kafkalog.format.record import Record, parse_records
+from kafkalog.kernels.control_types import EMPTY, UNDECIDED, control_types
+
+if TYPE_CHECKING:
+    from kafkalog.log.segment_file import Chunk
+
+Rows = NDArray[np.void]
+Read = Callable[[int, int], bytes]
+
+MARKERS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
+_UNREADABLE = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTypeError)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlProblem:
+    """Why a broker cannot go on with a control batch. stops_cleaner: its cleaner cannot either,
+    else only its loader.
+    """
+
+    error: KafkaLogError
+    stops_cleaner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ControlBatches:
+    """types: int64[b], a ControlRecordType each, EMPTY without records, UNKNOWN where the key is
+    wrong. problems: in the order of the file.
+    """
+
+    types: NDArray[np.int64]
+    problems: tuple[ControlProblem, ...]
+
+
+def judge_chunk(chunk: Chunk, which: NDArray[np.int64], path: str) -> ControlBatches:
+    """The control batches `which` (indexes into chunk.rows)."""
+    rows = chunk.rows[which]
+
+    def read(position: int, length: int) -> bytes:
+        at = position - chunk.position
+        return chunk.buf[at : at + length].tobytes()
+
+    starts = (rows["position"] - chunk.position).astype(np.int64)
+    ends = starts + rows["size_in_bytes"]
+    return judge_control_batches(chunk.buf, starts, ends, rows, path, read)
+
+
+def judge_control_batches(
+    buf: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    rows: Rows,
+    path: str,
+    read: Read,
+) -> ControlBatches:
+    """Control batches whose bytes are buf[starts[b]:ends[b]]; where that is not all of them, or
+    does not tell, `read` is asked (position in the file, length).
+    """
+    types = np.empty(rows.size, np.int64)
+    undecided = control_types(buf, starts, ends, rows, types)
+    wrong = types == UNDECIDED
+    has_producer = rows["producer_id"] >= 0
+    wrong |= has_producer & (types != EMPTY) & ~np.isin(types, MARKERS)
+    if not undecided and not wrong.any():
+        return ControlBatches(types, ())
+    problems: list[ControlProblem] = []
+    for b in np.flatnonzero(wrong).tolist():
+        types[b], problem = _judge(rows[b], path, read)
+        if problem is not None:
+            problems.append(problem)
+    return ControlBatches(types, tuple(problems))
+
+
+def _judge(row: np.void, path: str, read: Read) -> tuple[ControlRecordType, ControlProblem | None]:
+    position, offset = int(row["position"]), int(row["base_offset"])
+    try:
+        record = _first_record(row, path, read)
+        kind = parse_control_type(record.key, path=path, position=position, offset=offset)
+    except _UNREADABLE as error:
+        return ControlRecordType.UNKNOWN, ControlProblem(error, stops_cleaner=True)
+    if row["producer_id"] >= 0:
+        try:
+            parse_marker(kind, record.value, path=path, position=position, offset=offset)
+        except CorruptRecordError as error:
+            return kind, ControlProblem(error, stops_cleaner=False)
+    return kind, None
+
+
+def parse_marker(
+    kind: ControlRecordType, value: bytes | None, *, path: str, position: int, offset: int
+) -> int:
+    """The coordinator epoch of a producer's control record; CorruptRecordError if it is no end of a
+    transaction.
+    """
+    if kind not in MARKERS:
+        raise CorruptRecordError(
+            f"a producer's control record of type {kind.name}, expected ABORT or COMMIT",
+            path=path,
+            position=position,
+            offset=offset,
+        )
+    return parse_end_transaction_marker(value, path=path, position=position, offset=offset)
+
+
+def _first_record(row: np.void, path: str, read: Read) -> Record:
+    position, size = int(row["position"]), int(row["size_in_bytes"])
+    offset = int(row["base_offset"])
+    if size > MAX_BATCH_BYTES:
+        raise RecordTooLargeError(
+            f"control batch of {size} bytes, the limit is {MAX_BATCH_BYTES}",
+            path=path,
+            position=position,
+            offset=offset,
+        )
+    data = np.frombuffer(read(position, size), np.uint8)
+    areas = open_record_areas(data, position, np.atleast_1d(row), Arena(), path=path)
+    start, end = int(areas.starts[0]), int(areas.ends[0])
+    records = parse_records(
+        areas.buf[start:end],
+        int(areas.rows["records_count"][0]),
+        offset,
+        int(row["base_timestamp"]),
+        path=path,
+        position=position,
+    )
+    return records[0]
