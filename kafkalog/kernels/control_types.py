@@ -58,7 +58,8 @@ def _plain_type(buf: U8Array, pos: int, end: int) -> int:
         return _UNDECIDED
     number = I64(read_i16(buf, key + 2))
     if number < 0 or number > _COMMIT:
-        return number if _COMMIT < number <= _LAST_KNOWN else _UNKNOWN
+        is_known = _COMMIT < number <= _LAST_KNOWN
+        return I64(number if is_known else _UNKNOWN)
     length, value = read_varint(buf, key + length, end)
     if value < 0 or length < _MARKER_BYTES or length >= end - value or read_i16(buf, value) < 0:
         return _UNDECIDED
