@@ -10,7 +10,6 @@ Source: Kafka ControlRecordType, EndTransactionMarker.
 from __future__ import annotations
 
 from kafkalog.format import constants
-from kafkalog.format.control_record import ControlRecordType
 from kafkalog.kernels.big_endian import read_i16
 from kafkalog.kernels.jit import (
     I64,
@@ -31,9 +30,8 @@ EMPTY = -3
 
 _UNDECIDED = UNDECIDED
 _EMPTY = EMPTY
-_UNKNOWN = int(ControlRecordType.UNKNOWN)
-_COMMIT = int(ControlRecordType.COMMIT)
-_LAST_KNOWN = int(max(ControlRecordType))
+# As `format.control_record` numbers them.
+_UNKNOWN, _COMMIT, _LAST_KNOWN = -1, 1, 6
 _OVERHEAD = constants.RECORD_BATCH_OVERHEAD
 _CODEC_MASK = constants.COMPRESSION_CODEC_MASK
 _MAGIC_V2 = constants.MAGIC_VALUE_V2
@@ -56,10 +54,11 @@ def _plain_type(buf: U8Array, pos: int, end: int) -> int:
     length, key = read_varint(buf, pos, end)
     if key < 0 or length < _KEY_BYTES or length > end - key or read_i16(buf, key) < 0:
         return _UNDECIDED
-    number = I64(read_i16(buf, key + 2))
-    if number < 0 or number > _COMMIT:
-        is_known = _COMMIT < number <= _LAST_KNOWN
-        return I64(number if is_known else _UNKNOWN)
+    number: int = I64(read_i16(buf, key + 2))
+    if number < 0 or number > _LAST_KNOWN:
+        return _UNKNOWN
+    if number > _COMMIT:
+        return number
     length, value = read_varint(buf, key + length, end)
     if value < 0 or length < _MARKER_BYTES or length >= end - value or read_i16(buf, value) < 0:
         return _UNDECIDED

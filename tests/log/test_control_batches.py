@@ -13,7 +13,7 @@ import pytest
 
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata
 from kafkalog.errors import KafkaLogError
-from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.kernels.control_types import EMPTY, control_types
@@ -95,6 +95,17 @@ def test_a_marker_stamped_with_a_delete_horizon_is_read_without_a_second_look(
     assert control_types(chunk.buf, np.zeros(1, np.int64), ends, chunk.rows, types) == 0
     assert types.tolist() == [ControlRecordType.ABORT]
     assert HOP_BYTES >= len(batch) + 1
+
+
+@pytest.mark.parametrize("number", range(-3, 10))
+def test_every_type_has_the_same_number_in_the_kernel(tmp_path: Path, number: int) -> None:
+    key = number.to_bytes(4, "big", signed=True)[2:]
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(pack_batch([Record(0, 0, b"\0\0" + key, b"\0\0\0\0\0\0")], is_control=True))
+    chunk = chunk_of(path)
+    assert judge_chunk(chunk, control_of(chunk), "x").types.tolist() == [
+        parse_control_type(b"\0\0" + key)
+    ]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
