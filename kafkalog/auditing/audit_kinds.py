@@ -30,7 +30,7 @@ AUDIT_KINDS = (
     ),
     FindingKind(
         "settings-unknown",
-        _WARNING,
+        _INFO,
         "nobody says by which settings the partition is kept; what options say, else Kafka's "
         "defaults, is assumed",
         "knows them from the cluster's metadata",
@@ -198,6 +198,23 @@ AUDIT_KINDS = (
         "transaction markers are a large share of the log",
         "keeps each for delete.retention.ms after its transaction's records are gone",
         "commit less often; lower delete.retention.ms",
+    ),
+    # -- log dirs --------------------------------------------------------------------------------
+    FindingKind(
+        "times-of-a-copy",
+        _INFO,
+        "no file is as old as the newest record: their times are those of a copy, and tell nothing "
+        "of the broker",
+        "goes by a segment's file time where its records have none",
+        "copy with times (`cp -a`, `rsync -a`) if they matter",
+    ),
+    FindingKind(
+        "not-stopped-in-order",
+        _INFO,
+        "the log dir is not one of a broker that was stopped in order; of a copy from a running "
+        "broker files may be of different moments",
+        "recovers every log past its recovery point when it starts",
+        "`kafkalog verify` tells what a start would cut; stop the broker before it is copied",
     ),
     # -- directories -----------------------------------------------------------------------------
     FindingKind(

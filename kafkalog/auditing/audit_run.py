@@ -15,8 +15,10 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.findings_across import find_across
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.known_judgement import recall_judgement
+from kafkalog.auditing.log_dir_findings import find_signs, said_once
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
+from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.auditing.surroundings import Surroundings
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
@@ -67,6 +69,7 @@ def audit_run(
     """
     opened = open_audit(request, None if kept is None else kept.directories)
     tasks, everything = opened.tasks, opened.everything
+    asked = dict.fromkeys(task.partition.log_dir for task in tasks)
     times_ms = times_from(request.now_ms, request.scope.times)
     done: dict[str, AuditedPartition] = {}
     if kept is not None:
@@ -76,12 +79,14 @@ def audit_run(
     if kept is not None:
         left = [_with_scan(task, kept) for task in left]
     done |= {audited.path: audited for audited in (execute(left) if left else ())}
-    partitions = tuple(done[task.partition.path] for task in tasks)
+    partitions, once = said_once([done[task.partition.path] for task in tasks], everything.problems)
     return AuditRun(
         now_ms=request.now_ms,
         partitions=partitions,
         other_findings=(
             *_problems(everything),
+            *once,
+            *find_signs({path: opened.signs[path] for path in asked}),
             *find_open_files(opened.log_dirs),
             *find_across(partitions),
         ),
@@ -111,6 +116,7 @@ class OpenedAudit:
     everything: LogInventory
     log_dirs: list[str]
     notes: tuple[str, ...]
+    signs: Mapping[str, SignsOfLife]
 
 
 def open_audit(
@@ -128,6 +134,7 @@ def open_audit(
         everything,
         surroundings.log_dirs,
         settings.notes,
+        surroundings.signs,
     )
 
 

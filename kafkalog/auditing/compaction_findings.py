@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
-from kafkalog.messages.internal_topics import INTERNAL_TOPICS
 from kafkalog.planning.compaction import CLEAN, REFUSED
+from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
 from kafkalog.planning.texts import format_bytes, format_timestamp
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
 
@@ -39,11 +39,11 @@ def find_compaction(context: FindingContext) -> Iterator[Finding]:
 
 
 def _no_longer_compacted(context: FindingContext) -> Iterator[Finding]:
-    if context.audited.topic in INTERNAL_TOPICS and context.task.has_no_metadata:
-        return  # a broker creates them with the policy they need; nobody says another
+    config = context.audited.config
+    if config.source(POLICY) in SUGGESTED:
+        return  # nobody says another policy than the one its checkpoint tells of
     cleaned = context.inventory.checkpoints.cleaner
     if cleaned is not None and cleaned > context.audited.log_start_offset:
-        config = context.audited.config
         policy = ",".join(config.cleanup_policy) or "empty"
         yield context.say(
             "policy-not-compact",

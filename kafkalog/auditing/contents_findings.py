@@ -21,8 +21,10 @@ COORDINATED = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
 Maker = Callable[[str, str], Finding]
 
 
-def find_in_contents(audited: AuditedPartition, now_ms: int) -> Iterator[Finding]:
-    """The findings of one partition, with its name."""
+def find_in_contents(audited: AuditedPartition, now_ms: int, alive_ms: int) -> Iterator[Finding]:
+    """The findings of one partition, with its name. What is too old was so while a broker lived:
+    nobody deletes what a stopped one has.
+    """
 
     def make(kind: str, text: str) -> Finding:
         return audited.finding(kind, ALL_KINDS[kind].severity, text)
@@ -33,7 +35,7 @@ def find_in_contents(audited: AuditedPartition, now_ms: int) -> Iterator[Finding
     if contents is None:
         return
     if all(finding.kind != SECONDS for finding in audited.findings):
-        yield from _ages(audited, contents, now_ms, make)
+        yield from _ages(audited, contents, alive_ms, make)
     if audited.config.is_compacted:
         yield from _tombstones(audited, contents, now_ms, make)
         yield from _keys(audited, contents, make)

@@ -131,7 +131,7 @@ def judgement_key(task: AuditTask) -> str:
     depends_on = (
         scan, task.settings_digest, task.kafka_version, task.assumed_high_watermark,
         task.map_entries, task.twin_path, task.is_stray, task.cluster_topic_id,
-        task.has_no_metadata, task.uploaded_offset, task.cluster_id, task.redact,
+        task.has_no_metadata, task.uploaded_offset, task.cluster_id, task.redact, task.is_copied,
     )  # fmt: skip
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()
 

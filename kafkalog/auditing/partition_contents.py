@@ -46,5 +46,5 @@ def with_contents(
             redact=task.redact,
         )
     audited = replace(audited, contents=contents)
-    found = find_in_contents(audited, task.now_ms)
+    found = find_in_contents(audited, task.now_ms, task.alive_ms)
     return replace(audited, findings=(*audited.findings, *found))

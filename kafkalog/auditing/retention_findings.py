@@ -131,7 +131,8 @@ def _active(context: FindingContext) -> Iterator[Finding]:
     config, segments = context.audited.config, context.audited.segments
     if not segments or not segments[-1].is_active or segments[-1].smallest_timestamp_ms < 0:
         return
-    active, now_ms = segments[-1], context.now_ms
+    # As long as a broker lived: nobody rolls the segments of one that is stopped.
+    active, now_ms = segments[-1], context.alive_ms
     oldest = format_timestamp(active.smallest_timestamp_ms)
     until = format_timestamp(active.smallest_timestamp_ms + config.retention_ms)
     is_old = now_ms - active.smallest_timestamp_ms > config.retention_ms

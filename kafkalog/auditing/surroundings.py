@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
+from kafkalog.auditing.signs_of_life import signs_of_life
 from kafkalog.auditing.uploads import read_uploads
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
-from kafkalog.log.log_dir_files import CHECKPOINT_FILES
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
@@ -29,7 +28,12 @@ class Surroundings:
         self._request = request
         self._settings = settings
         self.log_dirs = sorted({partition.log_dir for partition in everything})
-        self._alive = {log_dir: _alive_ms(log_dir) for log_dir in self.log_dirs}
+        by_log_dir: dict[str, list[PartitionInventory]] = {path: [] for path in self.log_dirs}
+        for partition in everything:
+            by_log_dir[partition.log_dir].append(partition)
+        self.signs = {
+            path: signs_of_life(path, own, request.now_ms) for path, own in by_log_dir.items()
+        }
         self._live = {
             self._owner(partition): partition.path
             for partition in everything
@@ -52,7 +56,7 @@ class Surroundings:
             and known.topic_id != partition.topic_id
         )
         has_cluster = cluster is not None and not cluster.problems
-        resolved = self._resolved(partition)
+        resolved, signs = self._resolved(partition), self.signs[partition.log_dir]
         reads_keys = self._request.scope.looks_at_keys(resolved.in_force)
         return AuditTask(
             partition=partition,
@@ -60,13 +64,8 @@ class Surroundings:
             now_ms=self._request.now_ms,
             kafka_version=self._settings.kafka_version(partition),
             assumed_high_watermark=self._request.high_watermark,
-            alive_ms=min(
-                self._request.now_ms,
-                max(
-                    [self._alive[partition.log_dir]]
-                    + [segment.modification_time_ms for segment in partition.segments]
-                ),
-            ),
+            alive_ms=min(self._request.now_ms, signs.alive_ms(partition)),
+            is_copied=signs.is_copied,
             map_entries=self._map_entries,
             twin_path=self._live.get(self._owner(partition), "")
             if partition.kind is PartitionKind.FUTURE
@@ -117,17 +116,6 @@ class Surroundings:
             digest = hashlib.sha256(repr(resolved).encode(errors="surrogateescape")).hexdigest()
             self._digests[id(resolved)] = resolved, digest
         return self._digests[id(resolved)][1]
-
-
-def _alive_ms(log_dir: str) -> int:
-    """When a broker last wrote a checkpoint there: it does so every minute. 0 if never."""
-    times = [0]
-    for name in CHECKPOINT_FILES:
-        try:
-            times.append(Path(log_dir, name).stat().st_mtime_ns // 1_000_000)
-        except OSError:
-            continue
-    return max(times)
 
 
 def _map_entries(request: AuditRequest) -> int:

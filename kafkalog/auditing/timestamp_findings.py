@@ -116,7 +116,7 @@ def find_future(context: FindingContext) -> Iterator[Finding]:
         )
         written = (
             ""
-            if known is None
+            if known is None or context.task.is_copied
             else (f"; the file was written {format_timestamp(known.modification_time_ms)}")
         )
         yield context.say(

@@ -135,12 +135,14 @@ def test_the_cleaner_and_negative_timestamps(tmp_path: Path) -> None:
     assert not findings_of(disk.audit(), "compaction-due")
 
 
-def test_internal_topics_are_not_said_to_be_no_longer_compacted(tmp_path: Path) -> None:
-    """Of a copy without its cluster's metadata nobody says their policy; brokers create them with
-    the one they need.
+def test_what_nobody_says_is_no_change_of_policy(tmp_path: Path) -> None:
+    """Of a copy without its cluster's metadata nobody tells a policy, and the checkpoint tells of
+    compaction.
     """
     for name in ("__consumer_offsets-0", "orders-0"):
         log = LogBuilder(tmp_path, name).segment().batch(("k", "v")).segment().batch(("k", "v"))
         log.cleaner_offset(1).write()
     disk = Disk(tmp_path)
-    assert [f["topic"] for f in findings_of(disk.audit(), "policy-not-compact")] == ["orders"]
+    assert not findings_of(disk.audit(), "policy-not-compact")
+    said = disk.audit(config=["cleanup.policy=delete"])
+    assert len(findings_of(said, "policy-not-compact")) == 2

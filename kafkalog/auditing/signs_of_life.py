@@ -1,0 +1,93 @@
+"""Until when a broker was alive on a log dir, at least, and how it left it.
+
+    files    a broker writes checkpoints every minute, and appends to its logs
+    logs     the newest timestamp of any record in the log dir that does not lie ahead of the audit
+
+Files are believed: a broker may live and be sent nothing. But a copy (by git, by `cp -r`, out of an
+archive) gives all files the time of the copy. Then not one of them is as old as the newest record,
+and only the logs tell.
+
+A broker that stops in order cuts the indexes of active segments to their entries and leaves
+`.kafka_cleanshutdown`; one that runs, or was killed, has them at full size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalog.auditing.finding_context import GRACE_MS
+from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.log_dir_files import CHECKPOINT_FILES
+
+# What an index that was not cut has behind its entries, or more: up to segment.index.bytes.
+_NOT_CUT_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SignsOfLife:
+    """Times in ms, 0 for none. `told_ms`: by the logs; `checkpoints_ms`: by the newest checkpoint's
+    file; `files_from_ms`, `files_to_ms`: of all files looked at; `is_copied`: these look like a
+    copy's. `not_cut`: live partitions whose active segment has
+    indexes of full size, of so many `partitions`; `is_clean_stop`: the file that says so is there.
+    """
+
+    told_ms: int
+    checkpoints_ms: int
+    files_from_ms: int
+    files_to_ms: int
+    is_copied: bool
+    not_cut: int
+    partitions: int
+    is_clean_stop: bool
+
+    def alive_ms(self, partition: PartitionInventory) -> int:
+        """The last sign of life that matters to a partition."""
+        if self.is_copied:
+            return self.told_ms
+        return max([self.checkpoints_ms, *(s.modification_time_ms for s in partition.segments)])
+
+
+def signs_of_life(
+    log_dir: str, partitions: Iterable[PartitionInventory], now_ms: int
+) -> SignsOfLife:
+    """Of the log dir these are all partition directories of."""
+    own = [p for p in partitions if p.segments]
+    segments = [segment for partition in own for segment in partition.segments]
+    checkpoints = _times(Path(log_dir, name) for name in CHECKPOINT_FILES)
+    times = [*checkpoints, *_times([Path(log_dir, META_PROPERTIES_FILE)])]
+    times += [segment.modification_time_ms for segment in segments]
+    told = max(
+        (s.largest_timestamp_ms for s in segments if s.largest_timestamp_ms <= now_ms), default=0
+    )
+    return SignsOfLife(
+        told_ms=max(told, 0),
+        checkpoints_ms=max(checkpoints, default=0),
+        files_from_ms=min(times, default=0),
+        files_to_ms=max(times, default=0),
+        is_copied=told > 0 and min(times, default=0) > told + GRACE_MS,
+        not_cut=sum(_is_not_cut(p.segments[-1]) for p in own),
+        partitions=len(own),
+        is_clean_stop=Path(log_dir, CLEAN_SHUTDOWN_FILE).exists(),
+    )
+
+
+def _times(paths: Iterable[Path]) -> list[int]:
+    found = []
+    for path in paths:
+        try:
+            found.append(path.stat().st_mtime_ns // 1_000_000)
+        except OSError:
+            continue
+    return found
+
+
+def _is_not_cut(active: SegmentInfo) -> bool:
+    try:
+        size = active.beside(".index").stat().st_size
+    except OSError:
+        return False
+    return size - active.offset_index_bytes > _NOT_CUT_BYTES
