@@ -15,6 +15,7 @@ from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES
 from kafkalog.log.segment_file import scan_headers
 from kafkalog.log.small_files import read_small_file
+from kafkalog.planning.policy_evidence import POLICY, UNKNOWN
 from kafkalog.planning.retention_forecast import (
     FUTURE_TIMESTAMP,
     NEVER,
@@ -30,7 +31,8 @@ from kafkalog.reading.lookups import records_of
 def find_seconds(context: FindingContext) -> Iterator[Finding]:
     """Times of seconds, in the log or in what retention has left of it."""
     config = context.audited.config
-    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+    may_delete = "delete" in config.cleanup_policy or config.source(POLICY) == UNKNOWN
+    if not may_delete or config.retention_ms < 0:
         return
     found = [s for s in context.audited.segments if is_in_seconds(s.largest_timestamp_ms)]
     if found:
