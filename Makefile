@@ -15,11 +15,17 @@ SEED    ?= 1
 WHAT    ?= all
 MUTATIONS ?= 0
 PROCESSES ?= 2
+CLOCK_DAYS ?= 0
 
 # One time zone and one interpreter for the driver and for Spark's workers.
 export TZ := UTC
 export PYSPARK_PYTHON := $(CURDIR)/$(PYTHON)
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(PYTHON)
+# Tests and demo with the clock so many days ahead: see tests/support/clock_ahead.
+ifneq ($(CLOCK_DAYS),0)
+export CLOCK_DAYS
+export PYTHONPATH := $(CURDIR)/tests/support/clock_ahead:$(PYTHONPATH)
+endif
 
 .PHONY: help setup demo test check test-kernels fuzz soak bench lock
 

@@ -124,6 +124,10 @@ class LogChangedError(KafkaLogError):
     """
 
 
+class CodeDiffersError(KafkaLogError):
+    """A task runs other code than what made its plan; it has done nothing."""
+
+
 class LogCleaningRefusedError(KafkaLogError):
     """A safety rule forbids cleaning this partition; nothing was changed."""
 

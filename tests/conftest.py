@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOW_MS = 1_750_000_000_000
+# 2026-11-30T00:00:00Z, soon after the samples were made.
+SAMPLES_NOW_MS = 1_795_996_800_000
 _MEMORY = Path("/dev/shm")
 
 
@@ -66,6 +68,16 @@ def log_dir() -> Iterator[Path]:
 def now_ms() -> int:
     """The fixed clock."""
     return NOW_MS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def round_clock() -> Iterator[None]:
+    """What a round in this process decides never depends on the day on which tests run."""
+    from kafkalog.cleaner import run_request
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_request, "now_ms", lambda: SAMPLES_NOW_MS)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

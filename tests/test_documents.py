@@ -97,6 +97,15 @@ def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
     assert done.stdout
 
 
+def test_shell_examples_give_the_time_they_mean() -> None:
+    """What is decided by the time is the same on any day."""
+    texts = [example.text.replace("\\\n", " ") for example in examples("sh")]
+    decided = re.compile(r"^kafkalog (audit|compact|retain|why) .*", re.M)
+    lines = [match.group() for text in texts for match in decided.finditer(text)]
+    assert len(lines) >= 12
+    assert [line for line in lines if "--now" not in line] == []
+
+
 def test_every_example_is_of_a_kind_that_runs() -> None:
     """`text` is for what needs a cluster, a repository or a mailer: below it is only parsed."""
     fences = [line for line in README.read_text("utf-8").splitlines() if line.startswith("```")]

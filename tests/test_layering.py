@@ -39,13 +39,14 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 
 LOWER = (
-    "errors clock format kernels batches messages columns log cluster planning zookeeper "
-    "reading runs"
+    "errors clock code_digest format kernels batches messages columns log cluster planning "
+    "zookeeper reading runs"
 )
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
     "clock": floor("", barred_stdlib=INPUT_OUTPUT),
+    "code_digest": floor("errors"),
     "format": floor("errors", "numpy", barred_calls=FILES),
     "kernels": floor(
         "format.constants format.record_batch", "numba llvmlite numpy", barred_calls=FILES

@@ -16,7 +16,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import TypeVar
+
+from kafkalog.code_digest import check_same_code, code_digest
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -50,7 +53,8 @@ def in_processes(
         initargs=(os.getpid(),),
     )
     try:
-        waiting = {pool.submit(work, task): task for task in tasks}
+        run = partial(_on_same_code, code_digest(), work)
+        waiting = {pool.submit(run, task): task for task in tasks}
         for future in as_completed(waiting):
             try:
                 yield future.result()
@@ -62,6 +66,11 @@ def in_processes(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _on_same_code(planned: str, work: Callable[[Task], Result], task: Task) -> Result:
+    check_same_code(planned)
+    return work(task)
 
 
 def _end_with_driver(driver_pid: int) -> None:

@@ -8,6 +8,7 @@ from kafkalog.cleaner.across_tasks import OVERFLOW, AcrossTasks, across_tasks
 from kafkalog.cleaner.clean import CleanRun
 from kafkalog.cleaner.plan_check import describe_error, fault_text
 from kafkalog.cleaner.stats import FAILED, CleanResult
+from kafkalog.errors import CodeDiffersError
 from kafkalog.planning.compaction_plan import ACROSS_TASKS, CompactionPlan
 
 RunAcross = Callable[[AcrossTasks], Iterable[CleanResult]]
@@ -26,6 +27,8 @@ def execute_by_strategy(
             continue
         try:
             results = list(run_across(across_tasks([plan], run)))
+        except CodeDiffersError:
+            raise  # so it would be with each partition
         except Exception as error:
             results = [_failed(plan, describe_error(error, plan.path), fault_text(error))]
         for result in results or [_failed(plan, "a worker process died", "")]:

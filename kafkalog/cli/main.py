@@ -13,6 +13,7 @@ from kafkalog.cli.arguments import UsageError, parse_arguments
 from kafkalog.cli.options import VERBS
 from kafkalog.cli.output import ExitCode, finish_output, say
 from kafkalog.errors import (
+    CodeDiffersError,
     InvalidConfigError,
     KafkaLogError,
     LogChangedError,
@@ -66,6 +67,9 @@ def report_error(error: Exception) -> ExitCode:
         return ExitCode.USAGE
     if isinstance(error, _UNSAFE):
         say(f"kafkalog: nothing was done: {error}")
+        return ExitCode.UNSAFE
+    if isinstance(error, CodeDiffersError):
+        say(f"kafkalog: {error}")
         return ExitCode.UNSAFE
     if isinstance(error, KafkaLogError | OSError):
         say(f"kafkalog: {error}")

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafkalog.cleaner.across_tasks import AcrossTasks
 from kafkalog.cleaner.shuffle_rows import ShuffleRow
 from kafkalog.cleaner.stats import CleanResult
+from kafkalog.spark.same_code import code_differences, on_same_code
 
 _SCHEMA = "target int, plan int, kind int, number int, first long, payload binary"
 _ARROW_SCHEMA = pa.schema(
@@ -34,20 +35,24 @@ _ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 def run_across_tasks(spark: SparkSession, across: AcrossTasks) -> list[CleanResult]:
     """The result of each plan."""
     tasks = len(across.map_tasks)
-    mapped = spark.range(0, tasks, 1, tasks).mapInArrow(partial(_map, across), _SCHEMA)
+    mapped = spark.range(0, tasks, 1, tasks).mapInArrow(
+        on_same_code(partial(_map, across)), _SCHEMA
+    )
     merged = _stage(mapped, across.mergers, across.merge)
     rewritten = _stage(merged, across.rewrites, across.rewrite)
     swapped = rewritten.repartitionById(len(across.plans), "target").mapInArrow(
-        partial(_swap, across), "result string"
+        on_same_code(partial(_swap, across)), "result string"
     )
-    with _small_batches(spark):
+    with _small_batches(spark), code_differences():
         return [CleanResult.from_json(json.loads(row.result)) for row in swapped.collect()]
 
 
 def _stage(
     rows: DataFrame, tasks: int, stage: Callable[[Iterable[ShuffleRow]], Iterator[ShuffleRow]]
 ) -> DataFrame:
-    return rows.repartitionById(tasks, "target").mapInArrow(partial(_run, stage), _SCHEMA)
+    return rows.repartitionById(tasks, "target").mapInArrow(
+        on_same_code(partial(_run, stage)), _SCHEMA
+    )
 
 
 @contextmanager

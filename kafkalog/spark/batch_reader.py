@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from kafkalog.code_digest import check_same_code, code_digest
 from kafkalog.columns.schemas import Column
 from kafkalog.reading.request import ReadRequest
 from kafkalog.spark.options import SourceOptions
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 
 
 class ScanPartition(InputPartition):
-    """One task's work as a Spark input partition."""
+    """One task's work as a Spark input partition, and the code it was planned with."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(value)
+        self.code = code_digest()
+
+    def check_code(self) -> None:
+        """CodeDiffersError in a task that runs another."""
+        check_same_code(self.code)
 
 
 @dataclass
@@ -57,6 +66,8 @@ class KafkaLogReader(DataSourceReader):
         # Spark makes one empty partition where a reader has none.
         if partition.value is None:
             return iter(())
+        if isinstance(partition, ScanPartition):
+            partition.check_code()
         leave_modules_to_no_collector()
         return read_task(partition.value, self._request())
 

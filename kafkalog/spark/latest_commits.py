@@ -21,6 +21,7 @@ from kafkalog.columns.schemas import LATEST_RECORDS, arrow_schema, default_colum
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading import groups_put_together as together
 from kafkalog.spark.loading import Paths
+from kafkalog.spark.same_code import on_same_code
 
 if TYPE_CHECKING:
     from kafkalog.reading.latest_commits import CommitsPart
@@ -65,7 +66,9 @@ class LatestRecords:
         return self._frame(_commits_with_facts, _COMMITS_WITH_FACTS)
 
     def _frame(self, function: Callable[[_Found], pa.Table], schema: pa.Schema) -> DataFrame:
-        return self.packed.mapInArrow(partial(_put_together, function), from_arrow_schema(schema))
+        return self.packed.mapInArrow(
+            on_same_code(partial(_put_together, function)), from_arrow_schema(schema)
+        )
 
 
 def latest_records(
@@ -81,7 +84,9 @@ def latest_records(
     if not tasks:
         return LatestRecords(spark.createDataFrame([], schema))
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return LatestRecords(numbers.mapInArrow(_Read(tasks), schema).repartition(1).cache())
+    return LatestRecords(
+        numbers.mapInArrow(on_same_code(_Read(tasks)), schema).repartition(1).cache()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 
 from kafkalog.spark.batch_reader import KafkaLogReader
+from kafkalog.spark.same_code import on_same_code
 from kafkalog.spark.source import KafkaLogSource
 
 
@@ -35,7 +36,7 @@ def scan(
     tasks = reader.partitions()
     # One row a task: a range of n numbers in n partitions.
     numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
-    return numbers.mapInArrow(_Scan(reader, tasks), schema)
+    return numbers.mapInArrow(on_same_code(_Scan(reader, tasks)), schema)
 
 
 @dataclass(frozen=True, slots=True)

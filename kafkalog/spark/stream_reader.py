@@ -89,6 +89,8 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         if partition.value is None:
             return iter(())
+        if isinstance(partition, ScanPartition):
+            partition.check_code()
         leave_modules_to_no_collector()
         request = ReadRequest(
             self._columns,

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.spark.same_code import code_differences, on_same_code
 
 Task = TypeVar("Task", bound=JsonFacts)
 Result = TypeVar("Result", bound=JsonFacts)
@@ -41,10 +42,10 @@ def run_packs(
     if not packs:
         return []
     texts = [zlib.compress(json.dumps([task.to_json() for task in p]).encode(), 1) for p in packs]
-    with described(spark, description):
+    with described(spark, description), code_differences():
         rows = (
             spark.range(0, len(packs), 1, len(packs))
-            .mapInArrow(_Work(texts, work, task_type), "result string")
+            .mapInArrow(on_same_code(_Work(texts, work, task_type)), "result string")
             .collect()
         )
     return [result_type.from_json(json.loads(row.result)) for row in rows]
@@ -62,10 +63,10 @@ def run_pickled_packs(
     if not packs:
         return []
     packed = [zlib.compress(pickle.dumps(tuple(pack)), 1) for pack in packs]
-    with described(spark, description):
+    with described(spark, description), code_differences():
         rows = (
             spark.range(0, len(packs), 1, len(packs))
-            .mapInArrow(_PickledWork(packed, work), "results binary")
+            .mapInArrow(on_same_code(_PickledWork(packed, work)), "results binary")
             .collect()
         )
     return [result for row in rows for result in pickle.loads(zlib.decompress(row.results))]

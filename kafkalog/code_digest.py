@@ -1,0 +1,63 @@
+"""Which code this process runs: a digest over the package's files and its version.
+
+What plans and what carries a plan out are different processes, on Spark often of different
+machines: with an older kernel, or another idea of what a plan says, a task would change logs in
+another way than was planned and checked. Each compares this digest with the plan's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from kafkalog import __version__
+from kafkalog.errors import CodeDiffersError
+
+_DIGEST_LETTERS = 16
+
+
+def code_digest() -> str:
+    """`0.1.0 (1f3a…)`: the version, and a digest of all files; read once in each process."""
+    return _digest(os.getpid())
+
+
+def check_same_code(planned: str) -> None:
+    """CodeDiffersError if this process does not run the code that made the plan."""
+    found = code_digest()
+    if found != planned:
+        raise CodeDiffersError(difference(planned, found, str(files("kafkalog"))))
+
+
+def difference(planned: str, found: str, path: str) -> str:
+    """What to say of a task whose code is not the plan's."""
+    return (
+        f"the plan was made by kafkalog {planned}, this task runs {found} from {path}: nothing was "
+        "done in it; install the same kafkalog for the driver and all workers, and mind that "
+        "Python takes a folder `kafkalog` in the current directory first"
+    )
+
+
+@cache
+def _digest(_process: int) -> str:
+    """A forked worker looks for itself: files may have changed since its parent did."""
+    digest = hashlib.sha256(__version__.encode())
+    for name, file in _files(files("kafkalog"), ""):
+        data = file.read_bytes()
+        digest.update(f"\n{name} {len(data)}\n".encode())
+        digest.update(data)
+    return f"{__version__} ({digest.hexdigest()[:_DIGEST_LETTERS]})"
+
+
+def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    """Those of the package in the order of their names; not what Python and numba keep there."""
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        name = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files(entry, f"{name}/")
+        elif not entry.name.endswith((".pyc", ".nbi", ".nbc")):
+            yield name, entry
