@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kafkalog.kernels import offset_commits as kernel
 
 # Kinds and fields by number, for the rooms above.
+from kafkalog.kernels.offset_commits import BROKEN as BROKEN
 from kafkalog.kernels.offset_commits import COMMIT as COMMIT
 from kafkalog.kernels.offset_commits import COMMIT_TIMESTAMP as COMMIT_TIMESTAMP
 from kafkalog.kernels.offset_commits import EXPIRE_TIMESTAMP as EXPIRE_TIMESTAMP
@@ -24,6 +25,7 @@ from kafkalog.kernels.offset_commits import METADATA_START as METADATA_START
 from kafkalog.kernels.offset_commits import NO_EPOCH as NO_EPOCH
 from kafkalog.kernels.offset_commits import NO_TIMESTAMP as NO_TIMESTAMP
 from kafkalog.kernels.offset_commits import OFFSET as OFFSET
+from kafkalog.kernels.offset_commits import OTHER as OTHER
 from kafkalog.kernels.offset_commits import PARTITION as PARTITION
 from kafkalog.kernels.offset_commits import RECORD_BYTES as RECORD_BYTES
 from kafkalog.kernels.offset_commits import RECORD_OFFSET as RECORD_OFFSET
@@ -33,6 +35,7 @@ from kafkalog.kernels.offset_commits import TOPIC_ID_HIGH as TOPIC_ID_HIGH
 from kafkalog.kernels.offset_commits import TOPIC_ID_LOW as TOPIC_ID_LOW
 from kafkalog.kernels.offset_commits import TOPIC_LENGTH as TOPIC_LENGTH
 from kafkalog.kernels.offset_commits import TOPIC_START as TOPIC_START
+from kafkalog.kernels.offset_commits import UNREADABLE as UNREADABLE
 from kafkalog.kernels.offset_commits import WIDTH as WIDTH
 
 Int64s = NDArray[np.int64]
@@ -50,11 +53,18 @@ class Spans:
     lengths: Int64s
 
 
+def span_at(spans: Spans, at: int) -> bytes | None:
+    """One of them as it lies."""
+    start, length = int(spans.starts[at]), int(spans.lengths[at])
+    return None if length < 0 else spans.buf[start : start + length].tobytes()
+
+
 @dataclass(frozen=True, slots=True)
 class LatestChange:
     """What some records brought: spans int64[k, 4] of group and topic in the keys of those seen for
     the first time, in the order of their numbers; int64[m, 3] number, start and length in the
-    values of metadata, in order; how many records cannot be read, and how many are no commits.
+    values of metadata, in order; how many records cannot be read (of which those with a readable
+    key are the latest of it), and how many are no commits.
     """
 
     new: Int64s

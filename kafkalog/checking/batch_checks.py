@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kafkalog.batches import batch_table
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
+from kafkalog.checking.coordinator_checks import CoordinatorChecks
 from kafkalog.checking.finding import BAD_BATCH, FindingList
 from kafkalog.checking.segment_report import EpochRun, Hole
 from kafkalog.errors import KafkaLogError, RecordTooLargeError
@@ -52,6 +53,7 @@ class BatchChecks:
 
     def __init__(self, found: FindingList, base_offset: int) -> None:
         self._found = found
+        self._coordinator = CoordinatorChecks(found.path, found)
         self._base_offset = base_offset
         self._arena = Arena()
         self.batches_count = 0
@@ -119,6 +121,7 @@ class BatchChecks:
                     path=self._found.path, arena_bytes=_ARENA_BYTES,
                 ):  # fmt: skip
                     self._check_areas(areas)
+                    self._coordinator.check(areas)
                     complete.append(areas.rows)
                     done = part.stop
                 rows = rows[window:]

@@ -47,6 +47,22 @@ KINDS = (
         _REPLICA,
     ),
     FindingKind(
+        "coordinator-record",
+        _ERROR,
+        "a record of `__consumer_offsets`, `__transaction_state` or `__share_group_state` that its "
+        "coordinator cannot load",
+        "does not load the partition: its groups have no coordinator; of transactions it has "
+        "forgotten all ids behind the record",
+        _REPLICA,
+    ),
+    FindingKind(
+        "coordinator-record-unknown",
+        _INFO,
+        "a record of a coordinator's topic whose type or version is not known",
+        "passes it over with a warning, if it does not know it either",
+        "none if a newer broker wrote it",
+    ),
+    FindingKind(
         "offset-order",
         _ERROR,
         "a batch does not lie behind the one before it, or below its segment's base",

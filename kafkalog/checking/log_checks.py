@@ -24,6 +24,7 @@ from kafkalog.checking.segment import DAMAGED, GONE, TORN, ZEROS
 from kafkalog.checking.segment_report import Hole, SegmentReport
 from kafkalog.format.file_names import LogFileKind
 
+_OF_RECORDS_LOADED = ("coordinator-record", "coordinator-record-unknown")
 _OF_INDEXES = ("offset-index-", "time-index-", "transaction-index-")
 
 
@@ -47,12 +48,19 @@ def _own_findings(view: PartitionView, number: int) -> Iterator[Finding]:
     """What the segment's own report says; of an index that is made anew as info."""
     is_rebuilt = view.is_rebuilt(number)
     for finding in view.reports[number].findings:
+        if finding.kind in _OF_RECORDS_LOADED and not _is_loaded(view, finding):
+            continue
         of_index = finding.kind.startswith(_OF_INDEXES)
         if is_rebuilt and of_index and finding.kind != "transaction-index-unreadable":
             text = f"{finding.text}; made anew at the next start"
             yield replace(finding, severity=Severity.INFO, text=text)
         else:
             yield finding
+
+
+def _is_loaded(view: PartitionView, finding: Finding) -> bool:
+    """Whether a coordinator comes to the record: it begins at the log start."""
+    return finding.offset is None or finding.offset >= view.partition.log_start_offset
 
 
 def _segment_state(view: PartitionView, number: int) -> Iterator[Finding]:

@@ -34,12 +34,13 @@ from kafkalog.kernels.jit import (
 )
 from kafkalog.kernels.varints import read_uvarint
 
-# What a record is: another one of the topic; a commit; a tombstone; bytes that are no commit, or of
-# a version that is not known.
+# What a record is: another one of the topic; a commit; a tombstone; bytes that are no commit's key;
+# a commit's key with a value that is none, or of a version that is not known.
 OTHER = 0
 COMMIT = 1
 TOMBSTONE = 2
 UNREADABLE = 3
+BROKEN = 4
 
 # Words of a record. The first KEPT ones are kept of a key's latest record, with three more.
 (
@@ -58,13 +59,14 @@ NO_EPOCH = -1
 
 _FIELDS, _KEPT, _WIDTH, _BLOCK = FIELDS, KEPT, WIDTH, BLOCK
 _COMMIT, _TOMBSTONE, _UNREADABLE, _OTHER = COMMIT, TOMBSTONE, UNREADABLE, OTHER
+_BROKEN = BROKEN
 _NEWEST_VERSION = 4
 _UUID_BYTES = 16
 
 
 @helper
 def _read_key(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
-    """Group, topic and partition behind the type; whether they fill the key exactly."""
+    """Group, topic and partition behind the type; whether they are there."""
     for field in range(2):
         if end - pos < 2:
             return False
@@ -75,7 +77,7 @@ def _read_key(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
         out[at + 10 + 2 * field] = pos
         out[at + 11 + 2 * field] = length
         pos += length
-    if end - pos != 4:
+    if end - pos < 4:
         return False
     out[at + 1] = read_i32(buf, pos)
     return True
@@ -83,7 +85,7 @@ def _read_key(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
 
 @helper
 def _read_topic_id(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
-    """The tagged section of version 4: tag 0 is the topic's id; whether it ends the value."""
+    """The tagged section of version 4: tag 0 is the topic's id; whether it is one."""
     count, pos = read_uvarint(buf, pos, end)
     if pos < 0 or 2 * count > end - pos:
         return False
@@ -100,12 +102,12 @@ def _read_topic_id(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> 
             out[at + 6] = read_i64(buf, pos)
             out[at + 7] = read_i64(buf, pos + 8)
         pos += size
-    return pos == end
+    return True
 
 
 @helper
 def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at: int) -> bool:
-    """The value from its version on; whether it is one, to its last byte."""
+    """The value from its version on; whether it is one."""
     if end - pos < 10:
         return False
     version = read_i16(buf, pos)
@@ -136,11 +138,11 @@ def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at:
     out[at + 4] = read_i64(buf, pos)
     pos += 8
     if version == 1:
-        if end - pos != 8:
+        if end - pos < 8:
             return False
         out[at + 5] = read_i64(buf, pos)
         return True
-    return pos == end if version < 4 else _read_topic_id(buf, pos, end, out, at)
+    return True if version < 4 else _read_topic_id(buf, pos, end, out, at)
 
 
 @helper
@@ -171,10 +173,13 @@ def _read_record(
     if value_length < 0:
         out[at] = _TOMBSTONE
         return
+    out[at] = _BROKEN
     if value < 0 or value_length > values.size - value:
         return
     if _read_value(values, value, value + value_length, type_, out, at):
         out[at] = _COMMIT
+    else:
+        out[at + 8] = -1
 
 
 @kernel(
@@ -218,7 +223,7 @@ def read_offset_commits(
          texts_out int64[n * 3]: of records with metadata, in order: number, start, length
          fields_out int64[n * FIELDS], -1 where a field is not there, the topic id 0; of another
          size, at least BLOCK * FIELDS, it is scratch, as is hashes_out uint64[BLOCK * 2]
-    returns (keys, records with metadata, UNREADABLE records, OTHER records)
+    returns (keys, records with metadata, UNREADABLE and BROKEN records, OTHER records)
     """
     mask = table.size - 1
     in_place = fields_out.size == key_starts.size * _FIELDS
@@ -236,9 +241,11 @@ def read_offset_commits(
                 fields_out, at,
             )  # fmt: skip
             kind = fields_out[at]
-            if kind == _UNREADABLE:
+            if kind == _UNREADABLE or kind == _BROKEN:
                 unreadable += 1
-            elif kind == _OTHER:
+            if kind == _UNREADABLE:
+                continue
+            if kind == _OTHER:
                 others += 1
             elif table.size > 0 and states[r] >= 0:
                 first, second = siphash_128(keys, key_starts[r] + 2, key_lengths[r] - 2, k0, k1)
@@ -251,7 +258,7 @@ def read_offset_commits(
         for r in range(start, end):
             at = (r - shift) * _FIELDS
             kind = fields_out[at]
-            if states[r] < 0 or (kind != _COMMIT and kind != _TOMBSTONE):
+            if states[r] < 0 or kind == _OTHER or kind == _UNREADABLE:
                 continue
             first = hashes_out[2 * (r - start)]
             second = hashes_out[2 * (r - start) + 1]

@@ -1,12 +1,13 @@
 """Records of the coordinators' topics, `__consumer_offsets`, `__transaction_state` and
 `__share_group_state`: a message in the key says whose state, one in the value what it is now.
 
- key     i16 type | key message (never flexible), to the end
- value   i16 version | value message, to the end; null removes the key's state
+ key     i16 type | key message (never flexible)
+ value   i16 version | value message; null removes the key's state
 
-Up to Kafka 4.0 the number in front of the key was called its version; the bytes are the same. A few
-values changed their fields and kept their version number: the newest layout that takes a value to
-its last byte counts. Types and versions without a table stay bytes (UnknownRecord).
+Coordinators read past bytes behind either. Up to Kafka 4.0 the number in front of the key was
+called its version; the bytes are the same. A few values changed their fields and kept their version
+number: the newest layout that takes a value to its last byte counts, else the newest that it begins
+with. Types and versions without a table stay bytes (UnknownRecord).
 
 Source: Kafka CoordinatorRecordSerde, CoordinatorRecordType.
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalog.errors import CorruptRecordError
-from kafkalog.messages.decoder import decode_message, decode_newest
+from kafkalog.messages.decoder import decode_newest, decode_prefix
 from kafkalog.messages.schema import ALL, NONE, Field, Message, Struct, UnknownRecord, Versions
 
 _SHORT_BYTES = 2
@@ -100,14 +101,17 @@ def decode_coordinator_record(
     known = types.get(number)
     if known is None:
         return UnknownRecord(number)
-    key_fields = decode_message(known.key, 0, key, _SHORT_BYTES)
+    key_fields, _ = decode_prefix(known.key, 0, key, _SHORT_BYTES)
     if value is None:
         return CoordinatorRecord(known, key_fields, None, None, None)
     version = _short(value, "version of the value")
     if version not in known.value.versions:
         return UnknownRecord(number, version)
     layouts = (known.value, *known.older)
-    layout, fields = decode_newest(layouts, version, value, _SHORT_BYTES)
+    try:
+        layout, fields = decode_newest(layouts, version, value, _SHORT_BYTES)
+    except CorruptRecordError:
+        layout, fields = known.value, decode_prefix(known.value, version, value, _SHORT_BYTES)[0]
     return CoordinatorRecord(known, key_fields, layout, version, fields)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalog.errors import CorruptRecordError
+from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
 from kafkalog.format.secret_settings import REDACTED, is_secret
 from kafkalog.messages.cluster_metadata import CONFIG_RECORD, MetadataRecord, decode_metadata_record
 from kafkalog.messages.consumer_protocol import (
@@ -68,6 +68,11 @@ def _coordinator(types: RecordTypes) -> Decoder:
         record = decode_coordinator_record(types, key, value)
         if isinstance(record, UnknownRecord):
             known = types.get(record.number)
+            if known is not None and types is not TRANSACTION_TYPES:
+                # Coordinators of groups do not load it either; that of transactions passes it over.
+                raise UnsupportedMessageVersionError(
+                    f"{known.name} version {record.version} is not known"
+                )
             name = f"type {record.number}" if known is None else known.name
             return InternalRecord(name, record.version, None, None)
         fields = value_json(record)

@@ -1,9 +1,9 @@
 """The last record of each key of `__consumer_offsets` that is no offset commit: groups and their
 members, as type and JSON.
 
-There are few of them among the commits, and of each key only the last that can be read is decoded,
-piece by piece. As in view `group_messages` types and versions that are not known do not count, nor
-do bytes that are no record.
+There are few of them among the commits, and of each key only the last is decoded, piece by piece.
+As in view `group_messages` types that are not known do not count; a version that is not known, or
+bytes that are no record, are an error: an older record would pass for the last one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kafkalog.batches.offset_commits import Int64s, Spans
+from kafkalog.batches.offset_commits import Int64s, Spans, span_at
 from kafkalog.errors import KafkaLogError
 from kafkalog.messages.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 
@@ -36,18 +36,24 @@ class LatestGroupRecords:
 
     _rows: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, keys: Spans, values: Spans, offsets: Int64s, timestamps: Int64s) -> None:
-        """Records behind those so far; timestamps in ms."""
+    def add(
+        self, keys: Spans, values: Spans, offsets: Int64s, timestamps: Int64s, path: str
+    ) -> None:
+        """Records behind those so far; timestamps in ms. CorruptRecordError, or
+        UnsupportedMessageVersionError, for the last one of a key that cannot be read.
+        """
         by_key: dict[bytes, list[int]] = {}
         for at in others_than_commits(keys).tolist():
-            by_key.setdefault(_bytes(keys, at) or b"", []).append(at)
+            by_key.setdefault(span_at(keys, at) or b"", []).append(at)
         for key, places in by_key.items():
-            for at in reversed(places):
-                row = _row(key, _bytes(values, at))
-                if row is not None:
-                    place = {"recordOffset": int(offsets[at]), "timestampMs": int(timestamps[at])}
-                    self._rows[key] = row | place
-                    break
+            at = places[-1]
+            try:
+                row = _row(key, span_at(values, at))
+            except KafkaLogError as error:
+                raise type(error)(error.reason, path=path, offset=int(offsets[at])) from None
+            if row is not None:
+                place = {"recordOffset": int(offsets[at]), "timestampMs": int(timestamps[at])}
+                self._rows[key] = row | place
 
     def rows(self) -> list[dict[str, Any]]:
         """messageType, key, value (JSON, None of a tombstone), isTombstone, recordOffset and
@@ -56,16 +62,9 @@ class LatestGroupRecords:
         return list(self._rows.values())
 
 
-def _bytes(spans: Spans, at: int) -> bytes | None:
-    start, length = int(spans.starts[at]), int(spans.lengths[at])
-    return None if length < 0 else spans.buf[start : start + length].tobytes()
-
-
 def _row(key: bytes, value: bytes | None) -> dict[str, Any] | None:
-    try:
-        record = INTERNAL_TOPICS[OFFSETS_TOPIC](key, value)
-    except KafkaLogError:
-        return None
+    """None of a type that is not known. Raises as the decoder."""
+    record = INTERNAL_TOPICS[OFFSETS_TOPIC](key, value)
     if record.key is None:
         return None
     return {

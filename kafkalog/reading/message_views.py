@@ -1,10 +1,12 @@
 """Rows of the view `messages`: records of internal topics, decoded.
 
 Records are read as for the view `records`; then each key and value is decoded on its own, in plain
-Python: for questions, not for millions of commits. What a record's bytes cannot mean is in its
-`error`, in every mode: the batch around it is sound. Types and versions that are not known have no
-JSON and no error; how many they were is said once a segment, at level INFO. Secrets are neither in
-the JSON nor in `valueBytes`, which is null then: view `records` has the bytes of everything.
+Python: for questions, not for millions of commits. Bytes that are no record of the topic are as a
+batch that cannot be read: FAILFAST raises, PERMISSIVE has a row with the `error`, DROPMALFORMED
+leaves it out and says how many. Types that are not known have no JSON and no error, nor have
+versions that whoever owns the topic passes over; how many is said once a segment, at level INFO.
+Secrets are neither in the JSON nor in `valueBytes`, which is null then: view `records` has the
+bytes of everything.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkalog.columns.schemas import select_columns
-from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.internal_topics import (
     INTERNAL_TOPICS,
@@ -61,7 +63,8 @@ def read_messages(
     """
     decodes_all = bool({*_DECODED, _ERROR}.intersection(request.names))
     shows_bytes = _VALUE_BYTES in request.names
-    needed = dict.fromkeys(
+    needed = dict.fromkeys(["offset"] if decodes_all else [])
+    needed |= dict.fromkeys(
         _RENAMED.get(name, name) for name in request.names if name not in (*_DECODED, _ERROR)
     )
     if decodes_all or shows_bytes or not commits:
@@ -75,12 +78,18 @@ def read_messages(
         row_filter=request.row_filter,
     )
     for split in splits:
-        unknown = 0
+        unknown = unreadable = 0
         decodes = decodes_all or (shows_bytes and split.topic == METADATA_TOPIC)
         for records in read_record_splits((split,), inner, counts):
             if not commits and split.topic == OFFSETS_TOPIC:
                 records = _without_commits(records)
             made = _decoded(split.topic, records) if decodes else {}
+            if decodes_all:
+                stay = _judge(records, made[_ERROR], split, request.mode)
+                if stay is not None:
+                    unreadable += records.num_rows - int(pc.sum(stay).as_py() or 0)
+                    records = records.filter(stay)
+                    made = {name: column.filter(stay) for name, column in made.items()}
             if decodes:
                 is_unknown = pc.and_(pc.is_null(made["key"]), pc.is_valid(made["messageType"]))
                 unknown += pc.sum(pc.and_(is_unknown, pc.is_null(made["value"]))).as_py() or 0
@@ -89,8 +98,23 @@ def read_messages(
                 for name in request.names
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=request.schema)
+        if unreadable:
+            _logger.warning("left out %d records of %s that cannot be read", unreadable, split.path)
         if unknown:
             _logger.info("%d records of unknown types or versions in %s", unknown, split.path)
+
+
+def _judge(
+    records: pa.RecordBatch, errors: pa.Array, split: ScanSplit, mode: ReadMode
+) -> pa.Array | None:
+    """Which rows stay, None if all do; raises for the first error with FAILFAST."""
+    if mode == ReadMode.PERMISSIVE or errors.null_count == len(errors):
+        return None
+    if mode == ReadMode.FAILFAST:
+        at = pc.index(pc.is_valid(errors), True).as_py()
+        offset = records.column("offset")[at].as_py()
+        raise CorruptRecordError(errors[at].as_py(), path=split.path, offset=offset)
+    return pc.is_null(errors)
 
 
 def _without_commits(records: pa.RecordBatch) -> pa.RecordBatch:

@@ -5,6 +5,11 @@ A task is a whole partition of `__consumer_offsets`: a commit in a transaction c
 says so, and that may lie segments later. Records are read as for the view `records`; from there on
 whole columns are decoded by kernels.
 
+A record that is no commit, or of a version that is not known, is an error of the view: it may be
+the latest commit of its key. FAILFAST raises, PERMISSIVE has a row with the error and does not show
+an older commit of that key, and DROPMALFORMED says how many it left out. (A coordinator does not
+load a partition that has such a record.)
+
 In force is the last record of a key that is not in an open or aborted transaction, if it is no
 tombstone. (A tombstone written between a transactional commit and its marker counts here; a broker
 would bring the commit back. Brokers write none there: they expire no offset that is pending.)
@@ -28,6 +33,7 @@ from kafkalog.batches.offset_commits import (
     LatestCommits,
     Spans,
     read_commits,
+    span_at,
 )
 from kafkalog.columns.offset_commits import (
     COMMITTED,
@@ -39,11 +45,12 @@ from kafkalog.columns.offset_commits import (
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.records import RecordArrays
 from kafkalog.columns.schemas import select_columns
-from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.past_damage import FileRange
 from kafkalog.log.segment_tail import SegmentEnds
+from kafkalog.messages.coordinator_loading import loading_problem
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
@@ -117,18 +124,29 @@ def read_offset_commits(
             piece = _piece(records, ends)
             if latest:
                 change = in_force.add(piece)
-                unreadable += change.unreadable
+                if change.unreadable:
+                    unreadable += change.unreadable
+                    fields, _ = read_commits(piece.keys, piece.values)
+                    yield from _unreadable_rows(piece, fields, split, request)
                 if others is not None and change.others:
                     timestamps = records.of_record("timestamps")
-                    others.add(piece.keys, piece.values, piece.record_offsets, timestamps)
+                    others.add(
+                        piece.keys, piece.values, piece.record_offsets, timestamps, split.path
+                    )
                 continue
-            rows, bad = _history(piece, split)
-            unreadable += bad
+            fields, bad = read_commits(piece.keys, piece.values)
+            if bad:
+                unreadable += bad
+                yield from _unreadable_rows(piece, fields, split, request)
+            rows = _history(piece, fields, split)
             if len(rows):
                 yield build_commits(rows, request.schema, request.names)
     if unreadable:
-        # The view `messages` says which, and why.
-        _logger.warning("left out %d unreadable records of %s", unreadable, ", ".join(paths))
+        _logger.warning(
+            "%d records of %s cannot be read, and may be the latest commits of their keys",
+            unreadable,
+            ", ".join(paths),
+        )
     if latest:
         is_whole = later_paths is None
         rows = in_force.rows(splits[0].partition, [*paths, *(later_paths or ())][-1], is_whole)
@@ -161,13 +179,47 @@ def _unreadable_markers(
             yield rows_batch([row], request.schema, request.names)
 
 
-def _history(piece: _Piece, split: ScanSplit) -> tuple[CommitRows, int]:
-    """All commits and tombstones of a piece, and how many records cannot be read."""
-    fields, unreadable = read_commits(piece.keys, piece.values)
+def _unreadable_rows(
+    piece: _Piece, fields: Int64s, split: ScanSplit, request: ReadRequest
+) -> Iterator[pa.RecordBatch]:
+    """Rows with an error for the records that cannot be read; raises for the first with
+    FAILFAST.
+    """
+    if request.mode == ReadMode.DROPMALFORMED:
+        return
+    kinds = fields[:, commits.KIND]
+    rows = []
+    for at in np.flatnonzero((kinds == commits.UNREADABLE) | (kinds == commits.BROKEN)).tolist():
+        offset = int(piece.record_offsets[at])
+        problem = loading_problem(OFFSETS_TOPIC, span_at(piece.keys, at), span_at(piece.values, at))
+        reason = "no offset commit" if problem is None else problem.reason
+        if request.mode == ReadMode.FAILFAST:
+            raise CorruptRecordError(reason, path=split.path, offset=offset)
+        place = {"offsetsPartition": split.partition, "path": split.path, "recordOffset": offset}
+        rows.append({**place, **_names(piece, fields[at]), "error": reason})
+    yield rows_batch(rows, request.schema, request.names)
+
+
+def _names(piece: _Piece, field: Int64s) -> dict[str, str | int]:
+    """Whose commit it is, where the key tells."""
+    if field[commits.KIND] != commits.BROKEN:
+        return {}
+    group, topic = (
+        field_texts(piece.keys, field.reshape(1, -1), start, length)[0].as_py()
+        for start, length in (
+            (commits.GROUP_START, commits.GROUP_LENGTH),
+            (commits.TOPIC_START, commits.TOPIC_LENGTH),
+        )
+    )
+    return {"group": group, "topic": topic, "partition": int(field[commits.PARTITION])}
+
+
+def _history(piece: _Piece, fields: Int64s, split: ScanSplit) -> CommitRows:
+    """All commits and tombstones of a piece."""
     kinds = fields[:, commits.KIND]
     which = np.flatnonzero((kinds == commits.COMMIT) | (kinds == commits.TOMBSTONE))
     fields = fields[which]
-    rows = CommitRows(
+    return CommitRows(
         split.partition,
         split.path,
         field_texts(piece.keys, fields, commits.GROUP_START, commits.GROUP_LENGTH),
@@ -178,7 +230,6 @@ def _history(piece: _Piece, split: ScanSplit) -> tuple[CommitRows, int]:
         piece.keys.lengths[which] + np.maximum(piece.values.lengths[which], 0),
         piece.states[which],
     )
-    return rows, unreadable
 
 
 def _records(

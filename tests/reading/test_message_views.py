@@ -41,22 +41,30 @@ def test_a_commit_its_tombstone_and_what_is_not_known(
     ]  # fmt: skip
     LogBuilder(log_dir, "__consumer_offsets-3").batch(*records).write()
     with caplog.at_level(logging.INFO, "kafkalog.reading.message_views"):
-        found = rows(log_dir)
+        found = rows(log_dir, mode="PERMISSIVE")
     key = {"group": "g", "topic": "t", "partition": 2}
     value = {"offset": 5, "leaderEpoch": 1, "metadata": "", "commitTimestamp": 7}
     assert [r["offset"] for r in found] == [0, 1, 2, 3, 4, 5]
     assert {(r["topic"], r["partition"]) for r in found} == {("__consumer_offsets", 3)}
-    names = ["OffsetCommit", "OffsetCommit", "OffsetCommit", "type 99", None, None]
+    names = ["OffsetCommit", "OffsetCommit", None, "type 99", None, None]
     assert [r["messageType"] for r in found] == names
-    assert [r["version"] for r in found] == [3, None, 9, None, None, None]
+    assert [r["version"] for r in found] == [3, None, None, None, None, None]
     assert [r["key"] and json.loads(r["key"]) for r in found] == [key, key, *[None] * 4]
     assert [r["value"] and json.loads(r["value"]) for r in found] == [value, *[None] * 5]
     assert [(r["keyBytes"], r["valueBytes"]) for r in found] == records
-    assert [r["error"] is None for r in found] == [True] * 4 + [False] * 2
+    assert [r["error"] is None for r in found] == [True, True, False, True, False, False]
+    assert found[2]["error"] == "OffsetCommit version 9 is not known"
     assert "int32 of 4 bytes" in found[4]["error"]
     told = [r.getMessage() for r in caplog.records]
-    assert told == [f"2 records of unknown types or versions in {log_dir}/__consumer_offsets-3/"
-                    f"{0:020d}.log"]  # fmt: skip
+    path = f"{log_dir}/__consumer_offsets-3/{0:020d}.log"
+    assert told == [f"1 records of unknown types or versions in {path}"]
+    with pytest.raises(CorruptRecordError, match="OffsetCommit version 9 is not known") as caught:
+        rows(log_dir)
+    assert (caught.value.path, caught.value.offset) == (path, 2)
+    caplog.clear()
+    assert [r["offset"] for r in rows(log_dir, mode="DROPMALFORMED")] == [0, 1, 3]
+    assert caplog.records[0].getMessage() == (f"left out 3 records of {path} that cannot be read")
+    assert len(rows(log_dir, columns=["offset"])) == 6  # nothing is decoded
 
 
 def test_columns_without_json_are_read_without_decoding(
@@ -120,7 +128,7 @@ def test_bytes_that_hold_a_secret_are_in_no_column(log_dir: Path) -> None:
         b"\1\x8b\0\0swordfish", b"\1\x84\0\0swordfish",  # types as longer varints than needed
     ]  # fmt: skip
     MetadataBuilder(log_dir).batch(*shown, *hidden).write()
-    found = rows(log_dir)
+    found = rows(log_dir, mode="PERMISSIVE")
     assert [row["valueBytes"] for row in found] == [*shown, *[None] * len(hidden)]
     only = rows(log_dir, columns=["valueBytes"])
     assert [row["valueBytes"] for row in only] == [*shown, *[None] * len(hidden)]

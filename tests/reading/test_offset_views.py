@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from data.copy_samples import SAMPLES
 from kafkalog import read_view
 from kafkalog.columns.schemas import default_columns
-from kafkalog.errors import InvalidConfigError
+from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
@@ -41,7 +42,9 @@ def commit_parts(path: Path) -> list[CommitsPart]:
 class Reference:
     """Writes a log, and says what is in it: all commits, and those in force."""
 
-    def __init__(self, log_dir: Path, seed: int) -> None:
+    def __init__(self, log_dir: Path, seed: int, *, broken: bool = False) -> None:
+        self.broken = broken
+        self.errors: list[int] = []
         self.log = LogBuilder(log_dir, PARTITION)
         self.rng = random.Random(seed)
         self.history: list[Row] = []
@@ -58,8 +61,11 @@ class Reference:
         key = encode_key(known.key, names)
         kind = rng.random()
         if kind < 0.1:
+            if not self.broken:
+                return b"\0\x63of another kind", b"\0\3"
             return encode_key(GROUP_METADATA.key, {"group": "g"}), b"\0\3"
-        if kind < 0.15:
+        if kind < 0.15 and self.broken:
+            self.errors.append(at)
             return key[:-1], None
         row: Row = {
             **names, "recordOffset": at, "offset": None, "leaderEpoch": None, "metadata": None,
@@ -130,12 +136,15 @@ def _unless(value: Any, nothing: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_commits_of_a_log_with_transactions(log_dir: Path, seed: int) -> None:
-    reference = Reference(log_dir, seed)
+    reference = Reference(log_dir, seed, broken=True)
     path = reference.write()
-    history = rows("offset_commits", path)
+    found = rows("offset_commits", path, mode="PERMISSIVE")
+    assert [row["recordOffset"] for row in found if row["error"]] == reference.errors
+    history = [{k: v for k, v in row.items() if k != "error"} for row in found if not row["error"]]
     assert history == [{name: row[name] for name in history[0]} for row in reference.history]
     assert {row["transactionState"] for row in history} == {None, "open", "committed", "aborted"}
-    latest = sorted(rows("latest_offset_commits", path), key=lambda row: row["recordOffset"])
+    found = rows("latest_offset_commits", path, mode="DROPMALFORMED")
+    latest = sorted(found, key=lambda row: row["recordOffset"])
     expected = sorted(reference.in_force, key=lambda row: row["recordOffset"])
     assert latest == [{name: row[name] for name in history[0]} for row in expected]
 
@@ -174,11 +183,7 @@ def test_the_last_records_of_groups_come_with_the_commits(log_dir: Path, seed: i
         if kind < 0.2:
             value = None
         elif kind < 0.3:
-            value = b"\0\3"
-        elif kind < 0.35:
             key, value = b"\0\x63" + key[2:], b"of an unknown type"
-        elif kind < 0.4:
-            value = b"\0\x63of an unknown version"
         (log.segment() if rng.random() < 0.1 else log).batch((key, value))
     path = log.write().parent
     expected: dict[tuple[str, str], Row] = {}
@@ -203,6 +208,63 @@ def test_the_last_records_of_groups_come_with_the_commits(log_dir: Path, seed: i
     assert len(parts) > 1
     assert len(expected) > 4
     assert found == expected
+
+
+@pytest.mark.parametrize("value", [b"\0\3", b"\0\x63of an unknown version", b""])
+def test_a_group_whose_last_record_cannot_be_read_is_an_error(log_dir: Path, value: bytes) -> None:
+    """An older record would pass for the last one."""
+    key = encode_key(GROUP_METADATA.key, {"group": "g"})
+    whole = encode_value(GROUP_METADATA.value, 4, {"protocolType": "consumer"})
+    path = LogBuilder(log_dir, PARTITION).batch((key, whole), (key, value)).write().parent
+    (part,) = commit_parts(path)
+    with pytest.raises(KafkaLogError) as caught:
+        list(read_latest_records(part))
+    assert (caught.value.path, caught.value.offset) == (part.last_path, 1)
+
+
+BROKEN_VALUES = {
+    "cut": struct.pack(">hqi", 3, 7, -1),
+    "version 9": b"\0\x09" + bytes(30),
+    "empty": b"",
+    "null metadata": struct.pack(">hqihq", 3, 7, -1, -1, 1),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_VALUES)
+def test_a_commit_that_cannot_be_read_is_an_error_and_no_older_one_passes_for_it(
+    log_dir: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def key(partition: int) -> bytes:
+        return encode_key(OFFSET_COMMIT.key, {"group": "g", "topic": "t", "partition": partition})
+
+    fields = {"offset": 5, "metadata": "", "commitTimestamp": 1}
+    whole = encode_value(OFFSET_COMMIT.value, 3, fields)
+    log = LogBuilder(log_dir, PARTITION).batch((key(0), whole), (key(1), whole))
+    path = log.batch((key(0), BROKEN_VALUES[name])).write() / f"{0:020d}.log"
+    for view, sound in (("offset_commits", [0, 1]), ("latest_offset_commits", [1])):
+        with pytest.raises(CorruptRecordError) as caught:
+            rows(view, log_dir)
+        assert (caught.value.path, caught.value.offset) == (str(path), 2)
+        found = rows(view, log_dir, mode="PERMISSIVE")
+        assert [row["partition"] for row in found if not row["error"]] == sound
+        (bad,) = (row for row in found if row["error"])
+        place = ("group", "topic", "partition", "offset", "recordOffset", "offsetsPartition")
+        assert [bad[column] for column in place] == ["g", "t", 0, None, 2, 3]
+        caplog.clear()
+        dropped = rows(view, log_dir, mode="DROPMALFORMED")
+        assert [row["partition"] for row in dropped] == sound
+        assert "1 records of" in caplog.text
+    with pytest.raises(CorruptRecordError):
+        list(read_latest_records(commit_parts(log_dir)[0]))
+
+
+def test_what_lies_behind_a_commit_is_read_past_as_coordinators_do(log_dir: Path) -> None:
+    key = encode_key(OFFSET_COMMIT.key, {"group": "g", "topic": "t", "partition": 0})
+    fields = {"offset": 5, "metadata": "", "commitTimestamp": 1}
+    values = [encode_value(OFFSET_COMMIT.value, version, fields) + b"zz" for version in range(5)]
+    LogBuilder(log_dir, PARTITION).batch(*[(key + b"z", value) for value in values]).write()
+    assert [row["offset"] for row in rows("offset_commits", log_dir)] == [5] * 5
+    assert [row["error"] for row in rows("messages", log_dir)] == [None] * 5
 
 
 def test_metadata_is_that_of_the_latest_commit_however_often_it_changes(

@@ -1,0 +1,79 @@
+"""Records of the coordinators' topics: which of them a broker's coordinator does not load.
+
+Commits are looked at by a kernel, and only what it does not take for one is decoded record by
+record; a partition of `__consumer_offsets` is nearly all commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches import offset_commits as commits
+from kafkalog.batches.batch_table import is_control
+from kafkalog.batches.offset_commits import Spans, read_commits, span_at
+from kafkalog.batches.record_areas import RecordAreas
+from kafkalog.batches.spans import RecordSpans, decode_spans
+from kafkalog.checking.finding import FindingList
+from kafkalog.errors import CorruptRecordError
+from kafkalog.log.topic_partition import parse_partition_dir_name
+from kafkalog.messages.coordinator_loading import COORDINATOR_TOPICS, loading_problem
+from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+
+_SOUND_COMMITS = (commits.COMMIT, commits.TOMBSTONE)
+
+
+class CoordinatorChecks:
+    """Of one segment; does nothing with those of other topics."""
+
+    def __init__(self, path: str, found: FindingList) -> None:
+        name = parse_partition_dir_name(Path(path).parent.name)
+        topic = "" if name is None else name.topic_partition.topic
+        self._topic = topic if topic in COORDINATOR_TOPICS else None
+        self._found = found
+
+    def check(self, areas: RecordAreas) -> None:
+        """The records of some batches."""
+        if self._topic is None:
+            return
+        data = np.flatnonzero(~is_control(areas.rows) & (areas.rows["records_count"] > 0))
+        if data.size:
+            for part, spans in _decoded(_of(areas, data)):
+                self._check(self._topic, part, spans)
+
+    def _check(self, topic: str, areas: RecordAreas, spans: RecordSpans) -> None:
+        keys = Spans(areas.buf, spans.key_starts, spans.key_lengths.astype(np.int64))
+        values = Spans(areas.buf, spans.value_starts, spans.value_lengths.astype(np.int64))
+        which = np.arange(spans.n)
+        if topic == OFFSETS_TOPIC:
+            fields, _ = read_commits(keys, values)
+            which = np.flatnonzero(~np.isin(fields[:, commits.KIND], _SOUND_COMMITS))
+        for r in which.tolist():
+            problem = loading_problem(topic, span_at(keys, r), span_at(values, r))
+            if problem is not None:
+                self._found.add(
+                    "coordinator-record-unknown"
+                    if problem.is_passed_over
+                    else "coordinator-record",
+                    problem.reason,
+                    position=int(areas.rows["position"][spans.batch_indexes[r]]),
+                    offset=int(spans.offsets[r]),
+                )
+
+
+def _of(areas: RecordAreas, which: NDArray[np.int64]) -> RecordAreas:
+    return RecordAreas(areas.buf, areas.starts[which], areas.ends[which], areas.rows[which])
+
+
+def _decoded(areas: RecordAreas) -> Iterator[tuple[RecordAreas, RecordSpans]]:
+    """The spans of all batches together, or of each sound one where one is not; that is told
+    elsewhere.
+    """
+    try:
+        yield areas, decode_spans(areas, areas.rows)
+    except CorruptRecordError:
+        for b in range(areas.rows.size if areas.rows.size > 1 else 0):
+            yield from _decoded(_of(areas, np.array([b])))

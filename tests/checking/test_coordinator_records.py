@@ -1,0 +1,54 @@
+"""Records that a coordinator does not load are found: the table is
+`tests.support.coordinator_variants`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkalog.format.constants import CompressionType
+from kafkalog.messages.coordinator_loading import loading_problem
+from tests.checking.running import findings
+from tests.support.coordinator_variants import VARIANTS, Loads
+from tests.support.log_builder import LogBuilder
+
+KINDS = {
+    Loads.YES: [],
+    Loads.PASSED_OVER: [("coordinator-record-unknown", False)],
+    Loads.NO: [("coordinator-record", True)],
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_record_is_judged_as_a_coordinator_does(tmp_path: Path, name: str) -> None:
+    variant = VARIANTS[name]
+    sound = next(v for v in VARIANTS.values() if v.topic == variant.topic)
+    problem = loading_problem(variant.topic, variant.key, variant.value)
+    assert (problem is None) == (variant.loads is Loads.YES)
+    if problem is not None:
+        assert problem.is_passed_over == (variant.loads is Loads.PASSED_OVER)
+    log = LogBuilder(tmp_path, f"{variant.topic}-0").batch((sound.key, sound.value))
+    position = len(log.segments[0].log)
+    log.batch((sound.key, sound.value), (variant.key, variant.value), codec=CompressionType.ZSTD)
+    path = log.batch((sound.key, sound.value)).write()
+    found = [f for f in findings(tmp_path) if f.kind.startswith("coordinator-record")]
+    assert [(f.kind, f.is_failure) for f in found] == KINDS[variant.loads]
+    for finding in found:
+        assert problem is not None
+        assert (finding.offset, finding.position, finding.text) == (2, position, problem.reason)
+        assert Path(finding.path).parent == path
+
+
+def test_what_lies_below_the_log_start_is_not_loaded(tmp_path: Path) -> None:
+    bad = VARIANTS["__consumer_offsets: commit cut"]
+    log = LogBuilder(tmp_path, "__consumer_offsets-0").log_start_offset(2)
+    log.batch((bad.key, bad.value)).batch((bad.key, None)).batch((bad.key, None)).write()
+    assert not [f for f in findings(tmp_path) if f.kind.startswith("coordinator")]
+
+
+def test_other_topics_hold_what_they_like(tmp_path: Path) -> None:
+    bad = VARIANTS["__consumer_offsets: commit cut"]
+    LogBuilder(tmp_path, "orders-0").batch((bad.key, bad.value)).write()
+    assert not findings(tmp_path)
