@@ -6,7 +6,7 @@ read here, all of them, in chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,9 @@ from kafkalog.auditing.latest_keys import MOST_KEYS
 from kafkalog.auditing.record_contents import RecordContents, RecordContentsScan
 from kafkalog.auditing.remote_copies import RemoteCopies, read_remote_copies
 from kafkalog.batches.arena import Arena
-from kafkalog.batches.record_areas import iterate_record_areas
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
+from kafkalog.checking.coordinator_checks import CoordinatorChecks
+from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.cleaner.checked_chunks import (
     CLEANER_ARENA_BYTES,
     CLEANER_CHUNK_BYTES,
@@ -37,6 +39,7 @@ from kafkalog.reading.transaction_ranges import TransactionRanges
 class Contents(JsonFacts):
     """`records` None where they were not asked for; `problem`: why not all of them were read.
     `commits`, `remote_copies`: of a partition of `__consumer_offsets`, `__remote_log_metadata`.
+    `unloadable`: findings about records that their coordinator does not load.
     """
 
     headers: HeaderContents
@@ -44,6 +47,7 @@ class Contents(JsonFacts):
     problem: str = ""
     commits: Commits | None = None
     remote_copies: tuple[RemoteCopies, ...] = ()
+    unloadable: tuple[Finding, ...] = ()
 
 
 def header_scan(partition: PartitionInventory, first_dirty_offset: int) -> HeaderContentsScan:
@@ -61,8 +65,10 @@ def scan_records(
     end_offset: int,
     with_keys: bool,
     most_keys: int = MOST_KEYS,
+    see: Callable[[RecordAreas, str], None] | None = None,
 ) -> tuple[RecordContents, str]:
-    """The records of a log up to its end or to the first that cannot be read, and why not.
+    """The records of a log up to its end or to the first that cannot be read, and why not. `see` is
+    shown all of them, with the path of their segment.
 
     `end_offset`: where a round of cleaning would end. `with_keys`: look at keys as well.
     """
@@ -82,6 +88,8 @@ def scan_records(
                 path=path, arena_bytes=CLEANER_ARENA_BYTES,
             ):  # fmt: skip
                 scan.add(areas, path, transactions.is_aborted(chunk.rows[part]))
+                if see is not None:
+                    see(areas, path)
     except (KafkaLogError, OSError) as error:
         problem = str(error)
     return scan.finish(), problem
@@ -99,11 +107,13 @@ def read_contents(
     """The contents of a log whose headers went by already, with what its records tell."""
     segments = inactive_segments_from(partition.segments, first_uncleanable_offset)
     end_offset = segments[0].base_offset if segments else first_uncleanable_offset
+    coordinator = _Coordinator(partition)
     records, problem = scan_records(
         partition,
         first_dirty_offset=first_dirty_offset,
         end_offset=end_offset,
         with_keys=with_keys,
+        see=coordinator.see,
     )
     topic = partition.topic_partition.topic
     commits: Commits | None = None
@@ -116,7 +126,27 @@ def read_contents(
             copies = read_remote_copies(partition)
     except (KafkaLogError, OSError) as error:
         problem = problem or str(error)
-    return Contents(headers, records, problem, commits, copies)
+    return Contents(headers, records, problem, commits, copies, coordinator.findings())
+
+
+class _Coordinator:
+    """What the coordinator of a topic would stumble over, segment by segment."""
+
+    def __init__(self, partition: PartitionInventory) -> None:
+        self._start = partition.log_start_offset
+        self._bases = {segment.path: segment.base_offset for segment in partition.segments}
+        self._found: dict[str, FindingList] = {}
+        self._checks: dict[str, CoordinatorChecks] = {}
+
+    def see(self, areas: RecordAreas, path: str) -> None:
+        if path not in self._checks:
+            self._found[path] = FindingList(path, self._bases[path])
+            self._checks[path] = CoordinatorChecks(path, self._found[path])
+        self._checks[path].check(areas)
+
+    def findings(self) -> tuple[Finding, ...]:
+        every = (finding for found in self._found.values() for finding in found.findings())
+        return tuple(f for f in every if f.offset is None or f.offset >= self._start)
 
 
 def _aborted(partition: PartitionInventory) -> TransactionRanges:

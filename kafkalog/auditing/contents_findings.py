@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
@@ -41,6 +42,14 @@ def find_in_contents(audited: AuditedPartition, now_ms: int, alive_ms: int) -> I
         yield from _keys(audited, contents, make)
     if contents.problem:
         yield make("contents-unread", contents.problem)
+    for finding in contents.unloadable:
+        yield replace(
+            finding,
+            text=f"{audited.name}: offset {finding.offset}: {finding.text}",
+            log_dir=audited.log_dir,
+            topic=audited.topic,
+            partition=audited.partition,
+        )
     for busy in contents.commits.busy if contents.commits else ():
         share = busy.size_in_bytes / max(audited.log_bytes, 1)
         yield make(

@@ -18,6 +18,7 @@ from kafkalog.format.meta_properties import META_PROPERTIES_FILE, pack_meta_prop
 from kafkalog.messages.group_records import OFFSET_COMMIT
 from kafkalog.messages.remote_log_records import LAYOUTS, RemoteLogSegmentState
 from tests.auditing.documents import audited_document, findings_of
+from tests.support.coordinator_variants import VARIANTS
 from tests.support.log_builder import META, START_MS, TOPIC_ID, LogBuilder
 from tests.support.message_encoder import encode_key, encode_message, encode_value
 from tests.support.metadata_builder import frame
@@ -400,3 +401,16 @@ def test_estimate_reads_only_what_is_or_would_be_compacted(log_dir: Path) -> Non
     row = the_contents(audited_document(log_dir, now_ms=START_MS, scope=asked))
     assert (row["distinctKeys"], row["distinctKeysError"]) == (10, 0)
     assert row["compactionGainBytes"] > 0
+
+
+def test_a_record_that_a_coordinator_does_not_load_is_named(log_dir: Path) -> None:
+    """All groups of the partition are without a coordinator, though every checksum is right."""
+    bad = VARIANTS["__consumer_offsets: commit cut"]
+    sound = VARIANTS["__consumer_offsets: commit"]
+    log = LogBuilder(log_dir, "__consumer_offsets-0")
+    log.batch((sound.key, sound.value), (bad.key, bad.value)).write()
+    assert not findings_of(audited_document(log_dir, now_ms=START_MS), "coordinator-record")
+    document = audited_document(log_dir, now_ms=START_MS, scope=dict(CONTENTS))
+    found = the_finding(document, "coordinator-record")
+    assert (found["offset"], found["partition"]) == (1, 0)
+    assert found["text"].startswith("__consumer_offsets-0: offset 1: ")
