@@ -29,6 +29,7 @@ from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.replacement import (
     Replacement,
     end_replacement,
+    left_by_broker,
     merged,
     read_earlier,
     read_record,
@@ -428,6 +429,7 @@ class Cleaning:
             self._nothing_replaced(),
             groups=tuple(group.group for group in finished),
             swapped=tuple(group.swapped(self._plan.path) for group in finished),
+            kept=left_by_broker(self._plan.path),
         )
         return merged(self._replaced or read_earlier(self._scratch), new)
 

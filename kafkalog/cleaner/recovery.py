@@ -2,9 +2,11 @@
 
 The rules are those of Kafka's loader: a `.cleaned` means that its group was not finished, so it and
 every `.swap` at or above it go; any other `.swap` is finished, so the segments it replaces go and
-it takes its final name; what is `.deleted` goes. Where our swap record lies beside them it names
-the replaced segments exactly; else they are those that start inside the swapped segments' offsets,
-as for the loader. Unlike the loader, the producer snapshot at a surviving base offset stays.
+it takes its final name; what a run of ours marked `.deleted` goes. Where our swap record lies
+beside them it names the replaced segments exactly; else they are those that start inside the
+swapped segments' offsets, as for the loader. Unlike the loader, the producer snapshot at a
+surviving base offset stays, and so does what somebody else marked `.deleted`, and files without a
+`.log` where nothing was interrupted: nobody asked for their removal.
 
 Everything here may be interrupted and done again: a `.swap` is renamed after its sources are gone,
 those in ascending order, and our own records go last.
@@ -20,13 +22,14 @@ from pathlib import Path
 
 from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.replacement import (
+    FileFacts,
     Replacement,
     SwapGroup,
     end_replacement,
     read_record,
     settle,
 )
-from kafkalog.cleaner.scratch import Scratch, is_scratch
+from kafkalog.cleaner.scratch import Scratch, is_scratch, undo_run_id
 from kafkalog.cleaner.swap import SEGMENT_KINDS, fingerprint, remove_snapshots
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import CorruptRecordError
@@ -84,8 +87,8 @@ def recover_partition(directory: str, files: LocalFiles) -> list[str]:
         done.append(f"finished the swap of segment {', '.join(map(str, bases))}")
     if done:
         files.sync_directory(directory)
-    orphans = _orphans(directory)
-    deleted = _with_suffix(names, DELETED_SUFFIX)
+    orphans = _orphans(directory) if done or records else []
+    deleted = _deleted_by_us(directory, names)
     _remove(directory, [*orphans, *deleted], files)
     _remove_recorded_snapshots(directory, groups, files)
     for record in records:
@@ -119,6 +122,30 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
 def _records(directory: str) -> list[Replacement]:
     paths = [path_in(directory, name) for name in list_names(directory) if _is_swap_record(name)]
     return [record for path in paths if (record := read_record(path)) is not None]
+
+
+def _deleted_by_us(directory: str, names: Sequence[str]) -> list[_Found]:
+    """Files that a run of ours, or its undo, marked `.deleted` and did not remove: its record has
+    them by their names from before.
+    """
+    deleted = _with_suffix(list(names), DELETED_SUFFIX)
+    if not deleted:
+        return []
+    paths = [
+        path_in(directory, name)
+        for name in names
+        if _is_swap_record(name) or (undo_run_id(name) and name.endswith("-record.undo"))
+    ]
+    known: dict[str, list[FileFacts]] = {}
+    for path in paths:
+        record = read_record(path)
+        for file in () if record is None else record.every_file:
+            known.setdefault(file.name + DELETED_SUFFIX, []).append(file)
+    return [
+        found
+        for found in deleted
+        if any(f.looks_as_at(path_in(directory, found.name)) for f in known.get(found.name, ()))
+    ]
 
 
 def _is_swap_record(name: str) -> bool:

@@ -27,7 +27,7 @@ from kafkalog.cleaner.local_files import LocalFiles, list_names, path_in
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.checksum import extend_crc32c
-from kafkalog.format.file_names import LIVE_SUFFIX, LogFileKind, parse_file_name
+from kafkalog.format.file_names import DELETED_SUFFIX, LIVE_SUFFIX, LogFileKind, parse_file_name
 from kafkalog.log.json_facts import JsonFacts
 
 # Records of another version are not read.
@@ -51,6 +51,11 @@ class FileFacts(JsonFacts):
     uid: int
     gid: int
     checksum: int | None = None
+
+    def looks_as_at(self, path: str) -> bool:
+        """Whether the file at `path` has its size and time: of a copied log dir inodes differ."""
+        stat = os.lstat(path)
+        return (stat.st_size, stat.st_mtime_ns) == (self.size, self.mtime_ns)
 
     def is_at(self, path: str) -> bool:
         """Whether the file at `path` is this one, unchanged."""
@@ -130,6 +135,12 @@ class Replacement(JsonFacts):
         return (*(file for swap in self.swapped for file in swap.kept), *self.kept)
 
     @property
+    def every_file(self) -> tuple[FileFacts, ...]:
+        """Both, and files that the run made and replaced again."""
+        between = (file for swap in self.swapped for file in swap.between)
+        return (*self.every_kept, *self.every_made, *between)
+
+    @property
     def every_made(self) -> tuple[FileFacts, ...]:
         """The new files, of segments and others."""
         return (*(file for swap in self.swapped for file in swap.made), *self.made)
@@ -138,6 +149,24 @@ class Replacement(JsonFacts):
     def is_empty(self) -> bool:
         """Whether nothing was replaced."""
         return not (self.swapped or self.kept or self.made or self.cut)
+
+
+def left_by_broker(directory: str) -> tuple[FileFacts, ...]:
+    """The facts of the files that a broker marked `.deleted` and did not remove."""
+    names = [name for name in list_names(directory) if name.endswith(DELETED_SUFFIX)]
+    parsed = [(name, parse_file_name(name)) for name in names]
+    return tuple(
+        file_facts(path_in(directory, name), name)
+        for name, file in parsed
+        if file is not None and file.suffix == DELETED_SUFFIX
+    )
+
+
+def remove_left_by_broker(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """Remove those of them that the record names: they have their second names by now."""
+    for file in record.kept:
+        if file.name.endswith(DELETED_SUFFIX):
+            files.remove(path_in(scratch.directory, file.name))
 
 
 def file_facts(path: str, name: str, checksum: int | None = None) -> FileFacts:

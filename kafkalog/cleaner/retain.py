@@ -5,7 +5,8 @@
     1  the log start offset goes into its checkpoint   it never goes back, whatever happens next
     2  where all segments go: an empty one at the log's end, indexes first, the `.log` last
     3  leader epochs are trimmed to the log start offset
-    4  files of the segments → `.deleted`, ascending, the `.log` first; then their snapshots
+    4  what a broker left as `.deleted` goes: the names are needed
+       files of the segments → `.deleted`, ascending, the `.log` first; then their snapshots
        directory synced
     5  `.deleted` removed
     6  the swap record becomes the record of what is kept, or goes
@@ -39,6 +40,8 @@ from kafkalog.cleaner.replacement import (
     end_replacement,
     facts_with_checksum,
     file_facts,
+    left_by_broker,
+    remove_left_by_broker,
 )
 from kafkalog.cleaner.run_journal import RETAIN, RunJournal
 from kafkalog.cleaner.scratch import Scratch
@@ -139,7 +142,10 @@ def _retain(
         _ATTEMPT,
         journal.keeps_undo,
         dir_mtime_ns,
-        kept=tuple(file_facts(path_in(plan.path, name), name) for name in (*deleted, *replaced)),
+        kept=(
+            *(file_facts(path_in(plan.path, name), name) for name in (*deleted, *replaced)),
+            *left_by_broker(plan.path),
+        ),
         made=tuple(facts_with_checksum(scratch.output(_ATTEMPT, name), name) for name in made),
         first_offset=plan.kept[0].base_offset if plan.kept else plan.roll_offset,
     )
@@ -151,6 +157,7 @@ def _retain(
         files.rename(scratch.output(_ATTEMPT, name), path_in(plan.path, name))
     if made:
         files.sync_directory(plan.path)
+    remove_left_by_broker(scratch, record, files)
     _delete(plan.path, deleted, files)
     end_replacement(scratch, record, files)
     return record

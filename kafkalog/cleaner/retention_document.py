@@ -11,7 +11,8 @@ from typing import Any
 
 from kafkalog.cleaner.retain import RetentionResult
 from kafkalog.cleaner.retention_run import RetentionRun
-from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
+from kafkalog.cleaner.run_frame import config_sources, is_never_changed, removed_files, run_frame
+from kafkalog.planning.compaction_plan import told_deleted_files
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan, SegmentVerdict
 
 Pair = tuple[RetentionPlan, RetentionResult | None]
@@ -71,7 +72,9 @@ def _status(plan: RetentionPlan, result: RetentionResult | None) -> str:
 
 
 def _reason(plan: RetentionPlan, result: RetentionResult | None) -> str:
-    return plan.reason if result is None or not result.reason else result.reason
+    if result is not None and result.reason:
+        return result.reason
+    return plan.reason + told_deleted_files(plan.deleted_files)
 
 
 def _partition(plan: RetentionPlan, result: RetentionResult | None) -> dict[str, Any]:
@@ -91,6 +94,7 @@ def _partition(plan: RetentionPlan, result: RetentionResult | None) -> dict[str,
         "deleted": [_segment(segment) for segment in plan.deleted],
         "kept": [_segment(segment) for segment in plan.kept],
         "leftovers": list(plan.leftovers),
+        **removed_files(plan.deleted_files),
         "configSources": config_sources(plan.config, plan.kafka_version),
     }
 

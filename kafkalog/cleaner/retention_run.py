@@ -24,7 +24,7 @@ from kafkalog.cleaner.run_steps import (
     recover_partitions,
 )
 from kafkalog.cleaner.settings import RunSettings
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
 from kafkalog.log.inventory import (
     LogInventory,
@@ -34,7 +34,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.policy_evidence import PolicyStanding
+from kafkalog.planning.policy_evidence import PolicyStanding, why_not_deleted_from
 from kafkalog.planning.retention import (
     DELETE,
     REFUSED,
@@ -88,7 +88,9 @@ def apply_retention_run(
     with locked_log_dirs(request) as log_dirs:
         journal = begin_journal(request, new_run_id(), RETAIN, log_dirs)
         found = request.open_all()
-        recovered = tuple(recover_partitions(request.select(found), files, troubles))
+        settings = request.read_settings(found)
+        may_be_changed = [p for p in request.select(found) if _may_be_changed(p, settings)]
+        recovered = tuple(recover_partitions(may_be_changed, files, troubles))
         if recovered:
             found = request.open_all()
         for line in recovered:
@@ -121,6 +123,24 @@ def apply_retention_run(
         problems=tuple(troubles.problems),
         faults=tuple(troubles.faults),
     )
+
+
+def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
+    """Whether its settings allow anything: where they do not, nothing is resolved either."""
+    try:
+        resolved = settings.resolve(partition, needs_policy=False)
+        doubt = why_not_deleted_from(
+            partition,
+            resolved.config,
+            PartitionFacts(()),
+            resolved.standing,
+            is_forced=resolved.is_forced,
+        )
+    except InvalidConfigError:
+        raise
+    except Exception:
+        return False  # its plan meets the same fault, and tells
+    return resolved.refusal is None and doubt is None
 
 
 def _plan(

@@ -206,6 +206,8 @@ def _plan(
     resolved = settings.resolve(partition)
     if resolved.is_local:
         partition = partition.as_local_log()
+    if request.output is not None:
+        partition = replace(partition, deleted_files=())  # nothing is removed from the log dir
     facts = PartitionFacts(())
     config = resolved.config
     is_live = partition.kind is PartitionKind.LIVE

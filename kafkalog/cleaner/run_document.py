@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkalog.cleaner.run import CompactionRun
-from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
+from kafkalog.cleaner.run_frame import config_sources, is_never_changed, removed_files, run_frame
 from kafkalog.cleaner.stats import DONE, WRITTEN, CleanResult
-from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan, told_deleted_files
 
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def status_table(run: CompactionRun) -> list[dict[str, Any]]:
                 "bytesAfter": result.stats.bytes_after if done and result else None,
                 "records": result.stats.records_read if done and result else None,
                 "retained": result.stats.records_retained if done and result else None,
-                "reason": result.reason if result and result.reason else plan.reason,
+                "reason": _reason(plan, result),
             }
         )
     return rows
@@ -70,6 +70,12 @@ def _pairs(run: CompactionRun) -> list[tuple[CompactionPlan, CleanResult | None]
     ]
 
 
+def _reason(plan: CompactionPlan, result: CleanResult | None) -> str:
+    if result and result.reason:
+        return result.reason
+    return plan.reason + (told_deleted_files(plan.deleted_files) if plan.status == CLEAN else "")
+
+
 def _bytes(plan: CompactionPlan) -> int:
     """Bytes of the segments a round would rewrite; where there is none, of those it weighed."""
     return plan.source_bytes or plan.clean_bytes + plan.cleanable_bytes
@@ -82,7 +88,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "partition": plan.topic_partition.partition,
         "path": plan.path,
         "status": plan.status if result is None else result.status,
-        "reason": plan.reason if result is None or not result.reason else result.reason,
+        "reason": result.reason if result and result.reason else plan.reason,
         "firstDirtyOffset": plan.first_dirty_offset,
         "firstUncleanableOffset": plan.first_uncleanable_offset,
         "uncleanableReason": plan.uncleanable_reason,
@@ -119,5 +125,6 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
             for group in plan.groups
         ],
         "leftovers": list(plan.leftovers),
+        **removed_files(plan.deleted_files if plan.status == CLEAN else ()),
         "configSources": config_sources(plan.config, plan.kafka_version),
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, DeletedFile
 from kafkalog.log.topic_partition import (
     PartitionKind,
     TopicPartition,
@@ -76,6 +77,14 @@ def undo_note(run: Run[Any, Any]) -> str:
         f"replaced files are kept: kafkalog undo {run.run_id} puts them back, "
         f"kafkalog purge {run.run_id} frees their space"
     )
+
+
+def removed_files(files: Sequence[DeletedFile]) -> dict[str, Any]:
+    """The entries of a partition about what a broker marked `.deleted`, and the run removes."""
+    return {
+        "removedFiles": [{"name": file.name, "sizeInBytes": file.size_in_bytes} for file in files],
+        "removedFileBytes": sum(file.size_in_bytes for file in files),
+    }
 
 
 def config_sources(config: LogConfig, kafka_version: str) -> dict[str, dict[str, str]]:

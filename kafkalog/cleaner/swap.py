@@ -4,7 +4,8 @@ Per partition, once every group is written, synced and verified:
 
     1  the swap record is written and synced (which outputs replace which sources), and the
        sources get their second names where the run can be undone (replacement.py)
-    2  the outputs of other attempts are removed
+    2  the outputs of other attempts are removed, and what a broker left as `.deleted`: the names
+       are needed, and have a second one like the sources
 
 then group by group, in offset order:
 
@@ -54,6 +55,7 @@ from kafkalog.cleaner.replacement import (
     begin_replacement,
     facts_of,
     file_facts,
+    remove_left_by_broker,
     with_checksums,
 )
 from kafkalog.cleaner.scratch import Scratch
@@ -133,6 +135,7 @@ def swap_groups(
     begin_replacement(scratch, record, files)
     own = {Path(output.path).name for group in finished for output in group.outputs}
     remove_other_attempts(scratch, record.attempt_id, files, own)
+    remove_left_by_broker(scratch, record, files)
     for group in finished:
         for output in group.outputs:
             files.rename(output.path, path_in(scratch.directory, output.name + CLEANED_SUFFIX))

@@ -88,6 +88,9 @@ def undo_partition(scratch: Scratch, record: Replacement, files: LocalFiles) -> 
             _link_back(scratch, file, files)
     if record.cut is not None:
         _put_tail_back(scratch, record.cut, files)
+    for file in record.kept:
+        if _is_left_by_broker(file):  # last: on the way the names are needed
+            _link_back(scratch, file, files)
     files.sync_directory(scratch.directory)
 
 
@@ -105,7 +108,7 @@ def _check_names(scratch: Scratch, record: Replacement) -> None:
     cut = [] if record.cut is None else [record.cut.before]
     for file in (*record.every_kept, *record.every_made, *cut):
         parsed = parse_file_name(file.name)
-        is_segment_file = parsed is not None and parsed.suffix == LIVE_SUFFIX
+        is_segment_file = parsed is not None and parsed.suffix in (LIVE_SUFFIX, DELETED_SUFFIX)
         if not is_segment_file and file.name != LEADER_EPOCH_CHECKPOINT_FILE:
             raise LogChangedError(f"it names {file.name!r}", path=scratch.undo_record)
 
@@ -147,7 +150,8 @@ def _check_start(scratch: Scratch, record: Replacement) -> None:
     if record.first_offset is None:
         return
     first = first_live_offset(scratch.directory)
-    kept = {parsed.offset for f in record.kept if (parsed := parse_file_name(f.name)) is not None}
+    named = (parse_file_name(file.name) for file in record.kept)
+    kept = {name.offset for name in named if name is not None and name.suffix == LIVE_SUFFIX}
     if first != record.first_offset and first not in kept:
         raise _changed(
             f"the first segment was {record.first_offset} after the run, it is {first}",
@@ -206,7 +210,8 @@ def _swap_back(scratch: Scratch, swap: SwappedFiles, files: LocalFiles) -> None:
 
 def _put_back(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
     """Files one by one: kept ones over what the run made of them, then what it made new."""
-    by_offset = sorted(record.kept, key=_order_of_return)
+    one_by_one = [file for file in record.kept if not _is_left_by_broker(file)]
+    by_offset = sorted(one_by_one, key=_order_of_return)
     for file in by_offset:
         _link_back(scratch, file, files)
     kept = {file.name for file in record.kept}
@@ -220,6 +225,10 @@ def _put_back(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
         if os.path.lexists(path):
             files.rename(path, path + DELETED_SUFFIX)
             files.remove(path + DELETED_SUFFIX)
+
+
+def _is_left_by_broker(file: FileFacts) -> bool:
+    return file.name.endswith(DELETED_SUFFIX)
 
 
 def _order_of_return(file: FileFacts) -> tuple[int, bool, str]:

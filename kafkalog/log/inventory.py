@@ -23,6 +23,7 @@ from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, PartitionKind, 
 __all__ = [
     "CLUSTER_METADATA_TOPIC",
     "ActiveProducer",
+    "DeletedFile",
     "FileIdentity",
     "JsonFacts",
     "LogInventory",
@@ -86,6 +87,14 @@ class SegmentInfo(JsonFacts):
 
 
 @dataclass(frozen=True, slots=True)
+class DeletedFile(JsonFacts):
+    """A file that a broker had marked `.deleted` and not removed when it stopped."""
+
+    name: str
+    size_in_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionCheckpoints(JsonFacts):
     """This partition's line in each of the log dir's four checkpoint files, raw; None without a
     line or a file.
@@ -104,10 +113,10 @@ class PartitionInventory(JsonFacts):
     `segments` are the live ones in offset order, the last one active; `other_segments` those with a
     suffix. `has_remote_segments`: there may be older ones in tiered storage, as far as the disk
     tells (see `partition_dir`). `leftovers` names the files of an interrupted cleaning (`.cleaned`,
-    `.swap`, our `.tmp`); `problems` what forbids changing this partition. `log_start_offset` and
-    `log_end_offset` are what a broker would load. `digest`: see `known_directory`. `is_whole` is
-    False where only some `.log` files were named. `orphan_indexes`: base offsets of index files
-    whose `.log` is not there.
+    `.swap`, our `.tmp`), `deleted_files` those marked `.deleted`; `problems` what forbids changing
+    this partition. `log_start_offset` and `log_end_offset` are what a broker would load. `digest`:
+    see `known_directory`. `is_whole` is False where only some `.log` files were named.
+    `orphan_indexes`: base offsets of index files whose `.log` is not there.
     """
 
     topic_partition: TopicPartition
@@ -130,6 +139,7 @@ class PartitionInventory(JsonFacts):
     digest: str = ""
     is_whole: bool = True
     orphan_indexes: tuple[int, ...] = ()
+    deleted_files: tuple[DeletedFile, ...] = ()
 
     @property
     def active_segment(self) -> SegmentInfo | None:
@@ -159,7 +169,7 @@ class PartitionInventory(JsonFacts):
         """
         own = replace(
             self.as_local_log(), other_segments=(), leftovers=(), problems=(), digest="",
-            orphan_indexes=(),
+            orphan_indexes=(), deleted_files=(),
         )  # fmt: skip
         depends_on = own.to_json()
         return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()

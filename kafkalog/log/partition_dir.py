@@ -37,7 +37,13 @@ from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, parse_offset_
 from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, entry_timestamp
 from kafkalog.log.index_tail import IndexTail, read_index_tail
-from kafkalog.log.inventory import FileIdentity, PartitionInventory, PartitionKind, SegmentInfo
+from kafkalog.log.inventory import (
+    DeletedFile,
+    FileIdentity,
+    PartitionInventory,
+    PartitionKind,
+    SegmentInfo,
+)
 from kafkalog.log.known_directory import KnownDirectory, directory_digest
 from kafkalog.log.log_dir_files import LogDirFiles
 from kafkalog.log.segment_file import HeaderScan, scan_headers
@@ -141,6 +147,11 @@ def read_partition_dir(
         has_remote_segments=has_remote_segments,
         problems=tuple(problems),
         digest=digest,
+        deleted_files=tuple(
+            DeletedFile(entry.name, entry.stat(follow_symlinks=False).st_size)
+            for (_, _, suffix), entry in sorted(files.items(), key=lambda item: item[1].name)
+            if suffix == DELETED_SUFFIX
+        ),
         is_whole=only_files is None,
         orphan_indexes=_orphan_indexes(files),
     )

@@ -123,6 +123,7 @@ def plan_compaction(
         source_records=_source_records(facts, groups),
         has_transactions=any(f.has_transactional or f.has_control for f in facts.segments),
         strategy=_strategy(groups, strategy, is_bounded=dedupe_buffer_size is not None),
+        deleted_files=partition.deleted_files if status == CLEAN else (),
     )
 
 

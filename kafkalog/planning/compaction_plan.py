@@ -7,9 +7,16 @@ says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kafkalog.log.inventory import ActiveProducer, JsonFacts, SegmentInfo, TopicPartition
+from kafkalog.log.inventory import (
+    ActiveProducer,
+    DeletedFile,
+    JsonFacts,
+    SegmentInfo,
+    TopicPartition,
+)
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.texts import format_bytes
@@ -24,6 +31,14 @@ LEFT = "left"  # would be cleaned, but a limit of the run leaves it for the next
 WITHIN_TASK = "within-task"
 ACROSS_TASKS = "across-tasks"
 STRATEGIES = (WITHIN_TASK, ACROSS_TASKS)
+
+
+def told_deleted_files(files: Sequence[DeletedFile]) -> str:
+    """What is said of a broker's `.deleted` files that a plan removes; empty for none."""
+    if not files:
+        return ""
+    size = format_bytes(sum(file.size_in_bytes for file in files))
+    return f"; {len(files)} files that a broker left as .deleted go as well ({size})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,7 @@ class CompactionPlan(JsonFacts):
     `left`.
     `map_entries` is how many keys a broker's bounded map would hold, None for no bound.
     `source_records`: of each of `sources`, at most. `strategy`: how the key map is made.
+    `deleted_files`: those that a broker marked `.deleted` and left; they go with the sources.
     """
 
     topic_partition: TopicPartition
@@ -92,6 +108,7 @@ class CompactionPlan(JsonFacts):
     source_records: tuple[int, ...] = ()
     has_transactions: bool = False
     strategy: str = WITHIN_TASK
+    deleted_files: tuple[DeletedFile, ...] = ()
 
     @property
     def sources(self) -> tuple[SegmentInfo, ...]:
@@ -130,7 +147,13 @@ class CompactionPlan(JsonFacts):
     def refused(self, reason: str) -> CompactionPlan:
         """The same facts, and nothing to be done."""
         return replace(
-            self, status=REFUSED, reason=reason, groups=(), checkpoint_reset=None, peak_bytes=0
+            self,
+            status=REFUSED,
+            reason=reason,
+            groups=(),
+            checkpoint_reset=None,
+            peak_bytes=0,
+            deleted_files=(),
         )
 
     def explain(self) -> str:
@@ -143,4 +166,5 @@ class CompactionPlan(JsonFacts):
             f"dirty {self.cleanable_ratio:.1%} of {format_bytes(total_bytes)}, "
             f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
             f"then {self.uncleanable_reason}; {self.strategy}; {self.reason}"
+            f"{told_deleted_files(self.deleted_files)}"
         )

@@ -165,6 +165,7 @@ def plan_retention(
         config=config,
         token=partition.token,
         leftovers=partition.leftovers,
+        deleted_files=partition.deleted_files if status == DELETE else (),
     )
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kafkalog.log.inventory import JsonFacts, TopicPartition
-from kafkalog.planning.compaction_plan import REFUSED
+from kafkalog.log.inventory import DeletedFile, JsonFacts, TopicPartition
+from kafkalog.planning.compaction_plan import REFUSED, told_deleted_files
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.texts import format_bytes
 
@@ -56,7 +56,8 @@ class RetentionPlan(JsonFacts):
     `deleted` are the first segments of the log, `kept` the rest, both in offset order; a refused
     plan has neither. `log_start_offset` is the one after the pass, `log_start_before` the one in
     force. `roll_offset` is the base of the empty active segment that is made first where all
-    segments go, else None; `high_watermark` the one in force, None if unknown.
+    segments go, else None; `high_watermark` the one in force, None if unknown. `deleted_files` are
+    those that a broker marked `.deleted` and left: they go as well, if anything does.
     """
 
     topic_partition: TopicPartition
@@ -76,6 +77,7 @@ class RetentionPlan(JsonFacts):
     config: LogConfig
     token: str
     leftovers: tuple[str, ...]
+    deleted_files: tuple[DeletedFile, ...] = ()
 
     @property
     def deleted_bytes(self) -> int:
@@ -97,6 +99,7 @@ class RetentionPlan(JsonFacts):
             kept=(),
             roll_offset=None,
             log_start_offset=self.log_start_before,
+            deleted_files=(),
         )
 
     def explain(self) -> str:
@@ -108,4 +111,5 @@ class RetentionPlan(JsonFacts):
             f"{self.topic_partition}: {len(self.deleted)} segments go "
             f"({format_bytes(self.deleted_bytes)}), {len(self.kept)} stay, log start offset "
             f"{self.log_start_before} to {self.log_start_offset}{roll}; {self.reason}"
+            f"{told_deleted_files(self.deleted_files)}"
         )

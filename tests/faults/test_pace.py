@@ -99,7 +99,7 @@ def test_a_run_reads_and_writes_no_faster_than_it_is_told(
     assert meter.total > 3 * source_bytes
     meter.check()
     assert clock.now - START >= meter.total / RATE * 0.5
-    assert clock.now - START <= meter.total / RATE
+    assert clock.now - START <= meter.total / RATE + 1e-6  # sums of seconds are rounded
 
 
 def test_without_a_limit_nobody_waits(
