@@ -39,7 +39,7 @@ def find_core(context: FindingContext) -> Iterator[Finding]:
 
 def _settings(context: FindingContext) -> Iterator[Finding]:
     audited, resolved = context.audited, context.task.resolved
-    for difference in resolved.differences:
+    for difference in (*resolved.differences, *resolved.undeclared):
         yield context.say(
             "policy-drift",
             f"{audited.topic}: {difference}",

@@ -105,10 +105,11 @@ class ResolvedConfig:
     """A topic's settings; `refusal` says why they must not be acted on. `is_local`: the topic is
     known not to be tiered, which Kafka's default alone does not tell.
 
-    `differences`: what the operator says otherwise than the broker does, forced or not; `in_force`:
-    the settings without these of the operator's words, by which a broker goes. `unreliable`: why
-    the cluster's metadata tells nothing of this topic. `standing`: how the policy is known;
-    `is_forced`: whether the operator's word stands against what is on the disk.
+    `differences`: what the operator says otherwise than the broker does, forced or not;
+    `undeclared`: what a file declares and the cluster has not, so that Kafka's default is in force;
+    `in_force`: the settings without these of the operator's words, by which a broker goes.
+    `unreliable`: why the cluster's metadata tells nothing of this topic. `standing`: how the policy
+    is known; `is_forced`: whether the operator's word stands against what is on the disk.
     """
 
     config: LogConfig
@@ -116,6 +117,7 @@ class ResolvedConfig:
     is_local: bool = False
     in_force: LogConfig = field(default_factory=LogConfig)
     differences: tuple[Difference, ...] = ()
+    undeclared: tuple[Difference, ...] = ()
     unreliable: str | None = None
     standing: PolicyStanding = PolicyStanding.UNKNOWN
     is_forced: bool = False
@@ -166,12 +168,14 @@ def resolve_config(
     config = _combined(in_force, said)
     has_policy = POLICY in said or POLICY in in_force
     differences = _differences(base, config, said, cluster)
-    differing = {difference.key for difference in differences}
+    undeclared = () if cluster is None or unreliable else _undeclared(base, config, said)
+    differing = {difference.key for difference in (*differences, *undeclared)}
     unopposed = {key: value for key, value in said.items() if _shown_key(key) not in differing}
     resolved = ResolvedConfig(
         config,
         in_force=config if force_differs or unreliable else _combined(in_force, unopposed),
         differences=tuple(differences),
+        undeclared=tuple(undeclared),
         unreliable=unreliable,
         standing=_standing(
             topic, told, base, config, is_reliable=cluster is not None and unreliable is None
@@ -282,14 +286,29 @@ def _differences(
             continue
         same = set(ours) == set(theirs) if is_policy else ours == theirs
         if not same:
-            found[shown] = Difference(
-                shown,
-                _shown(base, shown),
-                base.source(shown),
-                _shown(config, shown),
-                config.source(shown),
-            )
+            found[shown] = _difference(shown, base, config)
     return list(found.values())
+
+
+def _undeclared(
+    base: LogConfig, config: LogConfig, said: Mapping[str, tuple[str, str]]
+) -> list[Difference]:
+    """What a file declares where the cluster's metadata has no such setting: declared is not in
+    force, and of Kafka's default the file says another value.
+    """
+    declared = {_shown_key(key) for key, (_, source) in said.items() if source == CONFIG_FILE}
+    return [
+        _difference(shown, base, config)
+        for shown in sorted(declared)
+        if base.source(shown) == LogConfig.DEFAULT
+        and shown != POLICY
+        and config.value(shown) != base.value(shown)
+    ]
+
+
+def _difference(shown: str, base: LogConfig, config: LogConfig) -> Difference:
+    values = _shown(base, shown), base.source(shown), _shown(config, shown), config.source(shown)
+    return Difference(shown, *values)
 
 
 def _shown_key(key: str) -> str:

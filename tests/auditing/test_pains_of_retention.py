@@ -99,6 +99,22 @@ def test_an_override_that_never_arrived_is_drift(tmp_path: Path) -> None:
     assert findings_of(forced, "retention-overdue") or findings_of(forced, "retention-due")
 
 
+def test_what_is_declared_and_never_set_is_drift_too(tmp_path: Path) -> None:
+    """The cluster has no such setting, so Kafka's default of seven days is in force."""
+    disk = Disk(tmp_path, cleanup_policy="delete").segment(5 * DAY_MS).segment(0).write()
+    declared = tmp_path / "declared.toml"
+    declared.write_text('[orders]\n"retention.ms" = 259200000\n')
+    found = disk.finding("policy-drift", config_file=str(declared))
+    said = "retention.ms is 604800000 (from default), not 259200000 (from config-file)"
+    assert said in found["text"]
+    document = disk.audit(config_file=str(declared))
+    assert not findings_of(document, "retention-due")
+    assert not findings_of(document, "retention-overdue")
+    assert document["totals"]["dueBytes"] == 0
+    # an option says what nobody else can know, as a broker's own file that is not there
+    assert disk.audit(config=["retention.ms=259200000"])["totals"]["dueBytes"]
+
+
 def test_an_active_segment_that_never_rolls_is_named_with_its_cure(tmp_path: Path) -> None:
     """9: one record a day, a segment of a week or a GiB."""
     disk = Disk(tmp_path, **WEEK).segment(*(n * DAY_MS for n in range(12, 0, -1))).write()
