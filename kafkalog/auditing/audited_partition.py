@@ -39,7 +39,8 @@ class CompactionVerdict(JsonFacts):
     status: `clean` (a round would begin now), `skip`, `refused` (it would fail, or may not be
     judged), `not-compacted` by policy. `cleanable_at_ms`: when a round first begins if nothing is
     appended, -1 for never. `cleaned_up_to_ms`: the largest timestamp below the first dirty offset,
-    `dirty_since_ms` the first one from there on; -1 where there is none.
+    `dirty_since_ms` the first one from there on; -1 where there is none. `can_clean_again`: nothing
+    is to be done, and would be if nothing counted as cleaned.
     """
 
     status: str
@@ -55,6 +56,7 @@ class CompactionVerdict(JsonFacts):
     cleanable_at_ms: int
     cleaned_up_to_ms: int
     dirty_since_ms: int
+    can_clean_again: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ Source: Kafka LogCleanerManager.grabFilthiestCompactedLog.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalog.auditing.audited_partition import CompactionVerdict
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
-from kafkalog.planning.compaction import CLEAN, CompactionPlan, plan_compaction
+from kafkalog.planning.compaction import CLEAN, SKIP, CompactionPlan, plan_compaction
 from kafkalog.planning.log_config import LogConfig
 
 NOT_COMPACTED = "not-compacted"
@@ -76,6 +76,10 @@ def judge_compaction(
         dirty_since_ms=min(
             (s.min_timestamp_ms for s in dirty if s.min_timestamp_ms >= 0), default=NEVER
         ),
+        can_clean_again=plan.status == SKIP
+        and config.is_compacted
+        and partition.checkpoints.cleaner is not None
+        and replace(log, partition=partition.as_never_cleaned()).plan(now_ms).status == CLEAN,
     )
 
 

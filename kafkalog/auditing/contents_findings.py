@@ -22,9 +22,15 @@ COORDINATED = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
 Maker = Callable[[str, str], Finding]
 
 
-def find_in_contents(audited: AuditedPartition, now_ms: int, alive_ms: int) -> Iterator[Finding]:
+def find_in_contents(
+    audited: AuditedPartition,
+    now_ms: int,
+    alive_ms: int,
+    has_tombstone: Callable[[int], bool],
+) -> Iterator[Finding]:
     """The findings of one partition, with its name. What is too old was so while a broker lived:
-    nobody deletes what a stopped one has.
+    nobody deletes what a stopped one has. `has_tombstone`: whether a batch with a delete horizon up
+    to this time still holds one, which headers do not tell.
     """
 
     def make(kind: str, text: str) -> Finding:
@@ -38,7 +44,7 @@ def find_in_contents(audited: AuditedPartition, now_ms: int, alive_ms: int) -> I
     if all(finding.kind != SECONDS for finding in audited.findings):
         yield from _ages(audited, contents, alive_ms, make)
     if audited.config.is_compacted:
-        yield from _tombstones(audited, contents, now_ms, make)
+        yield from _tombstones(audited, contents, now_ms, has_tombstone, make)
         yield from _keys(audited, contents, make)
     if contents.problem:
         yield make("contents-unread", contents.problem)
@@ -119,12 +125,18 @@ def _ages(
 
 
 def _tombstones(
-    audited: AuditedPartition, contents: Contents, now_ms: int, make: Maker
+    audited: AuditedPartition,
+    contents: Contents,
+    now_ms: int,
+    has_tombstone: Callable[[int], bool],
+    make: Maker,
 ) -> Iterator[Finding]:
     if audited.compaction.cleanable_at_ms >= 0:
         return  # a round is to come
     expired = [h for h in contents.headers.horizons if h.at_ms <= now_ms]
     batches = sum(h.batches - h.markers for h in expired)
+    if batches and not has_tombstone(max(h.at_ms for h in expired)):
+        batches = 0
     endless = contents.records.tombstones_in_clean if contents.records else 0
     if batches or endless:
         parts = []
@@ -137,19 +149,34 @@ def _tombstones(
                 f"{audited.compaction.first_dirty_offset} have no delete horizon (cleaned before "
                 "3.1)"
             )
-        yield make("stuck-tombstones", f"{'; '.join(parts)}; {_why_no_round(audited)}")
+        found = make("stuck-tombstones", f"{'; '.join(parts)}; {_why_no_round(audited)}")
+        yield replace(found, fix=_another_round(audited, in_two=bool(endless)))
     markers = sum(h.markers for h in expired)
     bare = contents.headers.bare_markers
     if markers or bare:
-        yield make(
+        found = make(
             "stuck-markers",
             f"{markers} markers are past their delete horizon, {bare} of transactions without "
             f"records have none; {_why_no_round(audited)}",
         )
+        yield replace(found, fix=_another_round(audited, in_two=bool(bare)))
 
 
 def _why_no_round(audited: AuditedPartition) -> str:
     return f"no round is to come: {audited.compaction.reason}"
+
+
+def _another_round(audited: AuditedPartition, *, in_two: bool) -> str:
+    """What brings that round about; `in_two`: what has no delete horizon yet gets one in it."""
+    write = "write to the topic until the active segment rolls: the next round takes them"
+    if not audited.compaction.can_clean_again:
+        return write
+    later = audited.config.delete_retention_ms
+    second = f"; those without a delete horizon go in a second such round {later} ms later"
+    return (
+        f"`kafkalog compact --topic-partition {audited.name} --force nothing-dirty --apply` while "
+        f"the broker does not run cleans the log once more{second if in_two else ''}; or {write}"
+    )
 
 
 def _keys(audited: AuditedPartition, contents: Contents, make: Maker) -> Iterator[Finding]:

@@ -33,14 +33,14 @@ CONTENTS_KINDS = (
         _WARNING,
         "tombstones are past their time, or have none, and no round of cleaning is to come",
         "removes them in the next round, which only new records bring about",
-        "compact offline (`kafkalog compact`), or set max.compaction.lag.ms",
+        "clean the log once more (`kafkalog compact --force nothing-dirty`), or write to the topic",
     ),
     FindingKind(
         "stuck-markers",
         _WARNING,
         "markers of transactions that have no record left, and no round of cleaning is to come",
         "gives them a delete horizon in one round and removes them in a later one",
-        "compact offline (`kafkalog compact`), or set max.compaction.lag.ms",
+        "clean the log once more (`kafkalog compact --force nothing-dirty`), or write to the topic",
     ),
     FindingKind(
         "fake-tombstones",

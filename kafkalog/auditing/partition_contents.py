@@ -7,6 +7,7 @@ from dataclasses import replace
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.contents import Contents, header_scan, read_contents
 from kafkalog.auditing.contents_findings import find_in_contents
+from kafkalog.auditing.expired_tombstones import has_expired_tombstone
 from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.auditing.request import AuditTask
 from kafkalog.errors import KafkaLogError
@@ -46,5 +47,11 @@ def with_contents(
             redact=task.redact,
         )
     audited = replace(audited, contents=contents)
-    found = find_in_contents(audited, task.now_ms, task.alive_ms)
+    closed = [segment for segment in partition.segments if not segment.is_active]
+    found = find_in_contents(
+        audited,
+        task.now_ms,
+        task.alive_ms,
+        lambda limit_ms: has_expired_tombstone(closed, limit_ms),
+    )
     return replace(audited, findings=(*audited.findings, *found))

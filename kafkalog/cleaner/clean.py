@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from kafkalog.cleaner.bounded_map import bounded_end_offset
 from kafkalog.cleaner.checked_chunks import PassedOver
 from kafkalog.cleaner.group_output import GroupWriting, new_rewriter, rewrite_group
-from kafkalog.cleaner.local_files import LocalFiles, can_give_ownership, path_in
+from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.log_dir_lock import check_lock_holder
 from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, memory_budget
 from kafkalog.cleaner.output_dir import OutputFiles, WrittenGroup, put_out, written_group
-from kafkalog.cleaner.output_segment import owner_of
 from kafkalog.cleaner.plan_check import check_unchanged, describe_error, fault_text
 from kafkalog.cleaner.recovery import recover_partition
+from kafkalog.cleaner.rehearsal import check_keyless, check_ownership
 from kafkalog.cleaner.replacement import (
     Replacement,
     end_replacement,
@@ -36,7 +36,6 @@ from kafkalog.cleaner.replacement import (
     write_record,
 )
 from kafkalog.cleaner.run_journal import COMPACT
-from kafkalog.cleaner.run_request import FORCE_NULL_KEYS
 from kafkalog.cleaner.scratch import Scratch, new_attempt_id
 from kafkalog.cleaner.source_map import map_sources
 from kafkalog.cleaner.split import Splitting, split_segment
@@ -344,22 +343,10 @@ class Cleaning:
     def _check_ownership(self) -> None:
         if self._run.output is not None:
             return
-        for group in self._plan.groups:
-            owner = owner_of(group.sources[0].path)
-            if not can_give_ownership(owner):
-                raise LogCleaningRefusedError(
-                    f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which "
-                    "this process may not give: run it as that user or as root",
-                    path=group.sources[0].path,
-                )
+        check_ownership(self._plan)
 
     def _check_keyless(self, keyless: int) -> None:
-        if keyless and FORCE_NULL_KEYS not in self._run.force:
-            raise LogCleaningRefusedError(
-                f"{keyless} records have no key, compaction would drop them: "
-                f"--force {FORCE_NULL_KEYS} lets it",
-                path=self._plan.path,
-            )
+        check_keyless(keyless, self._run.force, self._plan.path)
 
     def swap_rewritten(
         self,

@@ -15,9 +15,10 @@ from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.recovery import clear_run
+from kafkalog.cleaner.rehearsal import refuse_by_owners, refuse_by_records
 from kafkalog.cleaner.run_frame import Run
 from kafkalog.cleaner.run_journal import COMPACT, RunJournal, begin_journal
-from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.cleaner.run_request import FORCE_NOTHING_DIRTY, CompactionRequest
 from kafkalog.cleaner.run_steps import (
     Tell,
     Troubles,
@@ -44,7 +45,7 @@ from kafkalog.log.inventory import (
 from kafkalog.log.pace import paced
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction import plan_compaction
-from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, SKIP, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import why_not_compacted
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
@@ -66,15 +67,35 @@ def plan_run(request: CompactionRequest) -> CompactionRun:
     with paced(request.max_bytes_per_second):
         found = request.open_all()
         settings = request.read_settings(found)
-        return plan_all(request, new_run_id(), request.select(found), settings)
+        return plan_all(request, new_run_id(), request.select(found), settings, is_dry=True)
 
 
 def plan_all(
-    request: CompactionRequest, run_id: str, found: LogInventory, settings: RunSettings
+    request: CompactionRequest,
+    run_id: str,
+    found: LogInventory,
+    settings: RunSettings,
+    *,
+    is_dry: bool = False,
 ) -> CompactionRun:
-    """A plan for each of these partitions."""
+    """A plan for each of these partitions. `is_dry`: nobody carries it out, so that it has to tell
+    what would be refused on the way, with `estimates` also what only records tell.
+    """
+
+    def plan(partition: PartitionInventory) -> CompactionPlan:
+        planned = _plan(partition, request, settings)
+        if not is_dry:
+            return planned
+        planned = refuse_by_owners(planned)
+        if not request.estimates:
+            return planned
+        return refuse_by_records(
+            planned, partition, force=request.force, memory=request.memory,
+            keeps_corrupt=request.keeps_corrupt,
+        )  # fmt: skip
+
     troubles = Troubles(found.problems)
-    plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
+    plans = plan_each(found, plan, troubles)
     return CompactionRun(
         run_id,
         applied=False,
@@ -220,20 +241,29 @@ def _plan(
             )
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
-    plan = plan_compaction(
-        partition,
-        config,
-        facts,
-        now_ms=request.now_ms,
-        high_watermark=request.high_watermark,
-        kafka_version=settings.kafka_version(partition),
-        dedupe_buffer_size=request.dedupe_buffer_size,
-        strategy=WITHIN_TASK
-        if request.swap_per_group or request.keeps_corrupt
-        else request.strategy,
-        standing=resolved.standing,
-        is_forced=resolved.is_forced,
-    )
+
+    def planned(partition: PartitionInventory) -> CompactionPlan:
+        return plan_compaction(
+            partition,
+            config,
+            facts,
+            now_ms=request.now_ms,
+            high_watermark=request.high_watermark,
+            kafka_version=settings.kafka_version(partition),
+            dedupe_buffer_size=request.dedupe_buffer_size,
+            strategy=WITHIN_TASK
+            if request.swap_per_group or request.keeps_corrupt
+            else request.strategy,
+            standing=resolved.standing,
+            is_forced=resolved.is_forced,
+        )
+
+    plan = planned(partition)
+    if FORCE_NOTHING_DIRTY in request.force and plan.status == SKIP and config.is_compacted:
+        again = planned(partition.as_never_cleaned())
+        reason = f"{again.reason}, as nothing counts as cleaned (--force {FORCE_NOTHING_DIRTY})"
+        if again.status == CLEAN:
+            plan = replace(again, token=partition.token, reason=reason)
     if resolved.refusal is None or _is_never_cleaned(partition):
         return _beyond_the_brokers(plan, facts)
     return plan.refused(resolved.refusal)

@@ -27,11 +27,12 @@ from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import default_run_dir
 
 FORCE_NULL_KEYS = "null-keys"
+FORCE_NOTHING_DIRTY = "nothing-dirty"
 # The values of --verify and --on-corrupt-batch.
 VERIFY_DEEP = "deep"
 KEEP = "keep"
 # A rule that has nothing to lift is accepted: scripts may always name it.
-KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS})
+KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ class CompactionRequest(RunRequest):
     memory: bytes of each worker; strategy: how key maps are made, None for the choice by size;
     output: where the new segments go instead of into the log dirs; max_bytes_per_second: read and
     written by all workers together; verify_deep: compare every record before the swap;
-    keeps_corrupt: keep corrupt batches as they are instead of giving their partition up.
+    keeps_corrupt: keep corrupt batches as they are instead of giving their partition up; estimates:
+    a plan reads all records, to tell what would be refused for them.
     """
 
     dedupe_buffer_size: int | None = None
@@ -134,6 +136,7 @@ class CompactionRequest(RunRequest):
     max_bytes_per_second: int | None = None
     verify_deep: bool = False
     keeps_corrupt: bool = False
+    estimates: bool = False
 
     def __post_init__(self) -> None:
         RunRequest.__post_init__(self)
@@ -200,6 +203,7 @@ class CompactionOptions(RunOptions, total=False):
     max_bytes_per_second: int | None
     verify: str | None
     on_corrupt_batch: str | None
+    estimate: bool
 
 
 def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
@@ -221,6 +225,7 @@ def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> C
         max_bytes_per_second=options.get("max_bytes_per_second"),
         verify_deep=_is_chosen("verify", options.get("verify"), VERIFY_DEEP),
         keeps_corrupt=_is_chosen("on_corrupt_batch", options.get("on_corrupt_batch"), KEEP),
+        estimates=options.get("estimate", False),
     )
 
 

@@ -21,7 +21,7 @@ from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
-from kafkalog.planning.compaction_plan import LEFT, WITHIN_TASK, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, LEFT, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.texts import format_bytes
 
 
@@ -57,6 +57,7 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         "max_bytes_per_second": args.max_bytes_per_second,
         "verify": args.verify,
         "on_corrupt_batch": args.on_corrupt_batch,
+        "estimate": args.estimate,
     }
     request = compaction_request(args.log_dir, options)
     if args.apply and args.output is not None:
@@ -68,19 +69,22 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         statuses=partition_statuses,
         document=run_document,
         table=status_table,
-        summary=_summary,
+        summary=lambda run, seconds: _summary(run, seconds, looked=args.estimate),
         write=(lambda tell: output_run(request, execute, tell)) if writes else None,
     )
     return carry_out(args, verb, tell)
 
 
-def _summary(run: CompactionRun, seconds: float) -> str:
+def _summary(run: CompactionRun, seconds: float, *, looked: bool) -> str:
     left = sum(plan.status == LEFT for plan in run.plans)
     left += sum(result.status == LEFT for result in run.results)
     beyond = f", {left} left for the next run" if left else ""
     if not run.is_carried_out:
         planned = f"{len(run.plans)} partitions planned in {seconds:.1f} s{beyond}"
-        return f"{planned}; nothing was changed (--apply does)"
+        is_unread = not looked and any(plan.status == CLEAN for plan in run.plans)
+        unread = "; records were not looked at: one without a key, or that cannot be read, would "
+        unread += "be refused (--estimate looks)"
+        return f"{planned}; nothing was changed (--apply does){unread if is_unread else ''}"
     done = [result for result in run.results if result.status in (DONE, WRITTEN)]
     before = sum(result.stats.bytes_before for result in done)
     after = sum(result.stats.bytes_after for result in done)

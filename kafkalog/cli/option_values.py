@@ -16,7 +16,7 @@ from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity
 
 # Safety rules that --force can lift; one that has nothing to lift is accepted.
-FORCE_RULES = ("null-keys", "config-differs")
+FORCE_RULES = ("null-keys", "config-differs", "nothing-dirty")
 
 _MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 

@@ -169,7 +169,9 @@ OPTIONS = (
     ),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
-        "--force", "RULE", "lift one safety rule by name (null-keys, config-differs); repeatable",
+        "--force", "RULE",
+        "lift one safety rule by name: null-keys, config-differs, nothing-dirty (`compact` cleans "
+        "once more what has too little to clean); repeatable",
         _ALL, _JUDGING, parse_force_rule, repeatable=True,
     ),
     Option(
@@ -252,9 +254,9 @@ OPTIONS = (
     ),
     Option(
         "--estimate", None,
-        "distinct keys, and what compaction would give back, of topics that are compacted or would "
-        "be with --what-if",
-        (*_COMPACT, *_AUDIT), _AUDIT,
+        "read the records: distinct keys, and what compaction would give back, of topics that are "
+        "compacted or would be with --what-if; of a plan of `compact` whether --apply would refuse",
+        (*_COMPACT, *_AUDIT), (*_COMPACT, *_AUDIT),
     ),
     Option(
         "--since", "RUN", "read only what has changed since this verify run", _VERIFY, _VERIFY

@@ -159,6 +159,10 @@ class PartitionInventory(JsonFacts):
         log_start = max(self.checkpoints.log_start or 0, first_base)
         return replace(self, has_remote_segments=False, log_start_offset=log_start)
 
+    def as_never_cleaned(self) -> PartitionInventory:
+        """The log as a broker finds it whose cleaner checkpoint has no line of it."""
+        return replace(self, checkpoints=replace(self.checkpoints, cleaner=None))
+
     @property
     def token(self) -> str:
         """A digest of all a plan for this partition depends on; equal tokens mean the plan still

@@ -285,10 +285,10 @@ def test_41_offsets_past_the_end_and_below_the_start(log_dir: Path) -> None:
 # -- 42: tombstones and markers that stay ----------------------------------------------------------
 
 
-def compact(log_dir: Path, now_ms: int) -> None:
+def compact(log_dir: Path, now_ms: int, *more: str) -> None:
     options = [*("--log-dir", str(log_dir), "--topic", "orders", "--apply", "--no-undo")]
     options += [part for setting in COMPACT for part in ("--config", setting)]
-    assert main(["compact", *options, "--now", str(now_ms)]) == 0
+    assert main(["compact", *options, "--now", str(now_ms), *more]) == 0
 
 
 def test_42_tombstones_stay_where_nothing_is_written(log_dir: Path) -> None:
@@ -310,6 +310,32 @@ def test_42_tombstones_stay_where_nothing_is_written(log_dir: Path) -> None:
     assert "no round is to come" in found["text"]
     assert the_contents(later)["stuckTombstoneBatches"] == 2
     assert the_contents(later)["tombstones"] is None  # nobody asked for records
+    # what is advised does it, and then nothing is said any more
+    assert found["fix"].startswith("`kafkalog compact --topic-partition orders-0 --force nothing-")
+    compact(log_dir, now + 2 * DAY_MS)
+    assert findings_of(
+        audited_document(log_dir, now_ms=now + 2 * DAY_MS, config=COMPACT), "stuck-tombstones"
+    )
+    compact(log_dir, now + 2 * DAY_MS, "--force", "nothing-dirty")
+    after = audited_document(log_dir, now_ms=now + 2 * DAY_MS, config=COMPACT, scope=CONTENTS)
+    assert the_contents(after)["tombstones"] == 0
+    assert not findings_of(after, "stuck-tombstones")
+
+
+def test_a_horizon_is_no_tombstone(log_dir: Path) -> None:
+    """A round took the tombstone; what stays of its batch keeps the horizon."""
+    log = LogBuilder(log_dir)
+    log.segment().batch(("a", None), ("b", "1")).segment().batch(("d", "active"))
+    log.write()
+    compact(log_dir, START_MS + DAY_MS)
+    later_ms = START_MS + 3 * DAY_MS
+    assert findings_of(
+        audited_document(log_dir, now_ms=later_ms, config=COMPACT), "stuck-tombstones"
+    )
+    compact(log_dir, later_ms, "--force", "nothing-dirty")
+    document = audited_document(log_dir, now_ms=later_ms, config=COMPACT)
+    assert the_contents(document)["stuckTombstoneBatches"] == 1
+    assert not findings_of(document, "stuck-tombstones")
 
 
 def test_42_tombstones_without_a_horizon_stay_for_ever(log_dir: Path) -> None:

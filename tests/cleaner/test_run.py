@@ -52,6 +52,35 @@ def test_keyless_records_are_refused_unless_forced(log_dir: Path) -> None:
     assert (result.stats.no_key, result.stats.superseded) == (3, 1)
 
 
+def test_a_dry_run_says_what_it_has_not_looked_at_and_looks_if_asked(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every refusal is in the plan: without a key, and a checksum that is wrong."""
+    write_partition(log_dir, "t-0", keyless=3)
+    write_partition(log_dir, "t-1")
+    write_partition(log_dir, "t-2")
+    damaged = log_dir / "t-1" / f"{0:020d}.log"
+    data = bytearray(damaged.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(data)
+    arguments = ["compact", "--log-dir", str(log_dir), "--topic", "t", "--now", str(NOW_MS)]
+    for key, value in CONFIG.given().items():
+        arguments += ["--config", f"{key}={value}"]
+    before = contents(log_dir)
+    assert main(arguments) == 0
+    assert "records were not looked at: one without a key" in capsys.readouterr().err
+    assert main([*arguments, "--estimate", "--json"]) == 1
+    out = json.loads(capsys.readouterr().out)["partitions"]
+    assert [row["status"] for row in out] == ["refused", "refused", "clean"]
+    assert "3 records have no key, compaction would drop them" in out[0]["reason"]
+    assert "CRC of the batch" in out[1]["reason"]
+    forced = [*arguments, "--estimate", "--force", "null-keys", "--json"]
+    assert main(forced) == 1
+    out = json.loads(capsys.readouterr().out)["partitions"]
+    assert [row["status"] for row in out] == ["clean", "refused", "clean"]
+    assert contents(log_dir) == before
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_partition_stays_and_the_others_are_done(log_dir: Path, workers: int) -> None:
     for name in ("t-0", "t-1", "u-0"):
