@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_bytes, write_table
+from kafkalog.cli.statements import split_statements
 from kafkalog.errors import KafkaLogError
 from kafkalog.job import Tell, in_session
 from kafkalog.spark import create_views
@@ -74,20 +75,8 @@ def _own_words(error: PySparkException) -> str:
 
 
 def _queries(args: argparse.Namespace) -> Iterator[str]:
-    """Statements end with a semicolon at the end of a line, or with the text."""
     text = args.sql if args.sql is not None else "" if sys.stdin.isatty() else sys.stdin.read()
-    statement: list[str] = []
-    for line in text.splitlines():
-        statement.append(line)
-        if line.rstrip().endswith(";"):
-            yield _joined(statement)
-            statement = []
-    if any(line.strip() for line in statement):
-        yield _joined(statement)
-
-
-def _joined(lines: list[str]) -> str:
-    return "\n".join(lines).rstrip().removesuffix(";")
+    return split_statements(text)
 
 
 def _write(found: DataFrame, args: argparse.Namespace, tell: Tell) -> None:
