@@ -12,6 +12,7 @@ from typing import Any
 from kafkalog.cleaner.rebuild_result import DONE, SOUND, RebuildResult, RebuildTask
 from kafkalog.cleaner.rebuild_run import RebuildRun
 from kafkalog.cleaner.run_frame import config_sources, is_never_changed, run_frame
+from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 
 # What the files depend on.
@@ -55,6 +56,7 @@ def rebuild_table(run: RebuildRun) -> list[dict[str, Any]]:
 
 
 def _partition(task: RebuildTask, result: RebuildResult) -> dict[str, Any]:
+    is_counted = result.status not in (FAILED, REFUSED)
     sources = config_sources(task.config, DEFAULT_KAFKA_VERSION)
     return {
         "topic": result.topic,
@@ -66,9 +68,9 @@ def _partition(task: RebuildTask, result: RebuildResult) -> dict[str, Any]:
             {"name": file.name, "action": file.action, "reason": file.reason}
             for file in result.files
         ],
-        "segmentsCount": result.segments_count,
-        "batchesCount": result.batches_count,
-        "bytesRead": result.bytes_read,
+        "segmentsCount": result.segments_count if is_counted else None,
+        "batchesCount": result.batches_count if is_counted else None,
+        "bytesRead": result.bytes_read if is_counted else None,
         "logStartOffset": task.partition.log_start_offset,
         "logEndOffset": result.log_end_offset,
         "leftovers": list(task.partition.leftovers),

@@ -49,6 +49,11 @@ class RebuildTask(JsonFacts):
     settings_note: str | None = None
     keeps_undo: bool = True
 
+    @property
+    def path(self) -> str:
+        """The partition's directory."""
+        return self.partition.path
+
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult(JsonFacts):

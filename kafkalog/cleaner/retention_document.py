@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkalog.cleaner.retain import RetentionResult
+from kafkalog.cleaner.retain import DELETED, RetentionResult
 from kafkalog.cleaner.retention_run import RetentionRun
 from kafkalog.cleaner.run_frame import config_sources, is_never_changed, removed_files, run_frame
-from kafkalog.planning.compaction_plan import told_deleted_files
+from kafkalog.planning.compaction_plan import REFUSED, told_deleted_files
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan, SegmentVerdict
 
 Pair = tuple[RetentionPlan, RetentionResult | None]
@@ -39,16 +39,36 @@ def retention_table(run: RetentionRun) -> list[dict[str, Any]]:
         {
             "partition": str(plan.topic_partition),
             "status": _status(plan, result),
-            "segments": len(plan.deleted) + len(plan.kept),
-            "deleted": len(plan.deleted),
-            "deletedBytes": plan.deleted_bytes,
-            "keptBytes": plan.kept_bytes,
-            "logStartOffset": plan.log_start_offset,
+            **(_NO_COUNTS | (_counts(plan) if _is_counted(plan, result) else {})),
             "reason": _reason(plan, result),
             "keptBy": _kept_by(plan),
         }
         for plan, result in _pairs(run)
     ]
+
+
+_NO_COUNTS = dict.fromkeys(
+    ("segments", "deleted", "deletedBytes", "keptBytes", "logStartOffset"), None
+)
+
+
+def _counts(plan: RetentionPlan) -> dict[str, Any]:
+    return {
+        "segments": len(plan.deleted) + len(plan.kept),
+        "deleted": len(plan.deleted),
+        "deletedBytes": plan.deleted_bytes,
+        "keptBytes": plan.kept_bytes,
+        "logStartOffset": plan.log_start_offset,
+    }
+
+
+def _is_counted(plan: RetentionPlan, result: RetentionResult | None) -> bool:
+    """Not of a plan that was refused before any segment was judged, nor of one that was not carried
+    out to its end.
+    """
+    if result is not None:
+        return result.status == DELETED
+    return plan.status != REFUSED or bool(plan.deleted or plan.kept)
 
 
 def _kept_by(plan: RetentionPlan) -> str | None:
@@ -86,7 +106,7 @@ def _partition(plan: RetentionPlan, result: RetentionResult | None) -> dict[str,
         "status": _status(plan, result),
         "reason": _reason(plan, result),
         "deletedBaseOffsets": [segment.base_offset for segment in plan.deleted],
-        "deletedBytes": plan.deleted_bytes,
+        "deletedBytes": plan.deleted_bytes if _is_counted(plan, result) else None,
         "logStartOffset": plan.log_start_offset,
         "logEndOffset": plan.log_end_offset,
         "highWatermark": plan.high_watermark,

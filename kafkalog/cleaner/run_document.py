@@ -13,7 +13,12 @@ from typing import Any
 from kafkalog.cleaner.run import CompactionRun
 from kafkalog.cleaner.run_frame import config_sources, is_never_changed, removed_files, run_frame
 from kafkalog.cleaner.stats import DONE, WRITTEN, CleanResult
-from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan, told_deleted_files
+from kafkalog.planning.compaction_plan import (
+    CLEAN,
+    REFUSED,
+    CompactionPlan,
+    told_deleted_files,
+)
 
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
@@ -43,10 +48,12 @@ def status_table(run: CompactionRun) -> list[dict[str, Any]]:
             {
                 "partition": str(plan.topic_partition),
                 "status": plan.status if result is None else result.status,
-                "dirty": f"{plan.cleanable_ratio:.1%}",
-                "offsets": f"{plan.first_dirty_offset}-{plan.end_offset}",
-                "segments": len(plan.sources),
-                "into": len(plan.groups),
+                "dirty": f"{plan.cleanable_ratio:.1%}" if _is_weighed(plan) else None,
+                "offsets": f"{plan.first_dirty_offset}-{plan.end_offset}"
+                if _is_weighed(plan)
+                else None,
+                "segments": len(plan.sources) if _is_weighed(plan) else None,
+                "into": len(plan.groups) if _is_weighed(plan) else None,
                 "bytesBefore": result.stats.bytes_before if done and result else _bytes(plan),
                 "bytesAfter": result.stats.bytes_after if done and result else None,
                 "records": result.stats.records_read if done and result else None,
@@ -76,8 +83,15 @@ def _reason(plan: CompactionPlan, result: CleanResult | None) -> str:
     return plan.reason + (told_deleted_files(plan.deleted_files) if plan.status == CLEAN else "")
 
 
-def _bytes(plan: CompactionPlan) -> int:
+def _is_weighed(plan: CompactionPlan) -> bool:
+    """Whether its numbers were made; of what is refused before that they are none, not 0."""
+    return plan.status != REFUSED or bool(plan.clean_bytes + plan.cleanable_bytes)
+
+
+def _bytes(plan: CompactionPlan) -> int | None:
     """Bytes of the segments a round would rewrite; where there is none, of those it weighed."""
+    if not _is_weighed(plan):
+        return None
     return plan.source_bytes or plan.clean_bytes + plan.cleanable_bytes
 
 
@@ -97,7 +111,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "logEndOffset": plan.log_end_offset,
         "highWatermark": plan.high_watermark,
         "kafkaVersion": plan.kafka_version,
-        "cleanableRatio": plan.cleanable_ratio,
+        "cleanableRatio": plan.cleanable_ratio if _is_weighed(plan) else None,
         "checkpointReset": plan.checkpoint_reset,
         "peakBytes": plan.peak_bytes,
         "peakBytesPerGroup": plan.peak_bytes_per_group,

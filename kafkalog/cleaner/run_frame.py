@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from kafkalog.cleaner.replacement import held_bytes
+from kafkalog.cleaner.scratch import Scratch
+from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, DeletedFile
 from kafkalog.log.topic_partition import (
     PartitionKind,
@@ -18,6 +21,8 @@ from kafkalog.planning.log_config import LogConfig
 CANNOT_BE_UNDONE = (
     "files that are replaced or deleted are gone, as with a broker: this cannot be undone"
 )
+
+NOTHING_REPLACED = "nothing was replaced: there is nothing to undo"
 
 Plan = TypeVar("Plan")
 Result = TypeVar("Result")
@@ -73,6 +78,8 @@ def undo_note(run: Run[Any, Any]) -> str:
     """How to take an applied run back, or that there is no way."""
     if not run.keeps_undo:
         return CANNOT_BE_UNDONE
+    if not _holds_replaced(run):
+        return NOTHING_REPLACED
     return (
         f"replaced files are kept: kafkalog undo {run.run_id} puts them back, "
         f"kafkalog purge {run.run_id} frees their space"
@@ -85,6 +92,15 @@ def removed_files(files: Sequence[DeletedFile]) -> dict[str, Any]:
         "removedFiles": [{"name": file.name, "sizeInBytes": file.size_in_bytes} for file in files],
         "removedFileBytes": sum(file.size_in_bytes for file in files),
     }
+
+
+def _holds_replaced(run: Run[Any, Any]) -> bool:
+    """Whether anything can be put back: by the results, and on the disk where one ended midway."""
+    if any(result.replaced is not None for result in run.results):
+        return True
+    if all(result.status not in (FAILED, REFUSED) for result in run.results):
+        return False
+    return any(held_bytes(Scratch(plan.path, run.run_id)) is not None for plan in run.plans)
 
 
 def config_sources(config: LogConfig, kafka_version: str) -> dict[str, dict[str, str]]:

@@ -19,6 +19,7 @@ from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.selection import named_topics, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import ACROSS_TASKS
@@ -240,19 +241,23 @@ def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, An
     """The arguments of a RunRequest that these options make."""
     given_ms = options.get("now_ms")
     return {
-        "log_dirs": tuple(log_dirs),
+        "log_dirs": paths_in(log_dirs),
         "now_ms": now_ms() if given_ms is None else given_ms,
-        "config": LogConfig.from_overrides(options.get("config", ()), is_partial=True),
-        "topics": tuple(options.get("topics", ())),
-        "topic_partitions": tuple(options.get("topic_partitions", ())),
+        "config": LogConfig.from_overrides(
+            values_in(options.get("config", ()), str), is_partial=True
+        ),
+        "topics": names_in(options.get("topics", ())),
+        "topic_partitions": values_in(options.get("topic_partitions", ()), TopicPartition),
         "kafka_version": options.get("kafka_version"),
         "high_watermark": options.get("high_watermark"),
-        "force": frozenset(options.get("force", ())),
+        "force": frozenset(values_in(options.get("force", ()), str)),
         "run_dir": options.get("run_dir"),
         "keeps_undo": not options.get("no_undo", False),
         "config_file": read_config_file(options.get("config_file")),
         "server_properties": read_server_properties(options.get("server_properties")),
-        "zookeeper": _read_zookeeper(options.get("zookeeper_dir", ()), options.get("zk_root")),
+        "zookeeper": _read_zookeeper(
+            paths_in(options.get("zookeeper_dir", ())), options.get("zk_root")
+        ),
     }
 
 

@@ -94,8 +94,10 @@ def _summary(run: CompactionRun, seconds: float, *, looked: bool) -> str:
             f"{beyond}: {before} bytes to {after}; nothing was changed, {run.output}/{SCRIPT_FILE} "
             f"swaps them in (run {run.run_id})"
         )
+    count = f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s{beyond}"
+    if not done:
+        return f"{count} (run {run.run_id})"
     return (
-        f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s{beyond}: "
-        f"{before} bytes to {after}, {format_bytes(int(before / max(seconds, 1e-3)))} a second "
-        f"(run {run.run_id})"
+        f"{count}: {before} bytes to {after}, "
+        f"{format_bytes(int(before / max(seconds, 1e-3)))} a second (run {run.run_id})"
     )

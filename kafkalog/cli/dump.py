@@ -24,15 +24,21 @@ _LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
 def run(args: argparse.Namespace) -> ExitCode:
     """Print the files in the order given; FINDINGS if something is wrong with one."""
     named = [*args.paths, *(name for text in args.files for name in text.split(",") if name)]
-    if not named:
+    if not named or "" in named:
         raise InvalidConfigError("dump needs a FILE, or a directory")
     if args.hex and args.json:
         raise InvalidConfigError("--hex is a view for people: it goes without --json")
     options = options_of(args)
+    missing = [name for name in named if not Path(name).exists()]
+    if missing:
+        raise InvalidConfigError(f"no such file or directory: {', '.join(missing)}")
     is_wrong = False
     for name in named:
         path = Path(name)
         files = sorted(p for p in path.iterdir() if _is_known(p)) if path.is_dir() else [path]
+        if not files:
+            say(f"{path}: no file in it is one of a log dir")
+            is_wrong = True
         for file in files:
             is_wrong = _dump(file, options) or is_wrong
     return ExitCode.FINDINGS if is_wrong else ExitCode.DONE

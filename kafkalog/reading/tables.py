@@ -14,6 +14,7 @@ from kafkalog.columns.schemas import (
     default_columns,
     select_columns,
 )
+from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.request import ReadMode, ReadRequest
@@ -29,18 +30,18 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 def read_records(
     path: Paths,
     *,
-    columns: Sequence[str] | None = None,
-    topics: Iterable[str] | None = None,
+    columns: str | Sequence[str] | None = None,
+    topics: str | Iterable[str] | None = None,
     starting_offsets: str | Mapping[TopicPartition, int] = EARLIEST,
     ending_offsets: str | Mapping[TopicPartition, int] = LATEST,
     starting_timestamp: int | None = None,
     ending_timestamp: int | None = None,
-    keys: Iterable[bytes] | None = None,
+    keys: bytes | Iterable[bytes] | None = None,
     read_committed: bool = False,
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = True,
     include_control: bool = False,
-    remote_dirs: Sequence[str] = (),
+    remote_dirs: str | Sequence[str] = (),
 ) -> pa.RecordBatchReader:
     """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
     as a stream.
@@ -57,13 +58,13 @@ def read_records(
     FAILFAST) or LogChangedError when somebody rewrites the log meanwhile.
     """
     selection = PartitionSelection(
-        topics=None if topics is None else frozenset(topics),
+        topics=None if topics is None else frozenset(names_in(topics)),
         starting_offsets=starting_offsets,
         ending_offsets=ending_offsets,
         starting_timestamp=starting_timestamp,
         ending_timestamp=ending_timestamp,
         read_committed=read_committed,
-        remote_dirs=tuple(remote_dirs),
+        remote_dirs=paths_in(remote_dirs),
     )
     return _stream(
         "records",
@@ -73,15 +74,17 @@ def read_records(
         mode=ReadMode(mode),
         verify_checksums=verify_checksums,
         include_control=include_control,
-        row_filter=EVERYTHING if keys is None else RowFilter(keys=frozenset(keys)),
+        row_filter=EVERYTHING
+        if keys is None
+        else RowFilter(keys=frozenset(values_in(keys, bytes))),
     )
 
 
 def read_batches(
     path: Paths,
     *,
-    columns: Sequence[str] | None = None,
-    topics: Iterable[str] | None = None,
+    columns: str | Sequence[str] | None = None,
+    topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = False,
 ) -> pa.Table:
@@ -90,7 +93,7 @@ def read_batches(
 
     `isValid` is null unless `verify_checksums`. Raises as `read_records`.
     """
-    selection = PartitionSelection(topics=None if topics is None else frozenset(topics))
+    selection = PartitionSelection(topics=None if topics is None else frozenset(names_in(topics)))
     return _stream(
         "batches",
         path,
@@ -105,8 +108,8 @@ def read_view(
     view: str,
     path: Paths,
     *,
-    columns: Sequence[str] | None = None,
-    topics: Iterable[str] | None = None,
+    columns: str | Sequence[str] | None = None,
+    topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
 ) -> pa.Table:
     """A view of `columns.schemas` as a table: segments, partitions, offset_index, time_index,
@@ -115,7 +118,7 @@ def read_view(
     Raises as `read_records`; a file that cannot be read is CorruptIndexError, CorruptSnapshotError
     or CorruptCheckpointError.
     """
-    selection = PartitionSelection(topics=None if topics is None else frozenset(topics))
+    selection = PartitionSelection(topics=None if topics is None else frozenset(names_in(topics)))
     return _stream(
         view,
         path,
@@ -131,14 +134,14 @@ def _stream(
     path: Paths,
     selection: PartitionSelection,
     *,
-    columns: Sequence[str] | None,
+    columns: str | Sequence[str] | None,
     mode: ReadMode,
     verify_checksums: bool,
     include_control: bool = False,
     row_filter: RowFilter = EVERYTHING,
 ) -> pa.RecordBatchReader:
     permissive = mode == ReadMode.PERMISSIVE
-    names = tuple(columns) if columns is not None else default_columns(view)
+    names = names_in(columns) if columns is not None else default_columns(view)
     if permissive and "error" not in names:
         names = (*names, "error")
     request = ReadRequest.of(
@@ -148,8 +151,7 @@ def _stream(
         include_control=include_control,
         row_filter=row_filter,
     )
-    paths = [path] if isinstance(path, str | PathLike) else list(path)
-    inventory, named_paths = open_paths(paths)
+    inventory, named_paths = open_paths(paths_in(path))
     needs = ScanNeeds(row_filter=row_filter, with_transactions="transactionState" in request.names)
     tasks = plan_scan(view, inventory, selection.naming(named_paths), needs)
     batches = (batch for task in tasks for batch in read_task(task, request))

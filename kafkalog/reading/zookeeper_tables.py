@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from os import PathLike, fspath
+from os import PathLike
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from kafkalog.columns.cluster_rows import build_cluster_table
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, OLD_CONSUMER_OFFSETS
 from kafkalog.columns.schemas import Column
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
+from kafkalog.log.names import names_in, paths_in
 from kafkalog.reading.request import ReadMode
 from kafkalog.zookeeper.cluster_changes import ClusterTables, Problems, TableBuilder, build_tables
 from kafkalog.zookeeper.consumers import ConsumerOffsets
@@ -47,7 +48,7 @@ ZOOKEEPER_TABLES: dict[str, tuple[Column, ...]] = {
 
 
 def read_zookeeper(
-    tables: Sequence[str],
+    tables: str | Sequence[str],
     directory: Directories,
     *,
     zk_root: str | None = None,
@@ -65,15 +66,13 @@ def read_zookeeper(
     InvalidConfigError for unknown tables and roots and for directories without a server's files,
     CorruptRecordError for damage, OffsetOutOfRangeError for a zxid before the oldest state.
     """
+    tables = names_in(tables)
     unknown = [table for table in tables if table not in _BUILDERS]
     if unknown:
         raise InvalidConfigError(
             f"no table {', '.join(unknown)} in ZooKeeper; there are {', '.join(_BUILDERS)}"
         )
-    paths = [directory] if isinstance(directory, str | PathLike) else list(directory)
-    history = ZooKeeperHistory(
-        open_zookeeper_dir(fspath(path) for path in paths), Until(until_zxid, until_ms)
-    )
+    history = ZooKeeperHistory(open_zookeeper_dir(paths_in(directory)), Until(until_zxid, until_ms))
     found = build_tables(history, {table: _BUILDERS[table] for table in tables}, zk_root)
     _tell(found, ReadMode(mode))
     return {

@@ -25,6 +25,7 @@ from kafkalog.auditing.whole import Extras, whole_audit
 from kafkalog.cleaner.run_request import RunOptions
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
+from kafkalog.log.names import values_in
 from kafkalog.planning.packing import pack_evenly
 from kafkalog.report.page import render_page
 from kafkalog.spark.document_types import list_schemas
@@ -92,8 +93,8 @@ def audit(
     scope = AuditScope(
         reads_records=contents,
         reads_keys=estimate,
-        scenarios=parse_scenarios(what_if),
-        times=tuple((False, time_ms) for time_ms in at_ms),
+        scenarios=parse_scenarios(values_in(what_if, str)),
+        times=tuple((False, time_ms) for time_ms in values_in(at_ms, int)),
     )
     request = audit_request(log_dirs, options, scope)
     extras = Extras(policy, capacity or {}, keeps)

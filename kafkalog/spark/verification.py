@@ -16,6 +16,7 @@ from kafkalog.checking.run import Executor, VerifyRequest, verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.columns.schemas import FINDINGS
+from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.packing import pack_evenly
@@ -40,7 +41,11 @@ def verify(
     Raises InvalidConfigError for paths, partitions and runs that do not exist.
     """
     request = VerifyRequest(
-        tuple(log_dirs), tuple(topics), tuple(topic_partitions), run_dir=run_dir, since=since
+        paths_in(log_dirs),
+        names_in(topics),
+        values_in(topic_partitions, TopicPartition),
+        run_dir=run_dir,
+        since=since,
     )
     run = verify_run(request, spark_executor(spark), _say_nothing)
     names = [column.name for column in FINDINGS]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.spark.analysis import gaps, hot_keys, key_stats, latest_by_key
 from kafkalog.spark.loading import Paths, load
@@ -105,7 +106,11 @@ def assigning(
     from kafkalog.log.log_dir import open_log_dir
     from kafkalog.log.selection import select_partitions
 
-    chosen = select_partitions(open_log_dir(*log_dirs), topics, topic_partitions)
+    chosen = select_partitions(
+        open_log_dir(*paths_in(log_dirs)),
+        names_in(topics),
+        values_in(topic_partitions, TopicPartition),
+    )
     assigned: dict[str, list[int]] = {}
     for name in sorted({partition.topic_partition for partition in chosen}):
         assigned.setdefault(name.topic, []).append(name.partition)

@@ -22,7 +22,7 @@ from kafkalog.cli.statements import split_statements
         ("SELECT `a;b``;c` FROM t; SELECT 2", ["SELECT `a;b``;c` FROM t", "SELECT 2"]),
         ("SELECT 1 -- not; here\n; SELECT 2", ["SELECT 1 -- not; here", "SELECT 2"]),
         ("SELECT 1 -- it's\n; SELECT 2", ["SELECT 1 -- it's", "SELECT 2"]),
-        ("SELECT 1 /* a;/* b; */ c; */ x; SELECT 2", ["SELECT 1 /* a;/* b; */ c; */ x", "SELECT 2"]),
+        ("SELECT 1 /* a;/* b; */ ; */ x; SELECT 2", ["SELECT 1 /* a;/* b; */ ; */ x", "SELECT 2"]),
         ("-- only; words\n; /* and; these */", []),
         ("-- first\nSELECT 1; -- last", ["-- first\nSELECT 1"]),
         ("SELECT 'never closed; SELECT 2", ["SELECT 'never closed; SELECT 2"]),
