@@ -24,6 +24,7 @@ from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory
+from kafkalog.log.log_dir import NO_PARTITION
 
 Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 
@@ -141,9 +142,7 @@ def open_audit(
 def _problems(everything: LogInventory) -> Iterator[Finding]:
     for problem in dict.fromkeys(everything.problems):
         path, _, text = problem.partition(": ")
-        kind = (
-            "foreign-directory" if text.startswith("not a partition's directory") else "unreadable"
-        )
+        kind = "foreign-directory" if text.startswith(NO_PARTITION) else "unreadable"
         yield Finding(
             kind, ALL_KINDS[kind].severity, text or path, path, log_dir=str(Path(path).parent)
         )

@@ -20,13 +20,10 @@ from kafkalog.cluster.moments import Row
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import parse_leader_epoch_checkpoint
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
-from kafkalog.format.uuid_text import parse_uuid
+from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
-
-# Directory ids below are reserved: unassigned, migrating, lost.
-_RESERVED_IDS = 100
 
 Place = tuple[int | None, str, int]
 
@@ -68,7 +65,7 @@ def _why_stray(
     if meta.node_id not in state["replicas"]:
         return "not-assigned", f"it is on nodes {state['replicas']}, this is node {meta.node_id}"
     assigned = state["directories"][state["replicas"].index(meta.node_id)]
-    if not _is_reserved(assigned) and meta.directory_id not in (None, assigned):
+    if not is_reserved_directory_id(assigned) and meta.directory_id not in (None, assigned):
         text = f"this log dir is {meta.directory_id}, the partition is assigned to {assigned}"
         return "directory-id-foreign", text
     return None
@@ -87,7 +84,7 @@ def _missing(view: ClusterView, there: Iterable[Place]) -> Iterator[Finding]:
                 continue
             registered = set(view.brokers.get(node, {}).get("logDirs") or ())
             is_told = assigned in own
-            has_all = _is_reserved(assigned) and registered and registered <= set(own)
+            has_all = is_reserved_directory_id(assigned) and registered and registered <= set(own)
             if is_told or has_all:
                 where = own[assigned] if is_told else ", ".join(sorted(own.values()))
                 is_needed = node in state["isr"]
@@ -124,8 +121,3 @@ def _placed(
         path=path or partition.path,
         log_dir=partition.log_dir,
     )
-
-
-def _is_reserved(directory_id: str) -> bool:
-    number = parse_uuid(directory_id)
-    return number is None or int.from_bytes(number) < _RESERVED_IDS

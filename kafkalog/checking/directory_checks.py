@@ -1,5 +1,5 @@
-"""Files and directories around a log: what a broker would refuse to start on, set aside, finish or
-delete.
+"""The files in a partition's directory, and whose it is: what a broker would refuse to load, set
+aside, finish or delete.
 
 Source: Kafka LogManager.loadLogs, LogLoader (temporary files and swaps), BrokerServer's stray
 detection; KIP-858 for directory ids.
@@ -7,10 +7,13 @@ detection; KIP-858 for directory ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.file_names import (
@@ -21,64 +24,42 @@ from kafkalog.format.file_names import (
     LogFileKind,
     parse_file_name,
 )
-from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
+from kafkalog.format.meta_properties import (
+    KRAFT_VERSION,
+    META_PROPERTIES_FILE,
+    MetaProperties,
+)
 from kafkalog.format.partition_metadata import parse_partition_metadata
-from kafkalog.format.uuid_text import parse_uuid
+from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.cluster_settings import ClusterSettings
-from kafkalog.log.log_dir_files import read_log_dir_files
-from kafkalog.log.partition_dir import NUMBERED_SUFFIXES, REMOTE_INDEX_CACHE_DIR
+from kafkalog.log.partition_dir import NUMBERED_SUFFIXES
 from kafkalog.log.small_files import read_small_file
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, parse_partition_dir_name
+from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, PartitionKind
 
 _INDEX_KINDS = (
     LogFileKind.OFFSET_INDEX,
     LogFileKind.TIME_INDEX,
     LogFileKind.TRANSACTION_INDEX,
 )
-# Of a KRaft controller's meta.properties on; before, partition.metadata may be missing.
-_KRAFT_VERSION = 1
-# Directory ids below are reserved: unassigned, migrating, lost (KIP-858).
-_RESERVED_IDS = 100
-
-Identities = Mapping[str, MetaProperties | None]
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-# -- the log dir -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose log dir a partition lies in. cluster: what the node's metadata log says, None without
+    one. directory_ids: of all log dirs of the node that are given.
+    """
+
+    meta: MetaProperties | None
+    cluster: ClusterSettings | None
+    directory_ids: frozenset[str]
+
+    @property
+    def is_kraft(self) -> bool:
+        return self.meta is not None and self.meta.version >= KRAFT_VERSION
 
 
-def check_log_dir(log_dir: str) -> Iterator[Finding]:
-    """The root of one log dir. OSError if it cannot be listed."""
-    found = FindingList(log_dir)
-    for entry in sorted(Path(log_dir).iterdir()):
-        is_named = parse_partition_dir_name(entry.name) or entry.name == REMOTE_INDEX_CACHE_DIR
-        if entry.is_dir() and not is_named:
-            found.add("foreign-directory", "its name is no partition's", path=str(entry))
-    for problem in read_log_dir_files(Path(log_dir)).problems:
-        path, _, text = problem.partition(": ")
-        found.add("checkpoint-unreadable", text, path=path)
-    yield from found.findings()
-
-
-def check_identities(identities: Identities) -> Iterator[Finding]:
-    """Log dirs that were opened together: each has an id of its own."""
-    owners: dict[tuple[str | None, str], str] = {}
-    for log_dir, meta in sorted(identities.items()):
-        if meta is None or meta.directory_id is None:
-            continue
-        key = meta.cluster_id, meta.directory_id
-        other = owners.setdefault(key, log_dir)
-        if other != log_dir:
-            found = FindingList(str(Path(log_dir, META_PROPERTIES_FILE)))
-            found.add("directory-id-twice", f"{meta.directory_id} is that of {other} as well")
-            yield from found.findings()
-
-
-# -- a partition's directory -----------------------------------------------------------------------
-
-
-def check_directory(
-    view: PartitionView, meta: MetaProperties | None, cluster: ClusterSettings | None
-) -> Iterator[Finding]:
+def check_directory(view: PartitionView, owner: Owner) -> Iterator[Finding]:
     """The files beside the segments, and whether a broker would take the directory for its own."""
     found = FindingList(view.partition.path)
     try:
@@ -88,8 +69,12 @@ def check_directory(
         names = []
     _check_names(view, names, found)
     _check_leftovers(view, names, found)
+    if view.partition.kind is PartitionKind.FUTURE:
+        live = Path(view.partition.log_dir, str(view.partition.topic_partition))
+        if live.exists():
+            found.add("partition-twice", f"{live} is in the same log dir")
     if view.is_replica:
-        _check_identity(view, meta, cluster, found)
+        _check_identity(view, owner, found)
         for problem in view.partition.problems:
             if problem.startswith("the same node has this partition"):
                 found.add("partition-twice", problem)
@@ -101,8 +86,8 @@ def _check_names(view: PartitionView, names: Iterable[str], found: FindingList) 
     for name in names:
         path = Path(view.partition.path, name)
         parsed = parse_file_name(name)
-        if name.endswith(NUMBERED_SUFFIXES) and (parsed is None or not _is_file(path)):
-            found.add("foreign-file", "a broker does not load it", path=str(path))
+        if name.endswith(NUMBERED_SUFFIXES) and parsed is None and path.is_file():
+            _check_foreign_name(name, path, found)
         elif parsed is not None and parsed.kind in _INDEX_KINDS and not parsed.suffix:
             if parsed.offset not in bases:
                 found.add(
@@ -113,9 +98,15 @@ def _check_names(view: PartitionView, names: Iterable[str], found: FindingList) 
                 )
 
 
-def _is_file(path: Path) -> bool:
-    # A file that went meanwhile is no foreign one.
-    return not path.is_symlink() and (path.is_file() or not path.exists())
+def _check_foreign_name(name: str, path: Path, found: FindingList) -> None:
+    """A broker looks at files only, and reads a number up to the first point of their name."""
+    number = name.partition(".")[0]
+    if not _NUMBER.fullmatch(number):
+        found.add("foreign-file", "a broker does not load it", path=str(path))
+    elif name.endswith(LogFileKind.LOG):
+        text = f"a broker makes an empty segment at {int(number)}, which hides the records there"
+        severity = Severity.WARNING if int(number) < 0 else None  # below all records
+        found.add("foreign-file", text, path=str(path), severity=severity)
 
 
 def _check_leftovers(view: PartitionView, names: list[str], found: FindingList) -> None:
@@ -140,30 +131,29 @@ def _check_leftovers(view: PartitionView, names: list[str], found: FindingList) 
             found.add("deleted-left", "dropped at the next start", path=path, offset=parsed.offset)
 
 
-def _check_identity(
-    view: PartitionView,
-    meta: MetaProperties | None,
-    cluster: ClusterSettings | None,
-    found: FindingList,
-) -> None:
-    partition = view.partition
+def _check_identity(view: PartitionView, owner: Owner, found: FindingList) -> None:
+    partition, cluster, meta = view.partition, owner.cluster, owner.meta
     path = Path(partition.path, PARTITION_METADATA_FILE)
-    is_kraft = meta is not None and meta.version >= _KRAFT_VERSION
+    name = partition.topic_partition
     try:
         topic_id = parse_partition_metadata(read_small_file(path), str(path))
     except FileNotFoundError:
-        if is_kraft:
+        if owner.is_kraft and name.topic != CLUSTER_METADATA_TOPIC:
             found.add("partition-metadata-missing", "the topic id is not known", path=str(path))
         return
     except (KafkaLogError, OSError) as error:
         found.add("partition-metadata-unreadable", str(error), path=str(path))
         return
-    name = partition.topic_partition
     if cluster is None or cluster.problems or name.topic == CLUSTER_METADATA_TOPIC:
         return
+    if meta is None or meta.node_id is None:
+        return  # whose log dir it is nobody knows
+    # A broker of ZooKeeper's era leaves such a directory alone.
+    severity = None if owner.is_kraft else Severity.WARNING
     topic = cluster.topics.get(name.topic)
     if topic is None:
-        found.add("not-assigned", "the cluster has no topic of this name")
+        text = "the cluster has no topic of this name"
+        found.add("not-assigned", text, severity=severity)
         return
     if topic.topic_id and topic.topic_id != topic_id:
         found.add(
@@ -171,22 +161,21 @@ def _check_identity(
         )
         return
     replicas = topic.replicas.get(name.partition, ())
-    node_id = None if meta is None else meta.node_id
-    if node_id not in replicas:
-        found.add("not-assigned", f"it is on nodes {list(replicas)}, this is node {node_id}")
-        return
     directories = topic.directories.get(name.partition, ())
-    at = replicas.index(node_id)
+    if meta.node_id not in replicas:
+        if meta.directory_id not in directories:  # else it is the node id that is wrong
+            text = f"it is on nodes {list(replicas)}, this is node {meta.node_id}"
+            found.add("not-assigned", text, severity=severity)
+        return
+    at = replicas.index(meta.node_id)
     assigned = directories[at] if at < len(directories) else None
-    own = None if meta is None else meta.directory_id
-    if assigned is not None and own is not None and not _is_reserved(assigned) and assigned != own:
+    if assigned is None or is_reserved_directory_id(assigned):
+        return
+    # A replica in another log dir of its node is reported as moved, and stays.
+    if assigned not in owner.directory_ids:
+        own = f"is {meta.directory_id}" if meta.directory_id else "has no id"
         found.add(
             "directory-id-foreign",
-            f"this log dir is {own}, the cluster has the partition in {assigned}",
+            f"this log dir {own}, the cluster has the partition in {assigned}",
             path=str(Path(partition.log_dir, META_PROPERTIES_FILE)),
         )
-
-
-def _is_reserved(directory_id: str) -> bool:
-    number = parse_uuid(directory_id)
-    return number is None or int.from_bytes(number) < _RESERVED_IDS

@@ -383,6 +383,56 @@ KINDS = (
         "move it away if an older one or the log's beginning is there, else take another member's",
     ),
     FindingKind(
+        "metadata-snapshot-missing",
+        _ERROR,
+        "the cluster's metadata log begins above 0, and no snapshot reaches its start",
+        "does not start",
+        "take snapshot and log of another controller, or the snapshot from a backup",
+    ),
+    FindingKind(
+        "metadata-log-missing",
+        _WARNING,
+        "partitions of a KRaft node, and no log dir that is given has its metadata log",
+        "a controller begins with an empty one and renames every partition to -stray",
+        "give all log dirs of the node; if it is lost, restore it before any start",
+    ),
+    FindingKind(
+        "quorum-state-unreadable",
+        _ERROR,
+        "quorum-state cannot be parsed, or no leader epoch can follow its own",
+        "does not start",
+        "delete it if the node's vote cannot count twice: a single controller, or the quorum has "
+        "a newer epoch",
+    ),
+    FindingKind(
+        "bootstrap-checkpoint-unreadable",
+        _ERROR,
+        "bootstrap.checkpoint cannot be read, or has no level of metadata.version",
+        "does not start",
+        "delete it if the metadata log is there: only a new cluster begins with it",
+    ),
+    FindingKind(
+        "meta-properties-missing",
+        _ERROR,
+        "a log dir of a KRaft node has no meta.properties",
+        "does not start",
+        "restore it: version, cluster.id, node.id, directory.id",
+    ),
+    FindingKind(
+        "cluster-id-differs",
+        _ERROR,
+        "log dirs of one node name different clusters",
+        "does not start",
+        "restore meta.properties, or give each node's log dirs alone",
+    ),
+    FindingKind(
+        "node-id-foreign",
+        _ERROR,
+        "meta.properties names another node than the metadata log",
+        "does not start",
+        "restore meta.properties, or give each node's log dirs alone",
+    ),
+    FindingKind(
         "partition-metadata-missing",
         _ERROR,
         "no partition.metadata, hence no topic id",
@@ -405,9 +455,9 @@ KINDS = (
     ),
     FindingKind(
         "not-assigned",
-        _WARNING,
+        _ERROR,
         "the cluster does not have this partition on this node",
-        "takes the directory for a stray",
+        "takes the directory for a stray: renames it (one of ZooKeeper's era leaves it)",
         "none if it was moved or deleted",
     ),
     FindingKind(
@@ -442,8 +492,8 @@ KINDS = (
     FindingKind(
         "foreign-file",
         _ERROR,
-        "a file ends as Kafka's do, without the number in front",
-        "does not load the log",
+        "a file ends as Kafka's do, without the 20 digits in front",
+        "does not load the log, or makes an empty segment of that number",
         "move it away",
     ),
     FindingKind(

@@ -1,10 +1,12 @@
-"""Snapshots beside the cluster's metadata log: whole, every record decodable, none within a
-transaction.
+"""What lies beside the cluster's metadata log: snapshots, `quorum-state`, and the bootstrap records
+at the root of the log dir.
 
-They have no index and no neighbours: a header in front, a footer at the end, checksums and records
-between are all there is to check.
+A snapshot has no index and no neighbours: a header in front, a footer at the end, checksums and
+records between are all there is to check. A log that does not begin at offset 0 begins where a
+snapshot ends, or below.
 
-Source: Kafka RecordsSnapshotReader, Snapshots; KIP-630.
+Source: Kafka RecordsSnapshotReader, Snapshots, KafkaRaftLog, FileQuorumStateStore,
+BootstrapDirectory; KIP-630.
 """
 
 from __future__ import annotations
@@ -13,28 +15,139 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkalog.checking.finding import Finding, FindingList
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import CorruptRecordError, KafkaLogError
+from kafkalog.format.constants import (
+    HEADER_SIZE_UP_TO_MAGIC,
+    LOG_OVERHEAD,
+    MAX_INT32,
+    RECORD_BATCH_OVERHEAD,
+)
+from kafkalog.format.file_names import QUORUM_STATE_FILE, parse_file_name
+from kafkalog.format.quorum_state import parse_quorum_state
+from kafkalog.format.record_batch import parse_batch, with_crc
+from kafkalog.log.cluster_settings import METADATA_VERSION
 from kafkalog.log.metadata_records import MetadataLogRecord, metadata_files, read_snapshot_records
+from kafkalog.log.small_files import read_small_file
 from kafkalog.messages.cluster_metadata import (
     ABORT_TRANSACTION_RECORD,
     BEGIN_TRANSACTION_RECORD,
     END_TRANSACTION_RECORD,
+    FEATURE_LEVEL_RECORD,
     MetadataRecord,
+    RawRecord,
     decode_metadata_record,
 )
 from kafkalog.messages.kraft_control import decode_kraft_control
 
 _BROKEN = "metadata-snapshot-broken"
+# What a broker takes for a snapshot, and reads two numbers in front of.
+_SNAPSHOT_SUFFIXES = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
 
 
-def check_snapshots(directory: str) -> Iterator[Finding]:
-    """Every `.checkpoint` of a metadata partition."""
+def check_metadata_files(directory: str) -> Iterator[Finding]:
+    """The files of a metadata partition that are not of its log."""
+    found = FindingList(directory)
     try:
-        _, snapshots = metadata_files(Path(directory))
+        segments, snapshots = metadata_files(Path(directory))
+        names = sorted(entry.name for entry in Path(directory).iterdir())
     except OSError:
         return  # told with the directory itself
     for snapshot in reversed(snapshots):
         yield from _check(snapshot.path)
+    for name in names:
+        if name.endswith(_SNAPSHOT_SUFFIXES) and parse_file_name(name) is None:
+            found.add("foreign-file", "a broker does not start", path=str(Path(directory, name)))
+    log_start = segments[0][0] if segments else 0
+    newest = max((snapshot.end_offset for snapshot in snapshots), default=None)
+    if log_start > 0 and (newest is None or newest < log_start):
+        said = "there is none" if newest is None else f"the newest one ends at {newest}"
+        found.add(
+            "metadata-snapshot-missing",
+            f"the log begins at {log_start}, {said}",
+            path=str(segments[0][1]),
+            offset=log_start,
+        )
+    _check_quorum_state(Path(directory, QUORUM_STATE_FILE), found)
+    yield from found.findings()
+
+
+# -- the quorum ------------------------------------------------------------------------------------
+
+
+def _check_quorum_state(path: Path, found: FindingList) -> None:
+    try:
+        state = parse_quorum_state(read_small_file(path), str(path))
+    except FileNotFoundError:
+        return  # a node without one follows whoever leads
+    except (KafkaLogError, OSError) as error:
+        found.add("quorum-state-unreadable", _reason(error), path=str(path))
+        return
+    if state.leader_epoch == MAX_INT32:
+        found.add("quorum-state-unreadable", "no epoch comes after its own", path=str(path))
+
+
+def controller_ids(directory: Path) -> frozenset[int]:
+    """The voters of the quorum as `quorum-state` beside a metadata log has them; none where it
+    does not tell.
+    """
+    path = directory / QUORUM_STATE_FILE
+    try:
+        return frozenset(parse_quorum_state(read_small_file(path), str(path)).current_voters or ())
+    except (KafkaLogError, OSError):
+        return frozenset()
+
+
+# -- bootstrap records -----------------------------------------------------------------------------
+
+
+def check_bootstrap(path: Path) -> Iterator[Finding]:
+    """The bootstrap records, as far as a start looks at them: no checksum, but the level of
+    metadata.version must be there.
+    """
+    found = FindingList(str(path))
+    try:
+        decoded = [decode_metadata_record(value) for value in _unchecked_values(path)]
+    except FileNotFoundError:
+        return  # a broker begins with its own defaults
+    except (KafkaLogError, OSError) as error:
+        found.add("bootstrap-checkpoint-unreadable", _reason(error))
+    else:
+        if not any(map(_is_metadata_version, decoded)):
+            found.add("bootstrap-checkpoint-unreadable", f"it has no level of {METADATA_VERSION}")
+    yield from found.findings()
+
+
+def _unchecked_values(path: Path) -> Iterator[bytes | None]:
+    """The values of all data records up to the last whole batch, whatever their checksums."""
+    data = read_small_file(path)
+    position = 0
+    while len(data) - position > HEADER_SIZE_UP_TO_MAGIC:
+        length = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + 12], signed=True)
+        if length > len(data) - position:
+            return
+        if length < RECORD_BATCH_OVERHEAD:
+            raise CorruptRecordError(f"a batch of {length} bytes", position=position)
+        header, records = parse_batch(with_crc(data[position : position + length]), path=str(path))
+        if not header.is_control:
+            yield from (record.value for record in records)
+        position += length
+
+
+def _is_metadata_version(record: MetadataRecord | RawRecord) -> bool:
+    return (
+        isinstance(record, MetadataRecord)
+        and record.message is FEATURE_LEVEL_RECORD
+        and record.fields["name"] == METADATA_VERSION
+    )
+
+
+def _reason(error: KafkaLogError | OSError) -> str:
+    if isinstance(error, KafkaLogError):
+        return error.reason
+    return error.strerror or str(error)
+
+
+# -- snapshots -------------------------------------------------------------------------------------
 
 
 def _check(path: Path) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.checking.segment_report import SegmentReport
-from kafkalog.log.inventory import PartitionInventory, PartitionKind
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionInventory, PartitionKind
 from kafkalog.planning.log_config import LogConfig
 
 
@@ -34,7 +34,9 @@ class PartitionView:
 
     @property
     def is_loaded_as_left(self) -> bool:
-        """Whether the next start trusts indexes and tails."""
+        """Whether the next start trusts indexes and tails: never those of the metadata log."""
+        if self.partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+            return False
         return self.is_clean_stop or not self.is_broker_dir
 
     def is_rebuilt(self, number: int) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kafkalog.checking.directory_checks import check_directory, check_identities, check_log_dir
+from kafkalog.checking.directory_checks import Owner, check_directory
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.log_checks import check_log
-from kafkalog.checking.metadata_checks import check_snapshots
+from kafkalog.checking.log_dir_checks import GivenLogDir, check_log_dir, check_log_dirs
+from kafkalog.checking.metadata_checks import check_metadata_files
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_checks import check_producers
 from kafkalog.checking.run_records import read_known_reports, write_run
@@ -28,7 +29,8 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
-from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.log_dir import NO_PARTITION, open_log_dir
+from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, TopicPartition
 from kafkalog.planning.config_sources import Told
@@ -87,9 +89,12 @@ class VerifyRun:
 
 @dataclass(slots=True)
 class _Opened:
-    """The partitions with their tasks, in the inventory's order."""
+    """The partitions with their tasks, in the inventory's order; `whole`: the log dirs that were
+    asked for as such.
+    """
 
     inventory: LogInventory
+    whole: list[GivenLogDir]
     partitions: list[PartitionInventory]
     settings: RunSettings
     tasks: dict[str, list[SegmentTask]] = field(default_factory=dict)
@@ -111,7 +116,7 @@ def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyR
     findings = [*opened.findings, *_log_dir_findings(request, opened)]
     for partition in opened.partitions:
         own = tuple(reports[task] for task in opened.tasks[partition.path])
-        findings += _partition_findings(partition, own, opened.settings)
+        findings += _partition_findings(partition, own, opened)
     run_id = new_run_id()
     run = VerifyRun(
         run_id,
@@ -140,10 +145,13 @@ def _open(request: VerifyRequest) -> _Opened:
     log_dirs = {partition.log_dir for partition in inventory}
     check_run_dir(request.run_path, log_dirs)
     told = Told(LogConfig.from_overrides([], is_partial=True))
+    whole = _whole_log_dirs(request, inventory)
     settings = RunSettings(
-        told, log_dirs, force_differs=False, kafka_version=None, zookeeper=request.zookeeper
-    )
-    opened = _Opened(inventory, partitions, settings)
+        told, {*log_dirs, *map(str, whole)},
+        force_differs=False, kafka_version=None, zookeeper=request.zookeeper,
+    )  # fmt: skip
+    given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(str(p))) for p in whole]
+    opened = _Opened(inventory, given, partitions, settings)
     for partition in partitions:
         tasks = []
         for segment in partition.segments:
@@ -155,6 +163,14 @@ def _open(request: VerifyRequest) -> _Opened:
                 opened.findings += _placed(partition, found.findings())
         opened.tasks[partition.path] = tasks
     return opened
+
+
+def _whole_log_dirs(request: VerifyRequest, inventory: LogInventory) -> list[Path]:
+    """The log dirs that were named, not the partitions and files."""
+    partitions = {partition.path for partition in inventory}
+    named = [Path(match) for path in request.log_dirs for match in glob.glob(path) or [path]]  # noqa: PTH207 - the pattern may be absolute
+    found = {path.resolve() for path in named if path.is_dir()}
+    return sorted(path for path in found if str(path) not in partitions)
 
 
 def _known(request: VerifyRequest, tell: Tell) -> dict[SegmentTask, SegmentReport]:
@@ -169,38 +185,52 @@ def _known(request: VerifyRequest, tell: Tell) -> dict[SegmentTask, SegmentRepor
 def _log_dir_findings(request: VerifyRequest, opened: _Opened) -> Iterator[Finding]:
     """Of the log dirs that were asked for as a whole, and whatever else could not be read."""
     found: list[Finding] = []
-    directories = {partition.path for partition in opened.inventory}
-    named = [Path(match) for path in request.log_dirs for match in glob.glob(path) or [path]]  # noqa: PTH207 - the pattern may be absolute
-    for log_dir in sorted({str(path.resolve()) for path in named if path.is_dir()}):
-        if log_dir not in directories:
-            found += (replace(f, log_dir=log_dir) for f in check_log_dir(log_dir))
+    for log_dir in opened.whole:
+        found += (
+            replace(f, log_dir=str(log_dir.path)) for f in check_log_dir(log_dir, opened.whole)
+        )
     covered = {finding.path for finding in found}
     for problem in opened.inventory.problems:
         path, _, text = problem.partition(": ")
-        if path not in covered:
+        if path not in covered and not text.startswith(NO_PARTITION):
             other = FindingList(path)
             other.add("unreadable", text)
             found += (replace(f, log_dir=str(Path(path).parent)) for f in other.findings())
-    identities = {p.log_dir: opened.settings.meta(p) for p in opened.inventory}
-    found += (replace(f, log_dir=str(Path(f.path).parent)) for f in check_identities(identities))
+    across = check_log_dirs(opened.whole)
+    found += (replace(f, log_dir=str(Path(f.path).parent)) for f in across)
     yield from found
 
 
 def _partition_findings(
-    partition: PartitionInventory, reports: tuple[SegmentReport, ...], settings: RunSettings
+    partition: PartitionInventory, reports: tuple[SegmentReport, ...], opened: _Opened
 ) -> Iterator[Finding]:
-    meta, cluster = settings.meta(partition), settings.cluster(partition)
+    settings = opened.settings
+    owner = _owner(partition, opened)
     view = PartitionView(
         partition,
         reports,
-        is_broker_dir=meta is not None,
+        is_broker_dir=owner.meta is not None,
         is_clean_stop=Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists(),
         config=_config(partition, settings),
     )
-    found = [*check_log(view), *check_producers(view), *check_directory(view, meta, cluster)]
+    found = [*check_log(view), *check_producers(view), *check_directory(view, owner)]
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
-        found += check_snapshots(partition.path)
+        found += check_metadata_files(partition.path)
     return _placed(partition, found)
+
+
+def _owner(partition: PartitionInventory, opened: _Opened) -> Owner:
+    meta = opened.settings.meta(partition)
+    of_node = [
+        given.meta.directory_id
+        for given in opened.whole
+        if meta is not None
+        and given.meta is not None
+        and (given.meta.cluster_id, given.meta.node_id) == (meta.cluster_id, meta.node_id)
+    ]
+    own = None if meta is None else meta.directory_id
+    ids = frozenset(each for each in (*of_node, own) if each is not None)
+    return Owner(meta, opened.settings.cluster(partition), ids)
 
 
 def _config(partition: PartitionInventory, settings: RunSettings) -> LogConfig | None:

@@ -120,6 +120,10 @@ class RunSettings:
         """Whose the partition's log dir is."""
         return self._log_dirs[partition.log_dir].meta
 
+    def cluster_of(self, log_dir: str) -> ClusterSettings | None:
+        """The metadata of the cluster of a log dir's node, None without a log of it."""
+        return self._log_dirs[log_dir].cluster
+
     def has_metadata(self, partition: PartitionInventory) -> bool:
         """Whether there is a metadata log of the partition's cluster, sound or not."""
         return self._log_dirs[partition.log_dir].cluster is not None

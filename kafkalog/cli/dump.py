@@ -11,12 +11,13 @@ from pathlib import Path
 
 from kafkalog.cli.dump_decoders import DECODERS
 from kafkalog.cli.dump_entries import DUMPERS
-from kafkalog.cli.dump_log import BOOTSTRAP_SNAPSHOT, dump_log
+from kafkalog.cli.dump_log import dump_log
 from kafkalog.cli.dump_options import BASE64, TEXT, DumpOptions
 from kafkalog.cli.dump_small_files import SMALL_FILES, dump_small_file
 from kafkalog.cli.output import ExitCode, say, write_bytes
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import LogFileKind, parse_file_name
+from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 
 _LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
 
@@ -66,7 +67,7 @@ def options_of(args: argparse.Namespace) -> DumpOptions:
 
 
 def _is_known(path: Path) -> bool:
-    is_named = parse_file_name(path.name) is not None or path.name == BOOTSTRAP_SNAPSHOT
+    is_named = parse_file_name(path.name) is not None or path.name == BOOTSTRAP_FILE
     return path.is_file() and (is_named or path.name in SMALL_FILES)
 
 
@@ -75,7 +76,7 @@ def _dump(path: Path, options: DumpOptions) -> bool:
         write_bytes(f"Dumping {path}\n".encode())
     name = parse_file_name(path.name)
     try:
-        if path.name == BOOTSTRAP_SNAPSHOT or (name and name.kind in _LOGS):
+        if path.name == BOOTSTRAP_FILE or (name and name.kind in _LOGS):
             return dump_log(path, options)
         if name is not None:
             return DUMPERS[name.kind](path, name.offset, options)

@@ -32,6 +32,7 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.format.legacy_record import inner_checksums, open_wrapper
+from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.segment_tail import SegmentEnds
@@ -44,7 +45,6 @@ Mask = npt.NDArray[np.bool_]
 # About as many decompressed bytes make one piece of output.
 _ARENA_BYTES = 4 * 1024 * 1024
 _CHUNK_BYTES = 4 * 1024 * 1024
-BOOTSTRAP_SNAPSHOT = "bootstrap.checkpoint"
 
 _BATCH_NAMES = [column.name for column in BATCHES]
 _BATCH_SCHEMA = arrow_schema(BATCHES)
@@ -224,7 +224,7 @@ def _legacy_checksums(
 
 
 def _title(path: Path) -> str:
-    if path.name == BOOTSTRAP_SNAPSHOT:
+    if path.name == BOOTSTRAP_FILE:
         return "KRaft bootstrap snapshot\n"
     name = parse_file_name(path.name)
     if name is None:

@@ -114,6 +114,8 @@ def _parse_lines(data: bytes, fields_count: int, path: str | None) -> list[tuple
     if len(lines) == 1:
         return []
     count = _number(lines[1], 2, MAX_INT32, path)
+    if count < 0:
+        return []
     entries: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines[2:], start=3):
         entry = _BLANKS.split(line)

@@ -8,7 +8,9 @@
  version=0                               ZooKeeper era; absent means 0 as well
  broker.id=1                             neither it nor cluster.id (since 2.4) is required
 
-Unknown keys are left out. Another version, a negative id, a directory id that is none: an error.
+Unknown keys are left out. Another version, a negative id, a directory id that is none or reserved:
+an error. So is a file with neither version nor broker.id, which nobody writes: a file that is empty
+or cut, which a broker reads as one of version 0 without an id.
 Across the dirs of a node cluster id and node id agree and directory ids differ.
 
 Source: Kafka MetaProperties, MetaPropertiesVersion, MetaPropertiesEnsemble.
@@ -22,9 +24,11 @@ from dataclasses import dataclass
 from kafkalog.errors import CorruptCheckpointError
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.java_properties import pack_properties, parse_properties
-from kafkalog.format.uuid_text import parse_uuid
+from kafkalog.format.uuid_text import is_reserved_directory_id, parse_uuid
 
 META_PROPERTIES_FILE = "meta.properties"
+# Of this version on a log dir is that of a KRaft node.
+KRAFT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,13 @@ def parse_meta_properties(data: bytes, path: str | None = None) -> MetaPropertie
     """Identity of a log dir. Raises CorruptCheckpointError; keys it does not know are left out."""
     properties = parse_properties(data, path)
     version = _parse_int(properties, "version", path)
+    if version is None and "broker.id" not in properties:
+        lacking = [key for key in ("node.id", "cluster.id") if key not in properties]
+        raise CorruptCheckpointError(
+            f"no version and no broker.id{''.join(f', no {key}' for key in lacking)}: "
+            "the file is empty or cut",
+            path=path,
+        )
     version = 0 if version is None else version
     if version not in (0, 1):
         raise CorruptCheckpointError(f"version {version} is not known", path=path)
@@ -51,8 +62,9 @@ def parse_meta_properties(data: bytes, path: str | None = None) -> MetaPropertie
     if node_id is not None and node_id < 0:
         raise CorruptCheckpointError(f"node id {node_id} is negative", path=path)
     directory_id = properties.get("directory.id")
-    if directory_id is not None and parse_uuid(directory_id) is None:
-        raise CorruptCheckpointError(f"directory.id {directory_id[:60]!r} is no id", path=path)
+    if directory_id is not None and is_reserved_directory_id(directory_id):
+        what = "no id" if parse_uuid(directory_id) is None else "reserved"
+        raise CorruptCheckpointError(f"directory.id {directory_id[:60]!r} is {what}", path=path)
     return MetaProperties(version, cluster_id, node_id, directory_id)
 
 

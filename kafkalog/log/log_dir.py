@@ -27,6 +27,9 @@ from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_d
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
 
+# How a problem of a directory with another name begins, behind its path.
+NO_PARTITION = "not a partition's directory"
+
 
 def open_log_dir(
     *paths: str | PathLike[str], known: Mapping[str, KnownDirectory] | None = None
@@ -135,9 +138,7 @@ def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
             continue
         directory = root / entry.name
         if parse_partition_dir_name(entry.name) is None:
-            problems.append(
-                f"{entry.path}: not a partition's directory: a broker refuses to start on it"
-            )
+            problems.append(f"{entry.path}: {NO_PARTITION}: a broker refuses to start on it")
         elif entry.is_symlink() and directory.resolve().parent != root:
             problems.append(f"{entry.path}: a link out of the log dir, not followed")
         else:

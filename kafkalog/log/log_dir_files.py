@@ -38,13 +38,14 @@ CHECKPOINT_FILES = (
 @dataclass(frozen=True, slots=True)
 class LogDirFiles:
     """What the root of a log dir tells; `checkpoints` by file name, `problems` with the path in
-    front.
+    front. meta: None if there is no file or it cannot be read.
     """
 
     path: Path
     device: int
     inode: int
     meta: MetaProperties | None
+    has_meta_file: bool
     checkpoints: dict[str, dict[tuple[str, int], int]]
     problems: tuple[str, ...]
 
@@ -72,6 +73,7 @@ def read_log_dir_files(path: Path) -> LogDirFiles:
         device=stat.st_dev,
         inode=stat.st_ino,
         meta=_meta_properties(path / META_PROPERTIES_FILE, problems),
+        has_meta_file=(path / META_PROPERTIES_FILE).exists(),
         checkpoints=checkpoints,
         problems=tuple(problems),
     )

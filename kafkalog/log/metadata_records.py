@@ -32,6 +32,8 @@ from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 
 METADATA_DIR = f"{CLUSTER_METADATA_TOPIC}-0"
+# At the root of a log dir: what a new cluster's metadata begins with.
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
 
 Segments = Sequence[tuple[int, Path]]
 

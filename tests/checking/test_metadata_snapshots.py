@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.copy_samples import SAMPLES
-from kafkalog.checking.metadata_checks import check_snapshots
+from kafkalog.checking.metadata_checks import check_metadata_files
 from tests.checking.running import findings
 from tests.support.metadata_builder import MetadataBuilder, begin, feature, frame, topic
 
@@ -20,7 +20,7 @@ BROKEN = "metadata-snapshot-broken"
 def test_a_brokers_snapshots_are_sound(node: str) -> None:
     directory = SAMPLES / "cluster" / node / "data" / "__cluster_metadata-0"
     assert list(directory.glob("*-*.checkpoint"))
-    assert list(check_snapshots(str(directory))) == []
+    assert list(check_metadata_files(str(directory))) == []
 
 
 def _flip(data: bytes) -> bytes:
@@ -61,5 +61,7 @@ def test_records_of_a_snapshot_are_looked_at(log_dir: Path) -> None:
         .snapshot(20, 1, topic("a"), begin())
         .write()
     )
-    found = [(f.kind, Path(f.path).name[:20], f.offset) for f in check_snapshots(str(directory))]
+    found = [
+        (f.kind, Path(f.path).name[:20], f.offset) for f in check_metadata_files(str(directory))
+    ]
     assert found == [(BROKEN, f"{10:020}", 2), (BROKEN, f"{20:020}", None)]

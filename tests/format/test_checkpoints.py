@@ -62,7 +62,6 @@ def test_last_of_two_entries_counts() -> None:
         (b"x\n0\n", "line 1: 'x' is no number"),
         (b" 0\n0\n", "line 1: ' 0' is no number"),
         (b"0\nx\n", "line 2: 'x' is no number"),
-        (b"0\n-1\n", "line 2: -1 entries are announced, 0 are there"),
         (b"0\n2\na 0 5\n", "line 2: 2 entries are announced, 1 are there"),
         (b"0\n1\na 0 5\nb 0 5\n", "line 2: 1 entries are announced, 2 are there"),
         (b"0\n1\na 0 5\n\n", "line 4: '' does not have 3 fields"),

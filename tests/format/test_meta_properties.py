@@ -27,8 +27,8 @@ def test_meta_properties_of_a_broker_are_read() -> None:
     )
 
 
-def test_zookeeper_file_needs_nothing() -> None:
-    assert parse_meta_properties(b"") == MetaProperties(0, None, None, None)
+def test_zookeeper_file_needs_no_id() -> None:
+    assert parse_meta_properties(b"version=0\n") == MetaProperties(0, None, None, None)
     assert parse_meta_properties(b"version=0\nbroker.id=5\ncluster.id=any text\\=\\=\n") == (
         MetaProperties(0, "any text==", 5, None)
     )
@@ -49,6 +49,9 @@ def test_meta_properties_round_trip(meta: MetaProperties) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
+        (b"", "no version and no broker.id, no node.id, no cluster.id: the file is empty or cut"),
+        (bytes(100), "no version"),
+        (b"cluster.id=c\nnode.id=1\n", "no version and no broker.id: the file"),
         (b"version=2\n", "version 2 is not known"),
         (b"version=x\n", "version 'x' is no number"),
         (b"version=1\nnode.id=1\n", "required"),
@@ -56,6 +59,7 @@ def test_meta_properties_round_trip(meta: MetaProperties) -> None:
         (b"version=1\ncluster.id=c\nnode.id=-1\n", "node id -1 is negative"),
         (b"version=1\ncluster.id=c\nnode.id=99999999999\n", "is no number"),
         (b"version=1\ncluster.id=c\nnode.id=1\ndirectory.id=zz\n", "directory.id 'zz' is no id"),
+        (b"version=0\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n", "is reserved"),
         (b"version=1\ncluster.id=\\u12\n", "line 2"),
     ],
 )

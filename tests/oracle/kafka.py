@@ -42,7 +42,7 @@ class Kafka:
     threads.
     """
 
-    def __init__(self, line: str = "4.3", heap: str = "512m") -> None:
+    def __init__(self, line: str = "4.3", heap: str = "512m", log_level: str = "error") -> None:
         runtime = ensure_oracle(line)
         self.line = line
         # not closed here: the JVM writes to it as long as it lives
@@ -51,6 +51,7 @@ class Kafka:
             [
                 # small logs: the second compiler would take more time than it saves
                 *(str(runtime.java), f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                f"-Doracle.loglevel={log_level}",
                 *("-cp", runtime.class_path, "oracle.Main", "serve"),
             ],
             stdin=subprocess.PIPE,
