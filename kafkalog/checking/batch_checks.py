@@ -26,6 +26,7 @@ from kafkalog.errors import KafkaLogError, RecordTooLargeError
 from kafkalog.format.compression import has_sound_lz4_content
 from kafkalog.format.constants import (
     MAGIC_VALUE_V2,
+    MAX_BATCH_BYTES,
     MAX_INT32,
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
@@ -51,9 +52,12 @@ class BatchChecks:
     their headers, both in the order of the file.
     """
 
-    def __init__(self, found: FindingList, base_offset: int) -> None:
+    def __init__(
+        self, found: FindingList, base_offset: int, max_batch_bytes: int = MAX_BATCH_BYTES
+    ) -> None:
         self._found = found
         self._coordinator = CoordinatorChecks(found.path, found)
+        self._max_batch_bytes = max_batch_bytes
         self._base_offset = base_offset
         self._arena = Arena()
         self.batches_count = 0
@@ -118,7 +122,8 @@ class BatchChecks:
             try:
                 for part, areas in iterate_record_areas(
                     chunk.buf, chunk.position, rows[:window], self._arena,
-                    path=self._found.path, arena_bytes=_ARENA_BYTES,
+                    path=self._found.path, max_bytes=self._max_batch_bytes,
+                    arena_bytes=_ARENA_BYTES,
                 ):  # fmt: skip
                     self._check_areas(areas)
                     self._coordinator.check(areas)

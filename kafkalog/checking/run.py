@@ -27,6 +27,7 @@ from kafkalog.cleaner.settings import RunSettings
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import NO_PARTITION, open_log_dir
@@ -45,7 +46,7 @@ Tell = Callable[[str], None]
 class VerifyRequest:
     """What to check: the options of `verify`. run_dir: None for the user's own; since: the id of a
     run whose reports of unchanged segments count; zookeeper: for log dirs of that era the clusters'
-    settings by their id.
+    settings by their id; max_batch_bytes: no larger batch is read, stored or decompressed.
     """
 
     log_dirs: tuple[str, ...]
@@ -54,6 +55,7 @@ class VerifyRequest:
     run_dir: str | None = None
     since: str | None = None
     zookeeper: ZooKeeperClusters = field(default_factory=dict)
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
     @property
     def run_path(self) -> Path:
@@ -156,7 +158,7 @@ def _open(request: VerifyRequest) -> _Opened:
         tasks = []
         for segment in partition.segments:
             try:
-                tasks.append(segment_task(segment))
+                tasks.append(segment_task(segment, request.max_batch_bytes))
             except OSError as error:
                 found = FindingList(segment.path, segment.base_offset)
                 found.add("unreadable", error.strerror or str(error))

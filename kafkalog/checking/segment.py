@@ -26,7 +26,7 @@ from kafkalog.errors import (
     RecordTooLargeError,
     UnsupportedMagicError,
 )
-from kafkalog.format.constants import MAX_INT32
+from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT32
 from kafkalog.format.file_names import LogFileKind
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY
 from kafkalog.format.time_index import TIME_INDEX_ENTRY
@@ -37,8 +37,10 @@ from kafkalog.format.transaction_index import (
 from kafkalog.kernels.status import NEED_MORE, ZERO_TAIL
 from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, ChunkReader, read_chunks
+from kafkalog.log.single_batch import whole_batch_at
 from kafkalog.log.small_files import read_small_file
+from kafkalog.log.storage import LocalFile
 
 # Measured: a chunk is read, summed and walked while it is in the processor's cache.
 CHUNK_BYTES = 2 * 1024 * 1024
@@ -60,7 +62,7 @@ _KINDS = (
 )
 
 
-def segment_task(segment: SegmentInfo) -> SegmentTask:
+def segment_task(segment: SegmentInfo, max_batch_bytes: int = MAX_BATCH_BYTES) -> SegmentTask:
     """The task of checking a segment as it is now. OSError if a file cannot be looked at."""
     states = []
     for kind in _KINDS:
@@ -69,7 +71,7 @@ def segment_task(segment: SegmentInfo) -> SegmentTask:
         except FileNotFoundError:
             continue
         states.append(FileState(kind.value, stat.st_size, stat.st_mtime_ns, stat.st_ino))
-    return SegmentTask(segment.path, segment.base_offset, tuple(states))
+    return SegmentTask(segment.path, segment.base_offset, tuple(states), max_batch_bytes)
 
 
 def check_segment(task: SegmentTask, buffers: ChunkBuffers | None = None) -> SegmentReport:
@@ -102,7 +104,7 @@ class _Walk:
         self.times, self.time_padding = _read_index(
             task, LogFileKind.TIME_INDEX, TIME_INDEX_ENTRY, found
         )
-        self.batches = BatchChecks(found, base_offset)
+        self.batches = BatchChecks(found, base_offset, task.max_batch_bytes)
         self.producers = ProducerTrack(found)
         self._offset_index = OffsetIndexChecks(
             self.offsets, base_offset, _beside(task, LogFileKind.OFFSET_INDEX), found
@@ -120,6 +122,14 @@ class _Walk:
         self._block_rows += rows.size
         if self._block_rows >= _BLOCK_ROWS:
             self._check_headers()
+
+    def pass_over(self, row: np.void) -> None:
+        """A batch that is not read: its header alone counts, as that of one that is not sound."""
+        rows = np.array([row])
+        sound = np.zeros(1, np.bool_)
+        chunk = Chunk(np.empty(0, np.uint8), int(row["position"]), rows)
+        self._block.append((rows, sound, self.producers.marker_types(chunk, sound)))
+        self._block_rows += 1
 
     def end(self, valid_bytes: int, *, is_whole: bool) -> None:
         """After the last chunk; `is_whole`: it is the log's end."""
@@ -145,16 +155,7 @@ def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> Segm
         found.add("segment-too-large", f"{task.size_in_bytes} bytes")
     transactions, are_readable = _read_transaction_index(task, found)
     walk = _Walk(task, found)
-    reader = read_chunks(task.path, chunk_bytes=CHUNK_BYTES, buffers=buffers)
-    tail = DAMAGED
-    try:
-        for chunk in reader:
-            walk.add(chunk)
-        tail = _TAILS.get(reader.status, WHOLE)
-    except (CorruptRecordError, UnsupportedMagicError, RecordTooLargeError) as error:
-        is_limit = isinstance(error, RecordTooLargeError)
-        kind = "batch-over-limit" if is_limit else "batch-unreadable"
-        found.add(kind, error.reason, position=error.position, offset=error.offset)
+    reader, tail = _walk_batches(task, walk, found, buffers)
     walk.end(reader.valid_bytes, is_whole=tail != DAMAGED)
     batches, producers = walk.batches, walk.producers
     return SegmentReport(
@@ -185,6 +186,39 @@ def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> Segm
         time_index_padding=walk.time_padding,
         time_index_last_ms=int(walk.times["timestamp"][-1]) if len(walk.times) else -1,
     )
+
+
+def _walk_batches(
+    task: SegmentTask, walk: _Walk, found: FindingList, buffers: ChunkBuffers
+) -> tuple[ChunkReader, str]:
+    """Show the walk all batches up to damage; the reader of the last ones, and how the file ends. A
+    batch above the limit is told, and what lies behind it is checked.
+    """
+    start = 0
+    while True:
+        reader = read_chunks(
+            task.path, start, chunk_bytes=CHUNK_BYTES, buffers=buffers,
+            max_batch_bytes=task.max_batch_bytes,
+        )  # fmt: skip
+        try:
+            for chunk in reader:
+                walk.add(chunk)
+            return reader, _TAILS.get(reader.status, WHOLE)
+        except (CorruptRecordError, UnsupportedMagicError) as error:
+            found.add(
+                "batch-unreadable", error.reason, position=error.position, offset=error.offset
+            )
+            return reader, DAMAGED
+        except RecordTooLargeError as error:
+            found.add(
+                "batch-over-limit", error.reason, position=error.position, offset=error.offset
+            )
+            with LocalFile(task.path) as file:
+                row = whole_batch_at(file, reader.valid_bytes, file.size)
+            if row is None:
+                return reader, DAMAGED
+            walk.pass_over(row)
+            start = reader.valid_bytes + int(row["size_in_bytes"])
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.checking.finding import Finding
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.file_names import LogFileKind
 from kafkalog.log.json_facts import JsonFacts
 
@@ -25,13 +26,14 @@ class FileState(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask(JsonFacts):
-    """One segment to check: the path of its `.log`, and who it and its indexes are. Equal tasks are
-    the same segment, unchanged.
+    """One segment to check: the path of its `.log`, who it and its indexes are, and the largest
+    batch that is read. Equal tasks are the same segment, unchanged.
     """
 
     path: str
     base_offset: int
     files: tuple[FileState, ...]
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
     @property
     def size_in_bytes(self) -> int:

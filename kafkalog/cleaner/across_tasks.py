@@ -202,7 +202,7 @@ class AcrossTasks:
         return replace(result, status=first["status"], fault=first.get("fault", ""))
 
     def _budget(self) -> MemoryBudget:
-        return memory_budget(self.run.memory_bytes)
+        return memory_budget(self.run.memory_bytes, self.run.max_batch_bytes)
 
 
 def _give_up(failure: dict[str, Any]) -> Done:
@@ -228,7 +228,7 @@ def across_tasks(plans: Sequence[CompactionPlan], run: CleanRun) -> AcrossTasks:
         found = reopen_partition(plan.path)
         segments = found.segments if found is not None else ()
         aborted = AbortedTransactions(segments, plan.log_start_offset)
-        budget = memory_budget(run.memory_bytes)
+        budget = memory_budget(run.memory_bytes, run.max_batch_bytes)
         states.append(_states(plan, aborted, budget))
     return AcrossTasks(
         tuple(plans),

@@ -30,18 +30,15 @@ def read_whole(path: str, buffers: ChunkBuffers, max_batch_bytes: int) -> Iterat
     """The chunks of a segment that ends with a whole batch. CorruptRecordError if it does not,
     RecordTooLargeError for a batch above the limit.
     """
-    reader = read_chunks(path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
-    for chunk in reader:
-        too_large = chunk.rows["size_in_bytes"] > max_batch_bytes
-        if too_large.any():
-            row = chunk.rows[int(np.argmax(too_large))]
-            raise RecordTooLargeError(
-                f"batch of {row['size_in_bytes']} bytes, --memory allows {max_batch_bytes}",
-                path=path,
-                position=int(row["position"]),
-                offset=int(row["base_offset"]),
-            )
-        yield chunk
+    reader = read_chunks(
+        path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers, max_batch_bytes=max_batch_bytes
+    )
+    try:
+        yield from reader
+    except RecordTooLargeError as error:
+        # --memory sets a limit, too
+        error.reason += " (--max-batch-bytes, --memory)"
+        raise
     if reader.trailing_bytes:
         raise CorruptRecordError(
             f"{reader.trailing_bytes} bytes after the last whole batch of a "

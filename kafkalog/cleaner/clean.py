@@ -49,6 +49,7 @@ from kafkalog.errors import (
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
 )
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
@@ -69,7 +70,8 @@ class CleanRun:
     kept; `swap_per_group` whether each group is swapped in before the next one is written;
     `memory_bytes` what a worker may use; `output` where new segments go instead of into the log
     dirs; `bytes_per_second` what this worker may read and write; `verify_deep` whether every record
-    is compared; `keeps_corrupt` whether corrupt batches are kept as they are.
+    is compared; `keeps_corrupt` whether corrupt batches are kept as they are; `max_batch_bytes`: no
+    larger batch is read, if memory allows so much.
     """
 
     run_id: str
@@ -83,6 +85,7 @@ class CleanRun:
     bytes_per_second: float | None = None
     verify_deep: bool = False
     keeps_corrupt: bool = False
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
     def scratch_of(self, plan: CompactionPlan) -> Scratch:
         """Where the new files of a plan are written: beside those they replace, or elsewhere."""
@@ -178,7 +181,7 @@ class Cleaning:
         self._dir_mtime_ns = 0
         self._buffers = ChunkBuffers()
         self._replaced: Replacement | None = None
-        self._budget = memory_budget(run.memory_bytes)
+        self._budget = memory_budget(run.memory_bytes, run.max_batch_bytes)
         self._writing = GroupWriting(
             plan, self._scratch, self._attempt_id, files, self._buffers, self._budget
         )

@@ -23,7 +23,7 @@ from kafkalog.cleaner.record_limit import refuse_large_records
 from kafkalog.cleaner.stats import CleanerStats
 from kafkalog.cleaner.transactions import CleanedTransactionMetadata, expired_horizons
 from kafkalog.errors import CorruptRecordError, LogCleaningRefusedError
-from kafkalog.format.constants import CONTROL_FLAG_MASK, MAX_BATCH_BYTES
+from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.kernels.decide_batches import (
     CONTROL,
@@ -178,7 +178,7 @@ class Decider:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
         rules = self._rules(chunk, segment)
         rules[corrupt] = RETAIN_EMPTY
-        if self._record_limit is not None and self._record_limit < MAX_BATCH_BYTES:
+        if self._record_limit is not None and self._record_limit < self._budget.max_batch_bytes:
             is_read = ((rules & (DISCARD | RETAIN_EMPTY)) != DISCARD) & ~corrupt
             refuse_large_records(chunk, is_read, self._record_limit, self.arena, segment.path)
         flags = self._flags.take(records)

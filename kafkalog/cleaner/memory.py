@@ -54,14 +54,15 @@ def check_memory(memory_bytes: int) -> int:
     return memory_bytes
 
 
-def largest_batch(memory_bytes: int) -> int:
-    """The most bytes of a batch, stored or decompressed: 64 MiB of 512 MiB."""
-    return min(MAX_BATCH_BYTES, (memory_bytes - _USUAL_BASE_BYTES) // 5)
+def largest_batch(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> int:
+    """The most bytes of a batch, stored or decompressed: 64 MiB of 512 MiB, and no more than
+    `max_batch_bytes`."""
+    return min(max_batch_bytes, (memory_bytes - _USUAL_BASE_BYTES) // 5)
 
 
-def memory_budget(memory_bytes: int) -> MemoryBudget:
+def memory_budget(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> MemoryBudget:
     """What this process may use, for a worker that is to stay within `memory_bytes`."""
-    max_batch_bytes = largest_batch(memory_bytes)
+    max_batch_bytes = largest_batch(memory_bytes, max_batch_bytes)
     left = memory_bytes - _resident_bytes() - _FORMS_OF_A_BATCH * max_batch_bytes
     pool_bytes = max(left - _SMALL_THINGS_BYTES, _LEAST_POOL_BYTES)
     return MemoryBudget(

@@ -217,6 +217,7 @@ class _Rebuild:
                 producers,
                 epochs,
                 self._buffers,
+                self._task.max_batch_bytes,
             )
             end_offset = scan.next_offset
             self._look_at_indexes(segment, scan)

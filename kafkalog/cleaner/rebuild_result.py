@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.cleaner.replacement import Replacement
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import JsonFacts, PartitionInventory
 from kafkalog.planning.log_config import LogConfig
 
@@ -37,7 +38,8 @@ class RebuildTask(JsonFacts):
     """One partition to look at, and with `apply` to change.
 
     `settings_note` says why the settings may not be those of the cluster, None if they are;
-    `lock_holder` is the process that holds the log dir's lock; `keeps_undo` as in RunRequest.
+    `lock_holder` is the process that holds the log dir's lock; `keeps_undo` and `max_batch_bytes`
+    as in RunRequest.
     """
 
     partition: PartitionInventory
@@ -48,6 +50,7 @@ class RebuildTask(JsonFacts):
     lock_holder: int
     settings_note: str | None = None
     keeps_undo: bool = True
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
     @property
     def path(self) -> str:

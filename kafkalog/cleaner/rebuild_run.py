@@ -164,6 +164,7 @@ def _task(
         os.getpid(),
         note,
         request.keeps_undo,
+        max_batch_bytes=request.max_batch_bytes,
     )
 
 

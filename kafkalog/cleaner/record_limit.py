@@ -25,10 +25,10 @@ from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     LEGACY_RECORD_OVERHEAD_V1,
     MAGIC_VALUE_V2,
-    MAX_BATCH_BYTES,
     CompressionType,
 )
 from kafkalog.format.legacy_record import largest_inner_message, open_wrapper
+from kafkalog.format.limits import MOST_MAX_BATCH_BYTES
 from kafkalog.format.varint import parse_varint
 from kafkalog.log.segment_file import Chunk
 
@@ -84,7 +84,7 @@ def _largest_message(chunk: Chunk, row: np.void, path: str) -> int:
         chunk.buf[start : start + int(row["size_in_bytes"])].data,
         int(row["magic"]),
         int(row["attributes"]) & COMPRESSION_CODEC_MASK,
-        max_bytes=MAX_BATCH_BYTES,
+        max_bytes=MOST_MAX_BATCH_BYTES,  # it was opened within the limit
         path=path,
         position=int(row["position"]),
         offset=int(row["base_offset"]),

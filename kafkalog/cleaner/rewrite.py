@@ -31,7 +31,7 @@ from kafkalog.errors import (
     LogSegmentOffsetOverflowError,
 )
 from kafkalog.format.checksum import crc32c, extend_crc32c
-from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_BATCH_BYTES
+from kafkalog.format.constants import MAGIC_VALUE_V2
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.decide_batches import (
     REBUILD,
@@ -197,7 +197,8 @@ class GroupRewriter:
         room = int(row["size_in_bytes"]) + int(row["records_count"]) * RECORD_GROWTH_BYTES
         room += LARGE_BODY_BYTES
         # Counts were checked against the bytes that hold the records when they were mapped.
-        assert room <= MAX_BATCH_BYTES * 4, "a batch is capped when it is read"  # noqa: S101
+        most = max(self._budget.max_batch_bytes, LARGE_BODY_BYTES) * 4
+        assert room <= most, "a batch is capped when it is read"  # noqa: S101
         self._out = np.empty(room, np.uint8)
 
 

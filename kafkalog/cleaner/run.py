@@ -189,6 +189,7 @@ def new_clean_run(request: CompactionRequest, run_id: str) -> CleanRun:
         bytes_per_second=request.max_bytes_per_second,
         verify_deep=request.verify_deep,
         keeps_corrupt=request.keeps_corrupt,
+        max_batch_bytes=request.max_batch_bytes,
     )
 
 

@@ -14,7 +14,8 @@ from kafkalog.cleaner.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.cleaner.settings import RunSettings, read_config_file, read_server_properties
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
-from kafkalog.format.constants import MAX_INT64
+from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
+from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.known_directory import KnownDirectory
@@ -45,7 +46,8 @@ class RunRequest:
     of the files (see `planning.config_sources` for whose word counts); zookeeper: of ZooKeeper-era
     log dirs the clusters' settings by their id; kafka_version: None for the one the disk tells;
     high_watermark: for logs whose checkpoint does not tell; run_dir: where the journal is kept,
-    None for the user's own place; keeps_undo: whether replaced files are kept.
+    None for the user's own place; keeps_undo: whether replaced files are kept;
+    max_batch_bytes: no larger batch is read, stored or decompressed.
     """
 
     log_dirs: tuple[str, ...]
@@ -61,6 +63,7 @@ class RunRequest:
     zookeeper: ZooKeeperClusters = field(default_factory=dict)
     run_dir: str | None = None
     keeps_undo: bool = True
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
     @property
     def run_path(self) -> Path:
@@ -189,6 +192,7 @@ class RunOptions(TypedDict, total=False):
     force: Sequence[str]
     run_dir: str | None
     no_undo: bool
+    max_batch_bytes: int
 
 
 class CompactionOptions(RunOptions, total=False):
@@ -253,6 +257,7 @@ def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, An
         "force": frozenset(values_in(options.get("force", ()), str)),
         "run_dir": options.get("run_dir"),
         "keeps_undo": not options.get("no_undo", False),
+        "max_batch_bytes": check_max_batch_bytes(options.get("max_batch_bytes", MAX_BATCH_BYTES)),
         "config_file": read_config_file(options.get("config_file")),
         "server_properties": read_server_properties(options.get("server_properties")),
         "zookeeper": _read_zookeeper(

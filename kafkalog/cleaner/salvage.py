@@ -31,13 +31,15 @@ from kafkalog.format.checkpoints import (
     pack_offset_checkpoint,
     parse_offset_checkpoint,
 )
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.file_names import (
     LEADER_EPOCH_CHECKPOINT_FILE,
     PARTITION_METADATA_FILE,
     log_file_name,
     producer_snapshot_file_name,
 )
-from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.format.limits import MOST_MAX_BATCH_BYTES
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.planning.log_config import LogConfig
@@ -82,11 +84,17 @@ class SalvagedPartition(JsonFacts):
 
 
 def salvage_partition(
-    partition: PartitionInventory, output: Path, *, now_ms: int, files: LocalFiles
+    partition: PartitionInventory,
+    output: Path,
+    *,
+    now_ms: int,
+    files: LocalFiles,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> SalvagedPartition:
     """Copy what is sound of a partition to `output`/NAME and rebuild what lies beside it there.
 
-    Damage is in the result, and so is what could not be done: nothing is raised for one partition.
+    Batches above the limit are copied in parts. Damage is in the result, and so is what could not
+    be done: nothing is raised for one partition.
     """
     copy = output / Path(partition.path).name
     segments: list[SalvagedSegment] = []
@@ -97,7 +105,8 @@ def salvage_partition(
         _copy_small_files(partition, copy)
         bases = [segment.base_offset for segment in partition.segments]
         for segment, end_offset in zip(partition.segments, [*bases[1:], None], strict=True):
-            segments.append(_copy_segment(segment, end_offset, copy, files))
+            walk = SegmentWalk(segment, end_offset, max_batch_bytes)
+            segments.append(_copy_segment(walk, copy, files))
         files.sync_directory(str(copy))
         log_end_offset, log_start = _rebuild(partition, copy, now_ms, files)
     except (KafkaLogError, OSError) as error:
@@ -115,11 +124,9 @@ def salvage_partition(
     )
 
 
-def _copy_segment(
-    segment: SegmentInfo, end_offset: int | None, copy: Path, files: LocalFiles
-) -> SalvagedSegment:
+def _copy_segment(walk: SegmentWalk, copy: Path, files: LocalFiles) -> SalvagedSegment:
+    segment = walk.segment
     path = str(copy / log_file_name(segment.base_offset))
-    walk = SegmentWalk(segment, end_offset)
     bytes_after = 0
     fd = files.create(path)
     try:
@@ -174,6 +181,8 @@ def _rebuild(
         apply=True,
         lock_holder=os.getpid(),
         keeps_undo=False,
+        # what was copied is there, however large
+        max_batch_bytes=MOST_MAX_BATCH_BYTES,
     )
     result = rebuild_partition(task, files)
     if result.status not in (DONE, SOUND):

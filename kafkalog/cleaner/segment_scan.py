@@ -18,7 +18,7 @@ from kafkalog.errors import (
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
 )
-from kafkalog.format.constants import MAX_INT32
+from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT32
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.kernels.status import CORRUPT_LENGTH
 from kafkalog.log.inventory import SegmentInfo
@@ -52,6 +52,7 @@ def scan_segment(
     producers: ProducerReplay,
     epochs: LeaderEpochReplay,
     buffers: ChunkBuffers,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> ScannedSegment:
     """Read a segment and bring `producers` and `epochs` to its end.
 
@@ -62,7 +63,12 @@ def scan_segment(
     """
     indexes = SegmentIndexes(segment.base_offset, config)
     aborted: list[AbortedTxn] = []
-    chunks = read_chunks(segment.path, chunk_bytes=_CHUNK_BYTES, buffers=buffers)
+    chunks = read_chunks(
+        segment.path,
+        chunk_bytes=_CHUNK_BYTES,
+        buffers=buffers,
+        max_batch_bytes=max_batch_bytes,
+    )
     last_offset, batches_count = segment.base_offset - 1, 0
     try:
         for chunk in chunks:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import WRONG_CHECKSUM, is_control
 from kafkalog.errors import KafkaLogError, LogChangedError, RecordTooLargeError
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.batch_order import are_in_order, order_batches
@@ -54,11 +55,13 @@ class LeftOut(JsonFacts):
 class SegmentWalk:
     """A walk over one segment: `batches` once; `left_out` and the counts are whole after it.
 
-    `end_offset` is the next segment's base, None of the last one: no batch reaches it.
+    `end_offset` is the next segment's base, None of the last one: no batch reaches it. No more than
+    `max_batch_bytes` of a batch are held at once.
     """
 
     segment: SegmentInfo
     end_offset: int | None
+    max_batch_bytes: int = MAX_BATCH_BYTES
     left_out: list[LeftOut] = field(default_factory=list)
     batches_count: int = 0
     records_count: int = 0
@@ -135,6 +138,7 @@ class SegmentWalk:
             FileRange(self.segment.path, 0, size, self._ends),
             chunk_bytes=_CHUNK_BYTES,
             buffers=self._buffers,
+            max_batch_bytes=self.max_batch_bytes,
         )
         for found in walk:
             if isinstance(found, Damage):

@@ -17,6 +17,7 @@ from kafkalog.cli.dump_small_files import SMALL_FILES, dump_small_file
 from kafkalog.cli.output import ExitCode, say, write_bytes
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import LogFileKind, parse_file_name
+from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 
 _LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
@@ -61,6 +62,7 @@ def options_of(args: argparse.Namespace) -> DumpOptions:
         decoder="".join(decoders),
         annotated=args.hex,
         max_bytes=args.max_bytes,
+        max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
         verify_only=args.verify_index_only,
         sanity_only=args.index_sanity_check,
     )

@@ -29,7 +29,7 @@ from kafkalog.columns.records import RecordArrays, build_records
 from kafkalog.columns.schemas import BATCHES, RECORDS, arrow_schema
 from kafkalog.columns.texts import lines_of
 from kafkalog.errors import KafkaLogError
-from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
+from kafkalog.format.constants import CompressionType
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.format.legacy_record import inner_checksums, open_wrapper
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
@@ -78,7 +78,8 @@ class _LogDump:
         # Nothing tells whether others follow it; a snapshot is named by its end.
         ends = SegmentEnds(base_offset if self._path.endswith(".log") else 0, None, is_last=True)
         wanted = FileRange(self._path, 0, size if end is None else min(end, size), ends)
-        walk = DamageWalk(wanted, chunk_bytes=_CHUNK_BYTES)
+        limit = self._options.max_batch_bytes
+        walk = DamageWalk(wanted, chunk_bytes=_CHUNK_BYTES, max_batch_bytes=limit)
         for found in walk:
             if isinstance(found, Damage):
                 self._wrong(found.error)
@@ -156,6 +157,7 @@ class _LogDump:
                 chunk.rows[first:stop],
                 self._arena,
                 path=self._path,
+                max_bytes=self._options.max_batch_bytes,
                 arena_bytes=_ARENA_BYTES,
             )
             for part, areas in parts:
@@ -187,7 +189,13 @@ class _LogDump:
             return json_lines("record", build_records(arrays, self._schema, names), self._options)
         checksums = None
         if is_legacy(arrays.rows).any():
-            checksums = _legacy_checksums(chunk, chunk.rows[these], is_valid[these], self._path)
+            checksums = _legacy_checksums(
+                chunk,
+                chunk.rows[these],
+                is_valid[these],
+                self._path,
+                self._options.max_batch_bytes,
+            )
         return record_lines(arrays, self._options, checksums)
 
 
@@ -206,7 +214,7 @@ def _interleaved(
 
 
 def _legacy_checksums(
-    chunk: Chunk, rows: Rows, is_valid: Mask, path: str
+    chunk: Chunk, rows: Rows, is_valid: Mask, path: str, max_batch_bytes: int
 ) -> list[tuple[int, bool]]:
     """(stored CRC, is valid) of every message, those in wrappers by their own."""
     found: list[tuple[int, bool]] = []
@@ -217,7 +225,7 @@ def _legacy_checksums(
         start = int(row["position"]) - chunk.position
         entry = chunk.buf[start : start + int(row["size_in_bytes"])].data
         content = open_wrapper(
-            entry, int(row["magic"]), codec, max_bytes=MAX_BATCH_BYTES, path=path
+            entry, int(row["magic"]), codec, max_bytes=max_batch_bytes, path=path
         )
         found += [(stored, stored == computed) for stored, computed in inner_checksums(content)]
     return found

@@ -14,6 +14,7 @@ from kafkalog.columns.texts import (
     escape,
     hex_text,
 )
+from kafkalog.format.constants import MAX_BATCH_BYTES
 
 TEXT, HEX, BASE64 = "text", "hex", "base64"
 
@@ -23,7 +24,8 @@ class DumpOptions:
     """records: a line for each record; contents: with key, value and headers; metadata: with the
     rest of it; binary_format: how bytes are shown; redact: keys hashed, values dropped; decoder:
     records are those of an internal topic (see `dump_decoders`); annotated: each batch's bytes with
-    what they mean; max_bytes: batches within so many bytes; verify_only, sanity_only: of indexes.
+    what they mean; max_bytes: batches within so many bytes; max_batch_bytes: no larger one is
+    read; verify_only, sanity_only: of indexes.
     """
 
     as_json: bool = False
@@ -35,6 +37,7 @@ class DumpOptions:
     decoder: str = ""
     annotated: bool = False
     max_bytes: int | None = None
+    max_batch_bytes: int = MAX_BATCH_BYTES
     verify_only: bool = False
     sanity_only: bool = False
 

@@ -124,6 +124,9 @@ _WHY = ("why",)
 _DUMP = ("dump",)
 _SQL = ("sql",)
 _EXPORT = ("export",)
+_LIMITED = ("compact", "dump", "recover", "salvage", "sql", "verify")
+# The package's own limit, of which only numbers may be known here.
+MAX_BATCH_BYTES = 64 * 1024 * 1024
 
 OPTIONS = (
     Option(
@@ -223,6 +226,11 @@ OPTIONS = (
         "the dirtiest partitions first, no further one that would pass so many bytes read; dump: "
         "of each file no more than so many",
         ("compact", "dump"), ("compact", "dump"), parse_bytes,
+    ),
+    Option(
+        "--max-batch-bytes", "N",
+        "a batch of more, stored or decompressed, is not read (default 64MiB); salvage copies it",
+        _LIMITED, _LIMITED, parse_bytes, default=MAX_BATCH_BYTES,
     ),
     Option(
         "--max-minutes", "N",

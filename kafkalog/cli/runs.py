@@ -18,6 +18,7 @@ from kafkalog.cleaner.run_request import RunOptions
 from kafkalog.cleaner.run_steps import Tell
 from kafkalog.cleaner.stats import REFUSED, is_done
 from kafkalog.cli.output import ExitCode, write_json, write_table
+from kafkalog.format.constants import MAX_BATCH_BYTES
 
 AnyRun = TypeVar("AnyRun", bound=Run[Any, Any])
 
@@ -78,6 +79,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         "topic_partitions": args.topic_partition,
         "run_dir": args.run_dir,
         "no_undo": args.no_undo,
+        "max_batch_bytes": getattr(args, "max_batch_bytes", MAX_BATCH_BYTES),
     }
 
 

@@ -19,6 +19,7 @@ from kafkalog.cleaner.salvage import (
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.clock import now_ms
+from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 
@@ -28,6 +29,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.output is None:
         raise UsageError("salvage needs --output DIR, a new directory outside of the log dirs")
     started = time.monotonic()
+    limit = check_max_batch_bytes(args.max_batch_bytes)
     inventory = open_log_dir(*args.log_dir)
     partitions = select_partitions(inventory, args.topic, args.topic_partition)
     output = Path(args.output)
@@ -36,7 +38,9 @@ def run(args: argparse.Namespace) -> ExitCode:
     files, salvaged_ms = LocalFiles(), now_ms()
     done = []
     for partition in partitions:
-        result = salvage_partition(partition, output, now_ms=salvaged_ms, files=files)
+        result = salvage_partition(
+            partition, output, now_ms=salvaged_ms, files=files, max_batch_bytes=limit
+        )
         done.append(result)
         if not result.is_whole:
             say(_told(result))

@@ -20,6 +20,7 @@ from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.zookeeper.settings import read_zookeeper_settings
 
 
@@ -62,4 +63,5 @@ def request_of(args: argparse.Namespace) -> VerifyRequest:
         run_dir=args.run_dir,
         since=args.since,
         zookeeper=read_zookeeper_settings(args.zookeeper_dir, args.zk_root),
+        max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
     )

@@ -333,4 +333,6 @@ def _decompress_zstd(data: memoryview, max_bytes: int) -> list[bytes | memoryvie
 
 
 def _too_large(codec: str, max_bytes: int) -> RecordTooLargeError:
-    return RecordTooLargeError(f"{codec} payload is larger than {max_bytes} bytes uncompressed")
+    return RecordTooLargeError(
+        f"not read: above the limit: {codec} payload is larger than {max_bytes} bytes uncompressed"
+    )

@@ -9,7 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafkalog.format.constants import MAX_BATCH_BYTES, MIN_RECORD_SIZE
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT32, MIN_RECORD_SIZE
+
+# What the option for it takes at most: lengths within a batch are 32 bits.
+MOST_MAX_BATCH_BYTES = MAX_INT32
+
+
+def check_max_batch_bytes(max_batch_bytes: int) -> int:
+    """The limit itself; InvalidConfigError for one that cannot be."""
+    if not 1 <= max_batch_bytes <= MOST_MAX_BATCH_BYTES:
+        raise InvalidConfigError(
+            f"a batch limit of {max_batch_bytes} bytes; it is from 1 to {MOST_MAX_BATCH_BYTES}"
+        )
+    return max_batch_bytes
+
 
 # As many records as the largest batch can hold, each with nothing in it.
 MAX_BATCH_RECORDS = MAX_BATCH_BYTES // MIN_RECORD_SIZE
@@ -40,13 +54,13 @@ LIMITS = (
     Limit(
         "stored bytes of a batch",
         MAX_BATCH_BYTES,
-        "a longer one is refused before it is read",
+        "a longer one is not read (`--max-batch-bytes`, `maxBatchBytes`, `max_batch_bytes`)",
         "brokers take 1 MiB unless told otherwise; the largest in use are tens of MiB",
     ),
     Limit(
         "decompressed bytes of a batch",
         MAX_BATCH_BYTES,
-        "each codec stops there; a length that a stream claims allocates nothing",
+        "the same option; each codec stops there, a length that a stream claims allocates nothing",
         "the format has no bound, and a KiB of zstd can grow to GiB",
     ),
     Limit(

@@ -75,6 +75,7 @@ def read_messages(
         select_columns("records", names, with_error=permissive),
         mode=request.mode,
         verify_checksums=request.verify_checksums,
+        max_batch_bytes=request.max_batch_bytes,
         row_filter=request.row_filter,
     )
     for split in splits:

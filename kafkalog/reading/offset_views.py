@@ -242,6 +242,7 @@ def _records(
         select_columns("records", names, with_error=permissive),
         mode=request.mode,
         verify_checksums=request.verify_checksums,
+        max_batch_bytes=request.max_batch_bytes,
     )
     return read_record_arrays((split,), inner, counts)
 

@@ -14,6 +14,8 @@ from kafkalog.columns.schemas import (
     default_columns,
     select_columns,
 )
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
@@ -42,6 +44,7 @@ def read_records(
     verify_checksums: bool = True,
     include_control: bool = False,
     remote_dirs: str | Sequence[str] = (),
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> pa.RecordBatchReader:
     """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
     as a stream.
@@ -51,6 +54,7 @@ def read_records(
     at or above them, as a broker looks it up. With `keys` only records of those keys come, with
     `read_committed` none of aborted or open transactions, with `include_control` control records.
     Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first.
+    A batch of more than `max_batch_bytes`, stored or decompressed, is not read, as `mode` has it.
     A log may be larger than memory: iterate, or take `.read_all()` for a table.
 
     Raises InvalidConfigError for names that are not there, OffsetOutOfRangeError for a starting
@@ -77,6 +81,7 @@ def read_records(
         row_filter=EVERYTHING
         if keys is None
         else RowFilter(keys=frozenset(values_in(keys, bytes))),
+        max_batch_bytes=max_batch_bytes,
     )
 
 
@@ -87,6 +92,7 @@ def read_batches(
     topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = False,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> pa.Table:
     """Batch headers below `path` as a table, one row a batch, control batches included; nothing is
     decompressed.
@@ -101,6 +107,7 @@ def read_batches(
         columns=columns,
         mode=ReadMode(mode),
         verify_checksums=verify_checksums,
+        max_batch_bytes=max_batch_bytes,
     ).read_all()
 
 
@@ -111,6 +118,7 @@ def read_view(
     columns: str | Sequence[str] | None = None,
     topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> pa.Table:
     """A view of `columns.schemas` as a table: segments, partitions, offset_index, time_index,
     transaction_index, producer_snapshot, leader_epochs, checkpoints …
@@ -126,6 +134,7 @@ def read_view(
         columns=columns,
         mode=ReadMode(mode),
         verify_checksums=view in CHECKED_VIEWS,
+        max_batch_bytes=max_batch_bytes,
     ).read_all()
 
 
@@ -137,6 +146,7 @@ def _stream(
     columns: str | Sequence[str] | None,
     mode: ReadMode,
     verify_checksums: bool,
+    max_batch_bytes: int,
     include_control: bool = False,
     row_filter: RowFilter = EVERYTHING,
 ) -> pa.RecordBatchReader:
@@ -150,6 +160,7 @@ def _stream(
         verify_checksums=verify_checksums,
         include_control=include_control,
         row_filter=row_filter,
+        max_batch_bytes=check_max_batch_bytes(max_batch_bytes),
     )
     inventory, named_paths = open_paths(paths_in(path))
     needs = ScanNeeds(row_filter=row_filter, with_transactions="transactionState" in request.names)

@@ -93,6 +93,7 @@ class KafkaLogReader(DataSourceReader):
             self.options.verify_checksums,
             self.options.include_control,
             self.options.row_filter,
+            self.options.max_batch_bytes,
         )
 
 

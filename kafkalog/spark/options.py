@@ -20,6 +20,8 @@ from kafkalog.columns.schemas import (
     view_columns,
 )
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
@@ -67,6 +69,7 @@ class SourceOptions:
     min_partitions: int | None
     max_bytes_per_partition: int | None
     max_offsets_per_trigger: int | None
+    max_batch_bytes: int
 
     @property
     def is_permissive(self) -> bool:
@@ -111,6 +114,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         min_partitions=values.get("minPartitions"),
         max_bytes_per_partition=values.get("maxBytesPerPartition"),
         max_offsets_per_trigger=values.get("maxOffsetsPerTrigger"),
+        max_batch_bytes=check_max_batch_bytes(values.get("maxBatchBytes", MAX_BATCH_BYTES)),
     )
 
 
@@ -296,6 +300,13 @@ _TABLE = (
         "true or false",
         "check CRCs (default true, false for batches)",
         parse_flag,
+        LOG_VIEWS,
+    ),
+    Option(
+        "maxBatchBytes",
+        "bytes",
+        "a batch of more, stored or decompressed, is not read (default 64 MiB)",
+        parse_count,
         LOG_VIEWS,
     ),
     Option(

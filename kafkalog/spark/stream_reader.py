@@ -99,5 +99,6 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._options.verify_checksums,
             self._options.include_control,
             self._options.row_filter,
+            self._options.max_batch_bytes,
         )
         return read_following(partition.value, request, self._options.selection)
