@@ -77,6 +77,7 @@ class CheckpointFile:
         kept, none = self._kept(run_id)
         if not (kept.exists() or none.exists()):
             return  # nothing was changed, or it was purged
+        self.files.remove(f"{self.path}.tmp")
         found = _entries(self.path)
         left = dict(found)
         for partition, steps in history.items():
@@ -92,7 +93,6 @@ class CheckpointFile:
             self.files.remove(str(self.path))
         elif not (self.path.exists() and self.path.samefile(kept)):
             between = f"{self.path}.tmp"
-            self.files.remove(between)
             self.files.link(str(kept), between)
             self.files.rename(between, str(self.path))
         self.files.sync_directory(self.log_dir)

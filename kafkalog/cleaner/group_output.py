@@ -113,6 +113,7 @@ def rewrite_group(
     stats.add(group_stats)
     return FinishedGroup(
         base_offset=group.base_offset,
+        next_offset=output.next_offset,
         sources=tuple(segment.base_offset for segment in group.sources),
         fingerprint=fingerprint(output.written_rows.blocks()),
         outputs=tuple(outputs),

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from kafkalog.runs import durable
+
 COPY_BYTES: Final = 8 * 1024 * 1024
 NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -25,9 +27,7 @@ class LocalFiles:
 
     def write(self, fd: int, data: memoryview) -> None:
         """Write all of `data` at the descriptor's place."""
-        while len(data) > 0:
-            written = os.write(fd, data)
-            data = data[written:]
+        durable.write_all(fd, data)
 
     def sync_file(self, fd: int) -> None:
         """Force a file's bytes and size to disk."""
@@ -35,11 +35,7 @@ class LocalFiles:
 
     def sync_directory(self, path: str) -> None:
         """Force a directory's names to disk: without it a rename may be undone by a power cut."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        durable.sync_directory(path)
 
     def set_owner(self, fd: int, source: os.stat_result) -> None:
         """Give a new file the owner, group and mode of the one it replaces."""
@@ -48,13 +44,15 @@ class LocalFiles:
             os.fchown(fd, source.st_uid, source.st_gid)
         os.fchmod(fd, source.st_mode & 0o7777)
 
-    def set_modification_time(self, path: str, modification_time_ms: int) -> None:
-        """Set access and modification time; Kafka knows file times to the millisecond."""
+    def set_modification_time(self, fd: int, modification_time_ms: int) -> None:
+        """Set a file's access and modification time; Kafka knows file times to the millisecond.
+        Like the owner it is on disk once the file is synced, not before.
+        """
         ns = modification_time_ms * 1_000_000
-        os.utime(path, ns=(ns, ns))
+        os.utime(fd, ns=(ns, ns))
 
     def restore_times(self, path: str, mtime_ns: int) -> None:
-        """Give a file or directory the modification time it had, to the nanosecond."""
+        """Give a directory the modification time it had, to the nanosecond."""
         os.utime(path, ns=(Path(path).stat().st_atime_ns, mtime_ns))
 
     def rename(self, source: str, target: str) -> None:
@@ -71,12 +69,16 @@ class LocalFiles:
         """
         Path(path).unlink(missing_ok=True)
 
-    def truncate(self, path: str, size: int) -> None:
-        """Make a file `size` bytes long, by a cut or with zeros, and force that to disk."""
+    def truncate(self, path: str, size: int, mtime_ns: int | None = None) -> None:
+        """Make a file `size` bytes long, by a cut or with zeros, and force that to disk; with the
+        modification time it had, to the nanosecond.
+        """
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.ftruncate(fd, size)
-            os.fsync(fd)
+            if mtime_ns is not None:
+                os.utime(fd, ns=(os.fstat(fd).st_atime_ns, mtime_ns))
+            self.sync_file(fd)
         finally:
             os.close(fd)
 
@@ -101,7 +103,7 @@ class LocalFiles:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             self.write(fd, memoryview(data))
-            os.fsync(fd)
+            self.sync_file(fd)
         finally:
             os.close(fd)
 

@@ -34,6 +34,7 @@ from kafkalog.clock import now_ms
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.pace import paced
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.runs.durable import make_directories
 
 MANIFEST_FILE = "compaction.json"
 # Manifests of another version are of another shape.
@@ -59,7 +60,7 @@ def output_run(
         settings = request.read_settings(found)
         run_id = new_run_id()
         planned = plan_all(request, run_id, selected, settings)
-        output.mkdir(parents=True, exist_ok=True)
+        make_directories(output, exist_ok=True)
         run = replace(new_clean_run(request, run_id), output=str(output))
         troubles = Troubles(planned.problems)
         places = {_key_of(plan): output / Path(plan.path).name for plan in planned.plans}

@@ -62,6 +62,7 @@ class OutputSegment:
         what was written are in memory, the rest on local disk.
         """
         self.base_offset = base_offset
+        self.next_offset = base_offset
         self.position = 0
         self._checksum = 0
         self._files = files
@@ -92,6 +93,7 @@ class OutputSegment:
             spend(len(part))
             self._checksum = extend_crc32c(self._checksum, part)
         self.position += size
+        self.next_offset = last_offset + 1
         self.written_rows.append(rows)
         self._indexes.add(rows)
 
@@ -102,27 +104,26 @@ class OutputSegment:
         Kafka.
         """
         log_name = log_file_name(self.base_offset)
-        self._finish(self._open_fd(), owner)
+        self._finish(self._open_fd(), owner, modification_time_ms)
         self.abandon()
         made = [OutputFile(self._paths[log_name], log_name, self.position, self._checksum)]
+        time_ms: int | None = modification_time_ms
         indexes = [
-            (offset_index_file_name(self.base_offset), self._indexes.pack_offset_index()),
-            (time_index_file_name(self.base_offset), self._indexes.pack_time_index()),
+            (offset_index_file_name(self.base_offset), self._indexes.pack_offset_index(), time_ms),
+            (time_index_file_name(self.base_offset), self._indexes.pack_time_index(), time_ms),
         ]
         if self.aborted_transactions:
             name = transaction_index_file_name(self.base_offset)
-            indexes.append((name, pack_transaction_index(self.aborted_transactions)))
-        for name, data in indexes:
+            indexes.append((name, pack_transaction_index(self.aborted_transactions), None))
+        for name, data, modified_ms in indexes:
             fd = self._files.create(self._paths[name])
             try:
                 self._files.write(fd, memoryview(data))
                 spend(len(data))
-                self._finish(fd, owner)
+                self._finish(fd, owner, modified_ms)
             finally:
                 os.close(fd)
             made.append(OutputFile(self._paths[name], name, len(data), crc32c(data)))
-        for file in made[:3]:
-            self._files.set_modification_time(file.path, modification_time_ms)
         return made
 
     def _open_fd(self) -> int:
@@ -135,8 +136,10 @@ class OutputSegment:
             os.close(self._fd)
             self._fd = None
 
-    def _finish(self, fd: int, owner: os.stat_result) -> None:
+    def _finish(self, fd: int, owner: os.stat_result, modification_time_ms: int | None) -> None:
         self._files.set_owner(fd, owner)
+        if modification_time_ms is not None:
+            self._files.set_modification_time(fd, modification_time_ms)
         self._files.sync_file(fd)
 
 

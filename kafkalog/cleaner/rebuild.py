@@ -453,8 +453,7 @@ class _Rebuild:
             kept = self._scratch.undo(cut.before.name)
             self._files.copy_range(path, cut.valid_bytes, cut.kept_bytes, kept)
             self._files.sync_directory(self._partition.path)
-        self._files.truncate(path, cut.valid_bytes)
-        self._files.restore_times(path, cut.before.mtime_ns)
+        self._files.truncate(path, cut.valid_bytes, cut.before.mtime_ns)
 
 
 def _identity(partition: PartitionInventory) -> tuple[object, ...]:

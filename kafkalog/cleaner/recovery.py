@@ -9,7 +9,7 @@ surviving base offset stays, and so does what somebody else marked `.deleted`, a
 `.log` where nothing was interrupted: nobody asked for their removal.
 
 Everything here may be interrupted and done again: a `.swap` is renamed after its sources are gone,
-those in ascending order, and our own records go last.
+in the order and with the syncs of a swap (swap.py), and our own records go last.
 
 Source: Kafka LogLoader.load.
 """
@@ -30,7 +30,13 @@ from kafkalog.cleaner.replacement import (
     settle,
 )
 from kafkalog.cleaner.scratch import Scratch, is_scratch, undo_run_id
-from kafkalog.cleaner.swap import SEGMENT_KINDS, fingerprint, remove_snapshots
+from kafkalog.cleaner.swap import (
+    SEGMENT_KINDS,
+    fingerprint,
+    put_in_place,
+    remove_snapshots,
+    take_away,
+)
 from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.file_names import (
@@ -41,6 +47,7 @@ from kafkalog.format.file_names import (
     LogFileKind,
     LogFileName,
     parse_file_name,
+    producer_snapshot_file_name,
 )
 from kafkalog.log.segment_file import iterate_headers
 
@@ -78,7 +85,11 @@ def recover_partition(directory: str, files: LocalFiles) -> list[str]:
     if cleaned:
         undone_from = min(found.parsed.offset for found in cleaned)
         undone = [found for found in swaps if found.parsed.offset >= undone_from]
-        _remove(directory, [*undone, *cleaned], files)
+        # A `.swap` without any `.cleaned` would be finished.
+        _remove(directory, undone, files)
+        if undone:
+            files.sync_directory(directory)
+        _remove(directory, cleaned, files)
         swaps = [found for found in swaps if found.parsed.offset < undone_from]
         done.append(f"undid an unfinished cleaning from offset {undone_from}")
     if swaps:
@@ -90,9 +101,13 @@ def recover_partition(directory: str, files: LocalFiles) -> list[str]:
     orphans = _orphans(directory) if done or records else []
     deleted = _deleted_by_us(directory, names)
     _remove(directory, [*orphans, *deleted], files)
+    for record in records:
+        _remove_snapshots_of_deleted(directory, record, files)
     _remove_recorded_snapshots(directory, groups, files)
     for record in records:
         settle(Scratch(directory, record.run_id), record, files)
+    if records:
+        files.sync_directory(directory)
     scratch = [name for name in names if is_scratch(name)]
     # Swap records last: as long as one is there, what it tells can be done again.
     for name in sorted(scratch, key=lambda name: (_is_swap_record(name), name)):
@@ -184,19 +199,21 @@ def _finish_swaps(
         end = max(swap.next_offset for swap in foreign)
         replaced |= {file.parsed.offset for file in live if start <= file.parsed.offset < end}
     surviving = {swap.base_offset for swap in read}
-    _remove(
-        directory,
-        [
-            file
-            for file in live
-            if file.parsed.offset in replaced
-            and (file.parsed.kind in SEGMENT_KINDS or file.parsed.offset not in surviving)
-        ],
-        files,
-    )
-    for found in sorted(swaps, key=lambda found: _KINDS.index(found.parsed.kind)):
-        final = found.name.removesuffix(SWAP_SUFFIX)
-        files.rename(path_in(directory, found.name), path_in(directory, final))
+    gone = [
+        file
+        for file in live
+        if file.parsed.offset in replaced
+        and (file.parsed.kind in SEGMENT_KINDS or file.parsed.offset not in surviving)
+    ]
+    names = [file.name for file in sorted(gone, key=_order)]
+    swapped = [found.name.removesuffix(SWAP_SUFFIX) for found in swaps]
+    end_offset = max((swap.next_offset for swap in read), default=0)
+
+    def remove(name: str) -> None:
+        files.remove(path_in(directory, name))
+
+    take_away(names, swapped, end_offset, remove, lambda: files.sync_directory(directory))
+    put_in_place(directory, swapped, files)
 
 
 def _orphans(directory: str) -> list[_Found]:
@@ -239,6 +256,19 @@ def _read_swap(directory: str, log: _Found, groups: Sequence[SwapGroup]) -> _Swa
         if group.base_offset == base_offset and group.fingerprint == content
     ]
     return _Swap(base_offset, next_offset, recorded[0] if recorded else None)
+
+
+def _remove_snapshots_of_deleted(directory: str, record: Replacement, files: LocalFiles) -> None:
+    """A deletion that took a segment away takes its snapshot as well, which is kept like it."""
+    kept = {file.name for file in record.kept}
+    parsed = (parse_file_name(name) for name in kept)
+    gone = {
+        file.offset
+        for file in parsed
+        if file is not None and file.kind is LogFileKind.LOG and file.suffix == LIVE_SUFFIX
+    }
+    snapshots = {producer_snapshot_file_name(offset) for offset in gone} & kept
+    remove_snapshots(directory, sorted(int(name.split(".")[0]) for name in snapshots), files)
 
 
 def _remove_recorded_snapshots(

@@ -248,17 +248,25 @@ def read_record(path: str) -> Replacement | None:
     return record if record.schema == SCHEMA else None
 
 
-def begin_replacement(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
-    """Write the record, then give everything that will be replaced its second name.
+def begin_replacement(
+    scratch: Scratch,
+    record: Replacement,
+    files: LocalFiles,
+    renamed: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write the record, then give everything that will be replaced its second name, and these files
+    another one: all of it for good.
 
-    LogCleaningRefusedError where the file system has no second names: nothing was changed.
+    LogCleaningRefusedError where the file system has no second names: nothing was replaced.
     """
     write_record(scratch.swap_record, record, files)
-    if not record.keeps_undo:
-        return
-    for file in record.every_kept:
-        keep_file(path_in(scratch.directory, file.name), scratch.undo(file.name), file, files)
-    files.sync_directory(scratch.directory)
+    if record.keeps_undo:
+        for file in record.every_kept:
+            keep_file(path_in(scratch.directory, file.name), scratch.undo(file.name), file, files)
+    for source, target in renamed:
+        files.rename(source, target)
+    if record.keeps_undo or renamed:
+        files.sync_directory(scratch.directory)
 
 
 def keep_file(path: str, kept: str, facts: FileFacts, files: LocalFiles) -> None:
@@ -418,6 +426,8 @@ def drop_undo(scratch: Scratch, files: LocalFiles) -> int:
     names = [name for name in list_names(scratch.directory) if scratch.keeps(name)]
     record = Path(scratch.undo_record).name
     for name in sorted(names, key=lambda name: (name == record, name)):
+        if name == record:
+            files.sync_directory(scratch.directory)
         stat = os.lstat(path_in(scratch.directory, name))
         # Another name that is left keeps the bytes.
         freed += stat.st_size if stat.st_nlink == 1 else 0

@@ -16,7 +16,6 @@ producer: the batches are sound, but which of them read_committed shows may have
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +101,7 @@ def salvage_partition(
     log_start = partition.log_start_offset
     try:
         copy.mkdir(parents=True)
-        _copy_small_files(partition, copy)
+        _copy_small_files(partition, copy, files)
         bases = [segment.base_offset for segment in partition.segments]
         for segment, end_offset in zip(partition.segments, [*bases[1:], None], strict=True):
             walk = SegmentWalk(segment, end_offset, max_batch_bytes)
@@ -134,11 +133,11 @@ def _copy_segment(walk: SegmentWalk, copy: Path, files: LocalFiles) -> SalvagedS
             files.write(fd, data)
             bytes_after += len(data)
         os.fchmod(fd, 0o644)
+        # retention and legacy tombstones go by it
+        files.set_modification_time(fd, segment.modification_time_ms)
         files.sync_file(fd)
     finally:
         os.close(fd)
-    # retention and legacy tombstones go by it
-    files.set_modification_time(path, segment.modification_time_ms)
     return SalvagedSegment(
         base_offset=segment.base_offset,
         path=segment.path,
@@ -150,7 +149,7 @@ def _copy_segment(walk: SegmentWalk, copy: Path, files: LocalFiles) -> SalvagedS
     )
 
 
-def _copy_small_files(partition: PartitionInventory, copy: Path) -> None:
+def _copy_small_files(partition: PartitionInventory, copy: Path, files: LocalFiles) -> None:
     """Topic id and leader epochs as they are, and the producers known before the first segment."""
     names = [PARTITION_METADATA_FILE, LEADER_EPOCH_CHECKPOINT_FILE]
     if partition.segments:
@@ -158,7 +157,8 @@ def _copy_small_files(partition: PartitionInventory, copy: Path) -> None:
     for name in names:
         source = Path(partition.path) / name
         if source.is_file():
-            shutil.copyfile(source, copy / name)
+            path = str(copy / name)
+            files.replace_contents(path, source.read_bytes(), f"{path}.tmp")
 
 
 def _rebuild(

@@ -204,10 +204,10 @@ def _swap(
     )
     new = replace(splitting.blank, groups=tuple(groups), swapped=(swapped,))
     record = merged(read_earlier(scratch), new)
-    begin_replacement(scratch, record, files)
     last_first = [output for made in reversed(outputs) for output in made]
-    for output in last_first:
-        files.rename(output.path, path_in(directory, output.name + CLEANED_SUFFIX))
-    swap_in(directory, [output.name for output in last_first], replaced, files)
+    cleaned = [(each.path, path_in(directory, each.name + CLEANED_SUFFIX)) for each in last_first]
+    begin_replacement(scratch, record, files, cleaned)
+    end_offset = pieces[-1].next_offset
+    swap_in(directory, [output.name for output in last_first], replaced, end_offset, files)
     remove_snapshots(directory, [old], files)
     end_replacement(scratch, record, files)

@@ -1,35 +1,38 @@
 """Putting verified segments in place of their sources, in the order Kafka's own cleaner does.
+Wherever a step relies on the one before there is a sync: of what was not synced a power cut may
+leave any part. Per partition, once every group is written, synced and verified:
 
-Per partition, once every group is written, synced and verified:
-
-    1  the swap record is written and synced (which outputs replace which sources), and the
-       sources get their second names where the run can be undone (replacement.py)
+    1  the swap record is written and synced (which outputs replace which sources), the sources get
+       their second names where the run can be undone (replacement.py)
+       scratch names → `.cleaned`         a loader that finds one undoes all from its offset on
+       directory synced
     2  the outputs of other attempts are removed, and what a broker left as `.deleted`: the names
        are needed, and have a second one like the sources
-
-then group by group, in offset order:
-
-    3  scratch names → `.cleaned`         a loader that finds one undoes the group
-    4  `.cleaned` → `.swap`, log first    no `.cleaned` and a `.swap`: a loader completes the group
-       directory synced                   from here on the group is new
-    5  sources → `.deleted`, ascending    log, index, timeindex, txnindex where there is one
-    6  `.swap` → final name, log first
+    3  `.cleaned` → `.swap`, of the lowest segment last
+       directory synced before the very last one, and after it
+       no `.cleaned` and a `.swap`: a loader completes it, so from here on all groups are new
+    4  sources → `.deleted`, ascending    log, index, timeindex, txnindex where there is one
        directory synced
-    7  `.deleted` removed, and snapshots at base offsets that are no segments any more
+    5  `.swap` → final name, ascending: each `.log`, and the directory synced; then the indexes
+       directory synced
+    6  `.deleted` removed, and snapshots at base offsets that are no segments any more
 
 last:
 
-    8  the done record is written, the swap record becomes the record of what is kept, or goes
+    7  the done record is written, the swap record becomes the record of what is kept, or goes
 
-Dying between two groups leaves some groups new and the others old, which is a valid log. Dying
-inside a group leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
-the same as the loader and better: the loader drops only the sources that start below the swapped
-segment's last offset, so when trailing sources lost all their batches it leaves them; the swap
-record names them. Sources go in ascending order so that no value outlives the tombstone behind it.
+Dying anywhere leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
+the same as the loader and better: the loader drops the sources that start between the lowest
+`.swap` and the end of the highest. Sources behind that, which lost all their batches, it leaves:
+they go one by one, in ascending order and each for good, so that no value outlives the tombstone
+behind it.
+
+Why 5 is as it is: between two `.log.swap` a loader deletes every segment, so none may have its
+final name there; and it deletes an index that has its final name before its `.log`.
 
 Undoing a group (undo.py) is the same the other way round: several segments take the place of one,
-as when a broker splits one. Of several `.cleaned` the highest is renamed first, so that a loader
-undoes all of them as long as one is left.
+as when a broker splits one. As long as the lowest of several has a `.cleaned` left, a loader undoes
+all of them.
 
 Source: Kafka LocalLog.replaceSegments, LogLoader.removeTempFilesAndCollectSwapFiles and
 minSwapFileOffset.
@@ -39,7 +42,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,10 +87,11 @@ _FINGERPRINT_FIELDS = ("position", "base_offset", "last_offset", "size_in_bytes"
 @dataclass(frozen=True, slots=True)
 class FinishedGroup(JsonFacts):
     """A verified group, ready to be swapped in. `checksums`: base offset and CRC-32C of each
-    source's `.log`.
+    source's `.log`; `next_offset`: where the new segment ends.
     """
 
     base_offset: int
+    next_offset: int
     sources: tuple[int, ...]
     fingerprint: str
     outputs: tuple[OutputFile, ...]
@@ -129,43 +133,109 @@ def fingerprint(blocks: Iterable[NDArray[np.void]]) -> str:
 def swap_groups(
     scratch: Scratch, record: Replacement, finished: Sequence[FinishedGroup], files: LocalFiles
 ) -> None:
-    """Steps 1 to 7 for all groups. The caller holds the partition's turn and has checked that
+    """Steps 1 to 6 for all groups. The caller holds the partition's turn and has checked that
     nothing changed.
     """
-    begin_replacement(scratch, record, files)
+    directory = scratch.directory
+    begin_replacement(scratch, record, files, cleaned_names(directory, finished))
     own = {Path(output.path).name for group in finished for output in group.outputs}
     remove_other_attempts(scratch, record.attempt_id, files, own)
     remove_left_by_broker(scratch, record, files)
-    for group in finished:
-        for output in group.outputs:
-            files.rename(output.path, path_in(scratch.directory, output.name + CLEANED_SUFFIX))
-        replaced = list(existing_files(scratch.directory, group.sources, SEGMENT_KINDS))
-        swap_in(scratch.directory, [output.name for output in group.outputs], replaced, files)
-        remove_snapshots(scratch.directory, group.sources, files)
+    sources = [source for group in finished for source in group.sources]
+    swap_in(
+        directory,
+        [output.name for group in reversed(finished) for output in group.outputs],
+        list(existing_files(directory, sources, SEGMENT_KINDS)),
+        max(group.next_offset for group in finished),
+        files,
+    )
+    remove_snapshots(directory, sources, files)
+
+
+def cleaned_names(directory: str, finished: Iterable[FinishedGroup]) -> list[tuple[str, str]]:
+    """Where each output lies, and its name as `.cleaned`."""
+    return [
+        (output.path, path_in(directory, output.name + CLEANED_SUFFIX))
+        for group in finished
+        for output in group.outputs
+    ]
 
 
 def swap_in(
-    directory: str, names: Sequence[str], replaced: Sequence[str], files: LocalFiles
+    directory: str,
+    names: Sequence[str],
+    replaced: Sequence[str],
+    end_offset: int,
+    files: LocalFiles,
 ) -> None:
-    """Steps 4 to 7: files that lie there as `.cleaned` take the place of others.
+    """Steps 3 to 6: files that lie there as `.cleaned`, for good, take the place of others.
 
-    Of several segments the `names` begin with the last: as long as one `.cleaned` is left a loader
-    undoes all of them. They get their final names in ascending order.
+    Of several segments the `names` begin with the last; `replaced` are in ascending order;
+    `end_offset` is where the last new segment ends.
     """
 
-    def path(name: str, suffix: str = "") -> str:
-        return path_in(directory, name + suffix)
+    def swap(name: str) -> None:
+        files.rename(
+            path_in(directory, name + CLEANED_SUFFIX), path_in(directory, name + SWAP_SUFFIX)
+        )
 
+    *first, last = names
+    for name in first:
+        swap(name)
+    if len({_base_digits(name) for name in names}) > 1:
+        files.sync_directory(directory)
+    swap(last)
+    files.sync_directory(directory)
+
+    def set_aside(name: str) -> None:
+        files.rename(path_in(directory, name), path_in(directory, name + DELETED_SUFFIX))
+
+    take_away(replaced, names, end_offset, set_aside, lambda: files.sync_directory(directory))
+    put_in_place(directory, names, files)
+    for name in replaced:
+        files.remove(path_in(directory, name + DELETED_SUFFIX))
+
+
+def take_away(
+    names: Iterable[str],
+    swapped: Collection[str],
+    end_offset: int,
+    remove: Callable[[str], None],
+    sync: Callable[[], None],
+) -> None:
+    """Step 4: `remove` files of segments, in ascending order, for good.
+
+    `swapped` are the names that have a `.swap`, `end_offset` is where the last of these ends. What
+    begins below that a loader takes away by itself; of what does not, nothing may go before what is
+    in front of it.
+    """
+    behind = []
     for name in names:
-        files.rename(path(name, CLEANED_SUFFIX), path(name, SWAP_SUFFIX))
+        if name in swapped or int(_base_digits(name)) < end_offset:
+            remove(name)
+        else:
+            behind.append(name)
+    sync()
+    logs = [name for name in behind if name.endswith(LogFileKind.LOG)]
+    for name in logs:
+        remove(name)
+        sync()
+    for name in behind:
+        if name not in logs:
+            remove(name)
+
+
+def put_in_place(directory: str, names: Iterable[str], files: LocalFiles) -> None:
+    """Step 5: `.swap` → final names."""
+    ascending = sorted(names, key=_base_digits)
+    logs = [name for name in ascending if name.endswith(LogFileKind.LOG)]
+    for name in logs:
+        files.rename(path_in(directory, name + SWAP_SUFFIX), path_in(directory, name))
+        files.sync_directory(directory)
+    for name in ascending:
+        if name not in logs:
+            files.rename(path_in(directory, name + SWAP_SUFFIX), path_in(directory, name))
     files.sync_directory(directory)
-    for name in replaced:
-        files.rename(path(name), path(name, DELETED_SUFFIX))
-    for name in sorted(names, key=_base_digits):
-        files.rename(path(name, SWAP_SUFFIX), path(name))
-    files.sync_directory(directory)
-    for name in replaced:
-        files.remove(path(name, DELETED_SUFFIX))
 
 
 def _base_digits(name: str) -> str:

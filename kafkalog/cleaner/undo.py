@@ -9,14 +9,18 @@ A group of segments is swapped back as it was swapped in (`swap.swap_in`), the l
 tombstone must be back before the value it deletes. Deleted segments come back in descending order,
 each `.log` after its indexes, so that the log has no gap on the way. Second names and the record go
 last, when the log dir's checkpoints are back, too: dying anywhere leaves a log a broker loads, and
-`undo` can be repeated.
+`undo` can be repeated. Where the order counts the directory is synced in between: a power cut loses
+any part of what was not synced.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from kafkalog.cleaner.local_files import LocalFiles, path_in
 from kafkalog.cleaner.replacement import (
@@ -175,15 +179,32 @@ def _check_cut(scratch: Scratch, cut: CutTail) -> None:
     stat = os.lstat(path)
     if stat.st_ino != cut.before.inode or stat.st_size < cut.valid_bytes:
         raise _changed("is not as the run left it", path)
-    if stat.st_size == cut.before.size:
+    if _tail_is_back(path, cut):
         return
     if not os.path.lexists(tail) or checksum_of(tail) != cut.checksum:
         raise _changed("is not there any more, or was changed", tail)
     with Path(path).open("rb") as file, Path(tail).open("rb") as kept:
         file.seek(cut.valid_bytes)
         while data := file.read(_CHUNK_BYTES):
-            if data != kept.read(len(data)):
+            # What was on its way back may lie there in part, with zeros in place of the rest.
+            if not _is_torn(data, kept.read(len(data)), file):
                 raise _changed("is not as the run left it", path)
+
+
+def _tail_is_back(path: str, cut: CutTail) -> bool:
+    """Whether nothing is cut off any more. A length alone proves nothing after a power cut."""
+    is_long = os.lstat(path).st_size == cut.before.size
+    return is_long and checksum_of(path, cut.valid_bytes, cut.kept_bytes) == cut.checksum
+
+
+def _is_torn(found: bytes, written: bytes, behind: BinaryIO) -> bool:
+    """Whether these bytes are those that were written, or begin so and are zeros from there on."""
+    if found == written:
+        return True
+    pairs = zip(found, written, strict=False)
+    same = next((n for n, (byte, other) in enumerate(pairs) if byte != other), len(written))
+    rest = iter(lambda: behind.read(_CHUNK_BYTES), b"")
+    return not any(data.strip(b"\0") for data in itertools.chain([found[same:]], rest))
 
 
 def _changed(what: str, path: str) -> LogChangedError:
@@ -205,21 +226,22 @@ def _swap_back(scratch: Scratch, swap: SwappedFiles, files: LocalFiles) -> None:
         files.remove(target)
         files.link(scratch.undo(name), target)
     files.sync_directory(directory)
-    swap_in(directory, names, [file.name for file in swap.made], files)
+    made = sorted(file.name for file in swap.made)
+    # All of it lies in the offsets of what comes back.
+    swap_in(directory, names, made, sys.maxsize, files)
 
 
 def _put_back(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
     """Files one by one: kept ones over what the run made of them, then what it made new."""
     one_by_one = [file for file in record.kept if not _is_left_by_broker(file)]
-    by_offset = sorted(one_by_one, key=_order_of_return)
-    for file in by_offset:
-        _link_back(scratch, file, files)
+    for stage in _stages_of_return(one_by_one):
+        for file in stage:
+            _link_back(scratch, file, files)
+        files.sync_directory(scratch.directory)
     kept = {file.name for file in record.kept}
     # A segment that the run began goes as any does: the `.log` first, its name marked before.
     new = [f.name for f in record.made if f.name not in kept]
     new.sort(key=lambda name: (not name.endswith(LogFileKind.LOG), name))
-    if kept or new:
-        files.sync_directory(scratch.directory)
     for name in new:
         path = path_in(scratch.directory, name)
         if os.path.lexists(path):
@@ -231,11 +253,17 @@ def _is_left_by_broker(file: FileFacts) -> bool:
     return file.name.endswith(DELETED_SUFFIX)
 
 
-def _order_of_return(file: FileFacts) -> tuple[int, bool, str]:
-    """Descending by segment, the `.log` after its indexes; what belongs to no segment last."""
-    parsed = parse_file_name(file.name)
-    offset = -1 if parsed is None else parsed.offset
-    return -offset, file.name.endswith(LogFileKind.LOG), file.name
+def _stages_of_return(kept: Iterable[FileFacts]) -> Iterator[list[FileFacts]]:
+    """What may come back at once: what lies beside the segments, then each `.log` by itself in
+    descending order, then what belongs to no segment.
+    """
+    parsed = [(file, parse_file_name(file.name)) for file in kept]
+    of_segments = [(file, name) for file, name in parsed if name is not None]
+    logs = [(name.offset, file) for file, name in of_segments if name.kind is LogFileKind.LOG]
+    beside = [file for file, name in of_segments if name.kind is not LogFileKind.LOG]
+    others = [file for file, name in parsed if name is None]
+    logs.sort(key=lambda log: log[0], reverse=True)
+    yield from filter(None, [beside, *([file] for _, file in logs), others])
 
 
 def _link_back(scratch: Scratch, file: FileFacts, files: LocalFiles) -> None:
@@ -251,14 +279,16 @@ def _link_back(scratch: Scratch, file: FileFacts, files: LocalFiles) -> None:
 
 def _put_tail_back(scratch: Scratch, cut: CutTail, files: LocalFiles) -> None:
     path, tail = path_in(scratch.directory, cut.before.name), scratch.undo(cut.before.name)
-    if os.lstat(path).st_size != cut.before.size:
-        files.truncate(path, cut.valid_bytes)
-        try:
+    is_back = _tail_is_back(path, cut)
+    try:
+        if not is_back:
+            files.truncate(path, cut.valid_bytes)
             with Path(tail).open("rb") as kept:
                 while data := kept.read(_CHUNK_BYTES):
                     files.append(path, data)
-            files.truncate(path, cut.before.size)  # zeros that were preallocated are not kept
-        except OSError:
+        # Zeros that were preallocated are not kept.
+        files.truncate(path, cut.before.size, cut.before.mtime_ns)
+    except OSError:
+        if not is_back:
             files.truncate(path, cut.valid_bytes)
-            raise
-    files.restore_times(path, cut.before.mtime_ns)
+        raise

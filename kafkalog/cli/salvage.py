@@ -22,6 +22,7 @@ from kafkalog.clock import now_ms
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
+from kafkalog.runs.durable import make_directories
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     partitions = select_partitions(inventory, args.topic, args.topic_partition)
     output = Path(args.output)
     check_output(output, [each.path for each in partitions], [each.log_dir for each in partitions])
-    output.mkdir(parents=True, exist_ok=True)
+    make_directories(output, exist_ok=True)
     files, salvaged_ms = LocalFiles(), now_ms()
     done = []
     for partition in partitions:

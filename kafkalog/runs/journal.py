@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.runs import durable
 
 JOURNAL_FILE = "journal.jsonl"
 SCHEMA_FILE = "journal.schema.json"
@@ -31,13 +32,9 @@ def append_events(run_path: Path, events: Iterable[Mapping[str, Any]], *, at_ms:
     if not lines:
         return
     path = run_path / JOURNAL_FILE
-    with path.open("ab") as file:
-        start = file.tell()
-        # A line that was cut off stays one of its own.
-        prefix = b"" if start == 0 or _ends_with_line(path) else b"\n"
-        file.write(prefix + "".join(lines).encode())
-        file.flush()
-        os.fsync(file.fileno())
+    # A line that was cut off stays one of its own.
+    prefix = "" if _ends_with_line(path) else "\n"
+    durable.append(path, (prefix + "".join(lines)).encode())
 
 
 def read_events(run_path: Path) -> Iterator[dict[str, Any]]:
@@ -68,6 +65,9 @@ def time_text(time_ms: int) -> str:
 
 
 def _ends_with_line(path: Path) -> bool:
+    """Whether the next line begins one; of a file that is empty or not there, too."""
+    if not path.exists() or path.stat().st_size == 0:
+        return True
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.runs.journal import time_text
+from kafkalog.runs import durable
+from kafkalog.runs.journal import JOURNAL_FILE, time_text
 
 SCHEMA = 1
 RUN_FILE = "run.json"
@@ -60,7 +61,7 @@ def begin_run(
 ) -> Run:
     """Make the run's directory and its first `run.json`. OSError where that cannot be done."""
     path = run_dir / run_id
-    path.mkdir(parents=True)
+    durable.make_directories(path)
     facts = {
         "schema": SCHEMA,
         "kind": kind,
@@ -112,6 +113,8 @@ def list_runs(run_dir: Path) -> tuple[list[Run], list[str]]:
     runs, problems = [], []
     for entry in sorted(run_dir.iterdir()):
         if _RUN_ID.fullmatch(entry.name) and entry.is_dir():
+            if not any((entry / name).exists() for name in (RUN_FILE, JOURNAL_FILE)):
+                continue  # it was cut off before it began
             try:
                 runs.append(open_run(run_dir, entry.name))
             except InvalidConfigError as error:
@@ -120,9 +123,4 @@ def list_runs(run_dir: Path) -> tuple[list[Run], list[str]]:
 
 
 def _write(path: Path, facts: Mapping[str, Any]) -> None:
-    scratch = path / f"{RUN_FILE}.tmp"
-    with scratch.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(facts, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path / RUN_FILE)
+    durable.replace(path / RUN_FILE, (json.dumps(facts, indent=2) + "\n").encode())

@@ -28,14 +28,14 @@ class AlteringFiles(LocalFiles):
         self._alter = alter
         self.altered = 0
 
-    def set_modification_time(self, path: str, modification_time_ms: int) -> None:
-        file = Path(path)
+    def sync_file(self, fd: int) -> None:
+        super().sync_file(fd)
+        file = Path(f"/proc/self/fd/{fd}").readlink()
         if file.name.endswith(self._kind + ".tmp"):
             data = self._alter(file.read_bytes())
             if data is not None:
                 file.write_bytes(data)
                 self.altered += 1
-        super().set_modification_time(path, modification_time_ms)
 
 
 def write_log(log_dir: Path) -> Path:

@@ -50,13 +50,13 @@ class CountingFiles(LocalFiles):
         self.before("set owner")
         super().set_owner(fd, source)
 
-    def set_modification_time(self, path: str, modification_time_ms: int) -> None:
+    def set_modification_time(self, fd: int, modification_time_ms: int) -> None:
         self.before("set modification time")
-        super().set_modification_time(path, modification_time_ms)
+        super().set_modification_time(fd, modification_time_ms)
 
-    def truncate(self, path: str, size: int) -> None:
+    def truncate(self, path: str, size: int, mtime_ns: int | None = None) -> None:
         self.before(f"truncate {os.path.basename(path)}")  # noqa: PTH119
-        super().truncate(path, size)
+        super().truncate(path, size, mtime_ns)
 
     def rename(self, source: str, target: str) -> None:
         self.before(f"rename to {os.path.basename(target)}")  # noqa: PTH119

@@ -132,13 +132,12 @@ def read_by_kafka(kafka: Kafka, log_dir: Path, name: str, work: Path, *, clean: 
         dumped = [b for s in kafka.dump(copy / name)["segments"] for b in s["batches"]]
         _check_order(dumped)
         aborted = set(_aborted(dumped, _fetched(kafka, copy, name, loaded)))
-        stable = loaded["lastStableOffset"]
+        start, stable = loaded["logStartOffset"], loaded["lastStableOffset"]
         data = [b for b in dumped if not b["control"]]
+        sound = [b for b in data if b["base"] not in aborted]
         return Reading(
-            uncommitted=frozenset(_read(data)),
-            committed=frozenset(
-                r for r in _read(b for b in data if b["base"] not in aborted) if r[0] < stable
-            ),
+            uncommitted=frozenset(r for r in _read(data) if start <= r[0]),
+            committed=frozenset(r for r in _read(sound) if start <= r[0] < stable),
             log_end_offset=loaded["logEndOffset"],
             last_stable_offset=stable,
         )

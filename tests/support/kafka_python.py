@@ -11,6 +11,7 @@ import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import codec
+    from kafka.errors import CorruptRecordError
     from kafka.record._crc32c import crc as crc32c
     from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
     from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
@@ -18,6 +19,7 @@ with warnings.catch_warnings():
     from kafka.record.util import decode_varint, encode_varint
 
 __all__ = [
+    "CorruptRecordError",
     "DefaultRecordBatch",
     "DefaultRecordBatchBuilder",
     "LegacyRecordBatch",
