@@ -376,6 +376,20 @@ KINDS = (
     ),
     # -- files and directories -------------------------------------------------------------------
     FindingKind(
+        "metadata-record",
+        _ERROR,
+        "a record of the cluster's metadata log cannot be decoded, or contradicts the ones before",
+        "ends itself at each start, when it comes to the record",
+        "take the log of another member that started with it, or an older copy of all members",
+    ),
+    FindingKind(
+        "metadata-record-unknown",
+        _WARNING,
+        "a record of the cluster's metadata log has a type that is not known",
+        "does not start if it is older than the release that wrote it",
+        "none if the broker is of that release",
+    ),
+    FindingKind(
         "metadata-snapshot-broken",
         _ERROR,
         "a snapshot of the cluster's metadata is not whole, or holds what cannot be decoded",

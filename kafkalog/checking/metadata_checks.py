@@ -63,7 +63,8 @@ def check_metadata_files(directory: str) -> Iterator[Finding]:
         said = "there is none" if newest is None else f"the newest one ends at {newest}"
         found.add(
             "metadata-snapshot-missing",
-            f"the log begins at {log_start}, {said}",
+            f"the log begins at {log_start}, {said}: offsets {newest or 0} to {log_start - 1} are "
+            "missing",
             path=str(segments[0][1]),
             offset=log_start,
         )

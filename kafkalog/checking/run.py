@@ -17,6 +17,7 @@ from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.log_checks import check_log
 from kafkalog.checking.log_dir_checks import GivenLogDir, check_log_dir, check_log_dirs
 from kafkalog.checking.metadata_checks import check_metadata_files
+from kafkalog.checking.metadata_replay import check_replay
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_checks import check_producers
 from kafkalog.checking.run_records import read_known_reports, write_run
@@ -217,7 +218,7 @@ def _partition_findings(
     )
     found = [*check_log(view), *check_producers(view), *check_directory(view, owner)]
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
-        found += check_metadata_files(partition.path)
+        found += [*check_replay(partition.path), *check_metadata_files(partition.path)]
     return _placed(partition, found)
 
 

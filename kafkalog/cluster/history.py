@@ -1,15 +1,17 @@
 """One metadata partition, replayed: the tables of the cluster, as of its end or of a place before.
 
 Strategy: from offset 0 on where the log begins there; else the oldest whole snapshot that reaches
-the log counts as told at its end offset, and the log goes on from it. A snapshot ahead of the log
-is all that counts, as for a broker. Records of a metadata transaction count at its end, or never.
-The snapshot `0-0`, with which a dynamic quorum begins, has its first voters. What a member's
-`quorum-state` promised comes last.
+the log counts as told at its end offset, and the log goes on from it; where none reaches it, the
+newest whole one, and the gap is a problem. Where the log cannot be read on, a whole snapshot behind
+that place is begun from in its stead. A snapshot ahead of the log is all that counts, as for a
+broker. `as_started` begins as a broker does that starts: with the newest whole snapshot. Records of
+a metadata transaction count at its end, or never. The snapshot `0-0`, with which a dynamic quorum
+begins, has its first voters. What a member's `quorum-state` promised comes last.
 
 Nothing here raises for what is on the disk: a record that cannot be decoded or contradicts the ones
 before is a problem and left out, a batch that is not sound ends the history, and types or versions
-without a table are counted. Reading goes to the log's end: the quorum's high watermark is on no
-disk.
+without a table are counted. Behind a gap contradictions are to be expected: they are counted, and
+said once. Reading goes to the log's end: the quorum's high watermark is on no disk.
 
 Source: Kafka MetadataLoader, MetadataBatchLoader; KIP-630, KIP-853, KIP-868.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,13 +36,14 @@ from kafkalog.cluster.nodes import Brokers, Controllers
 from kafkalog.cluster.partitions import Topics
 from kafkalog.cluster.rights import Acls, DelegationTokens, ScramCredentials
 from kafkalog.cluster.settings import ClientQuotas, Configs, Features
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.quorum_state import parse_quorum_state
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_records import (
     MetadataLogRecord,
     MetadataSnapshot,
+    Segments,
     metadata_files,
     metadata_log_end,
     read_metadata_records,
@@ -53,6 +56,7 @@ from kafkalog.messages.kraft_control import decode_kraft_control
 QUORUM_STATE_FILE = "quorum-state"
 KRAFT_VERSION = "kraft.version"
 
+_Whole = tuple[MetadataSnapshot, Sequence[MetadataLogRecord]]
 Fields = dict[str, Any]
 Replay = Callable[[Fields, Moment], None]
 
@@ -72,12 +76,30 @@ class Until:
 
 class ClusterHistory:
     """The tables of one cluster. end_offset, end_ms: one past the last record that counts, and when
-    that was written. problems: what could not be read. unread: records without a table here, by
-    type and version.
+    that was written. problems: what could not be read; of records the errors themselves are in
+    `refused`. unread: records without a table here, by type and version. gap: the offsets, the last
+    one excluded, that neither the log nor a whole snapshot in front of it has.
     """
 
-    def __init__(self, directory: Path, until: Until | None = None) -> None:
+    def __init__(
+        self, directory: Path, until: Until | None = None, *, as_started: bool = False
+    ) -> None:
         self.directory = directory
+        self.problems: list[str] = []
+        self.refused: list[KafkaLogError] = []
+        self.gap: tuple[int, int] | None = None
+        self._until = until or Until()
+        self._as_started = as_started
+        self._begin_anew()
+        meta = read_log_dir_files(directory.parent).meta
+        self.cluster_id = None if meta is None else meta.cluster_id
+        try:
+            self._read()
+        except (KafkaLogError, OSError) as error:
+            self.problems.append(str(error))
+
+    def _begin_anew(self) -> None:
+        """Nothing is known."""
         self.brokers = Brokers()
         self.controllers = Controllers()
         self.topics = Topics()
@@ -87,19 +109,12 @@ class ClusterHistory:
         self.acls = Acls()
         self.scram = ScramCredentials()
         self.tokens = DelegationTokens()
-        self.problems: list[str] = []
         self.unread: Counter[str] = Counter()
         self.end_offset = 0
         self.end_ms: int | None = None
-        self._until = until or Until()
+        self._contradictions = 0
         self._held: list[tuple[MetadataRecord, Moment]] | None = None
         self._replay = self._table()
-        meta = read_log_dir_files(directory.parent).meta
-        self.cluster_id = None if meta is None else meta.cluster_id
-        try:
-            self._read()
-        except (KafkaLogError, OSError) as error:
-            self.problems.append(str(error))
 
     @property
     def rows(self) -> Mapping[str, Sequence[Row]]:
@@ -132,29 +147,62 @@ class ClusterHistory:
                 "before it is not told"
             )
             return self._promise()
-        if log_start > 0:
-            oldest = self._newest(s for s in reversed(snapshots) if s.end_offset >= log_start)
-            if oldest is None:
-                self.problems.append(
-                    f"{self.directory}: the log begins at offset {log_start}, and no whole "
-                    "snapshot reaches it: what was before is missing"
-                )
+        if log_start > 0 or self._as_started:
+            reaching = [s for s in snapshots if s.end_offset >= log_start]
+            first = newest if self._as_started else self._newest(reversed(reaching))
+            first = first or newest
+            if first is not None:
+                self._begin(*first)
+                start = first[0].end_offset
+            if start < log_start:
+                self._say_gap(start, log_start)
                 start = log_start
-            else:
-                self._begin(*oldest)
-                start = oldest[0].end_offset
         else:
             self._first_voters(snapshots)
-        for record in read_metadata_records(segments, start):
-            if self._until.is_past(record):
-                return None
-            self._append(record, self._moment(record, METADATA_LOG))
-            self.end_offset, self.end_ms = record.offset + 1, record.timestamp_ms
-        return self._promise()
+        is_past = self._follow(segments, start, newest)
+        if self._contradictions:
+            self.problems.append(
+                f"{self.directory}: {self._contradictions} records contradict what is known, for "
+                "what is missing before them"
+            )
+        return None if is_past else self._promise()
 
-    def _newest(
-        self, snapshots: Any
-    ) -> tuple[MetadataSnapshot, Sequence[MetadataLogRecord]] | None:
+    def _say_gap(self, start: int, log_start: int) -> None:
+        self.gap = start, log_start
+        self.problems.append(
+            f"{self.directory}: the log begins at offset {log_start}, and no whole snapshot "
+            f"reaches it: offsets {start} to {log_start - 1} are missing"
+        )
+
+    def _follow(self, segments: Segments, start: int, newest: _Whole | None) -> bool:
+        """The records from `start` on; whether they went past where to stop. Where they cannot be
+        read, from the newest snapshot on if that lies behind.
+        """
+        try:
+            for record in read_metadata_records(segments, start):
+                if self._until.is_past(record):
+                    return True
+                self._append(record, self._moment(record, METADATA_LOG))
+                self.end_offset, self.end_ms = record.offset + 1, record.timestamp_ms
+        except KafkaLogError as error:
+            end = self.end_offset
+            is_behind = newest is not None and newest[0].end_offset > end
+            if newest is None or not is_behind or self._stops_before(newest[0]):
+                raise
+            self.problems.append(f"{error}; what was told before {newest[0].path} is left out")
+            self._begin_anew()
+            self._begin(*newest)
+            return self._follow(segments, newest[0].end_offset, None)
+        return False
+
+    def _stops_before(self, snapshot: MetadataSnapshot) -> bool:
+        """Whether what is wanted ends before a snapshot does."""
+        until = self._until
+        return until.time_ms is not None or (
+            until.offset is not None and until.offset < snapshot.end_offset
+        )
+
+    def _newest(self, snapshots: Iterable[MetadataSnapshot]) -> _Whole | None:
         """The first of them that is whole."""
         for snapshot in snapshots:
             try:
@@ -222,10 +270,14 @@ class ClusterHistory:
             self._complain(error, where, record)
 
     def _complain(self, error: KafkaLogError, moment: Moment, record: MetadataLogRecord) -> None:
+        if self.gap is not None:
+            self._contradictions += 1
+            return
         placed = type(error)(
             error.reason, path=moment.path, position=record.position, offset=record.offset
         )
         self.problems.append(str(placed))
+        self.refused.append(placed)
 
     def _control(self, kind: ControlRecordType, value: bytes | None, moment: Moment) -> None:
         if kind is ControlRecordType.LEADER_CHANGE:
@@ -242,12 +294,14 @@ class ClusterHistory:
             return
         name = record.message.name
         if name == "BeginTransactionRecord":
+            if self._held is not None:
+                raise CorruptRecordError("a transaction begins within another")
             self._held = []
-        elif name == "AbortTransactionRecord":
-            self._held = None
-        elif name == "EndTransactionRecord":
-            held, self._held = self._held or [], None
-            for each, told in held:
+        elif name in ("AbortTransactionRecord", "EndTransactionRecord"):
+            held, self._held = self._held, None
+            if held is None:
+                raise CorruptRecordError(f"{name} without a transaction")
+            for each, told in held if name == "EndTransactionRecord" else ():
                 self._apply(each, told)
         elif self._held is not None:
             self._held.append((record, moment))

@@ -50,7 +50,7 @@ class Topics:
     def create(self, fields: Fields, moment: Moment) -> None:
         """TopicRecord."""
         name, topic_id = fields["name"], fields["topicId"]
-        if topic_id in self._names:
+        if topic_id in self._names or name in self._names.values():
             raise CorruptRecordError(f"topic {name} ({topic_id}) is created twice")
         self._names[topic_id] = name
         self._partitions[topic_id] = {}

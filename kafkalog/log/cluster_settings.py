@@ -33,7 +33,8 @@ class ClusterSettings:
 
     path: the partition directory, or ZooKeeper's. read_from: for people, what was read. topics by
     name. broker_configs: dynamic settings by node id as text, of all brokers under "". unread:
-    records that stayed bytes, by type and version. problems: why nothing of this can be relied on.
+    records that stayed bytes, by type and version. problems: why nothing may be done by this; what
+    it tells is then the state at `end_offset`, which may be long past.
     """
 
     path: str

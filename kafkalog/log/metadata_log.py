@@ -4,14 +4,16 @@ Strategy, as a broker does when it starts: of the snapshots `<end offset>-<epoch
 the newest one that is whole (a header in front, a footer at the end, every batch sound), else an
 older one, else begin at offset 0; then replay the log from there. A snapshot that is ahead of the
 log, by epoch and then by offset, is all that counts: a broker would drop the log. A log that begins
-behind the snapshot has lost what is in between.
+behind the snapshot has lost what is in between: nothing behind the snapshot is applied then, and
+the gap is a problem. Where a record cannot be read, or contradicts the ones before, the state in
+front of it is what is told.
 
 Reading goes to the log's end. The high watermark of this log is on no disk (no checkpoint has it,
 and `quorum-state` tells votes only), so records at the end that a quorum never agreed on would
 count as well; with one controller, or after a clean stop, there are none.
 
-Nothing here raises: what is wrong is a problem of the ClusterSettings, and whoever needs a setting
-must refuse then.
+Nothing here raises: what is wrong is a problem of the ClusterSettings, which tell the state at
+their end offset all the same. Whoever changes a log must refuse then.
 
 Source: Kafka RecordsSnapshotReader, KafkaMetadataLog (recovery), MetadataLoader; KIP-630.
 """
@@ -71,20 +73,23 @@ def _read(directory: Path) -> ClusterSettings:
     log_start = segments[0][0] if segments else 0
     log_end, last_epoch = metadata_log_end(segments)
     state, snapshot, passed_over = _load_newest(snapshots, log_start)
-    start = 0 if snapshot is None else snapshot.end_offset
+    start = end = 0 if snapshot is None else snapshot.end_offset
+    problems: tuple[str, ...] = ()
     if snapshot is not None and (snapshot.epoch, start) > (last_epoch, log_end):
-        end = start
         read_from = f"{snapshot.path.name}, which is ahead of the log"
+    elif log_start > start:
+        read_from = "nothing" if snapshot is None else f"{snapshot.path.name} alone"
+        error = CorruptRecordError(
+            f"the log begins at offset {log_start}, and no whole snapshot reaches it: offsets "
+            f"{start} to {log_start - 1} are missing" + "".join(f"; {why}" for why in passed_over),
+            path=str(directory),
+        )
+        problems = (_so_far(error, end),)
     else:
-        if log_start > start:
-            raise CorruptRecordError(
-                f"the log begins at offset {log_start}, and no whole snapshot reaches it"
-                + "".join(f"; {why}" for why in passed_over),
-                path=str(directory),
-            )
-        end = _replay(segments, start, state)
+        end, broken = _replay(segments, start, state)
         source = "the log" if snapshot is None else f"{snapshot.path.name} and the log"
         read_from = f"{source} up to offset {end}"
+        problems = () if broken is None else (_so_far(broken, end),)
     if state.has_open_transaction:
         read_from += ", without the transaction that is open there"
     if passed_over:
@@ -97,7 +102,12 @@ def _read(directory: Path) -> ClusterSettings:
         broker_configs=state.broker_configs(),
         feature_levels=dict(state.feature_levels),
         unread=dict(state.unread),
+        problems=problems,
     )
+
+
+def _so_far(error: KafkaLogError, end: int) -> str:
+    return f"{error} (the state before offset {end} is told)"
 
 
 def _load_newest(
@@ -105,12 +115,11 @@ def _load_newest(
 ) -> tuple[MetadataState, MetadataSnapshot | None, list[str]]:
     """The state of the newest whole snapshot, and why newer ones were passed over.
 
-    One that ends below the log's start is of no use, and a broker deletes it.
+    One that ends below the log's start is of use only where no other is whole.
     """
     passed_over = []
-    for snapshot in snapshots:
-        if snapshot.end_offset < log_start:
-            continue
+    reaching = [snapshot for snapshot in snapshots if snapshot.end_offset >= log_start]
+    for snapshot in [*reaching, *(each for each in snapshots if each not in reaching)]:
         state = MetadataState()
         try:
             _load_snapshot(snapshot, state)
@@ -128,13 +137,22 @@ def _load_snapshot(snapshot: MetadataSnapshot, state: MetadataState) -> None:
         raise CorruptRecordError("the snapshot ends within a transaction", path=str(snapshot.path))
 
 
-def _replay(segments: Segments, start: int, state: MetadataState) -> int:
-    """Apply the records from offset `start` on; returns the log's end."""
+def _replay(
+    segments: Segments, start: int, state: MetadataState
+) -> tuple[int, KafkaLogError | None]:
+    """Apply the records from offset `start` on; returns where that ended, and why not at the log's
+    end.
+    """
     end = start
-    for record in read_metadata_records(segments, start):
-        _append(record, state)
-        end = record.offset + 1
-    return end
+    try:
+        for record in read_metadata_records(segments, start):
+            _append(record, state)
+            end = record.offset + 1
+    except LogChangedError:
+        raise
+    except KafkaLogError as error:
+        return end, error
+    return end, None
 
 
 def _append(record: MetadataLogRecord, state: MetadataState) -> None:

@@ -84,7 +84,8 @@ def metadata_log_end(segments: Segments) -> tuple[int, int]:
 
 
 def read_metadata_records(segments: Segments, start: int) -> Iterator[MetadataLogRecord]:
-    """The records from offset `start` on, control records too.
+    """The records from offset `start` on, control records too. Of what is in front of it only where
+    batches end is looked at.
 
     CorruptRecordError for a batch that is not sound, and where an offset is missing: a Raft log has
     no gaps, so whatever is missing may have changed anything.
@@ -94,8 +95,9 @@ def read_metadata_records(segments: Segments, start: int) -> Iterator[MetadataLo
         following = segments[number + 1 : number + 2]
         if following and following[0][0] <= start:
             continue
-        next_offset = base_offset if next_offset is None else next_offset
-        for record in _records(path, is_last=not following):
+        for record in _records(path, start, is_last=not following):
+            if next_offset is None:
+                next_offset = base_offset if base_offset >= start else min(record.offset, start)
             if record.offset != next_offset:
                 raise CorruptRecordError(
                     f"offset {record.offset} follows {next_offset - 1}",
@@ -123,8 +125,9 @@ def read_snapshot_records(path: Path) -> list[MetadataLogRecord]:
     return records
 
 
-def _records(path: Path, *, is_last: bool = False) -> Iterator[MetadataLogRecord]:
-    """Every record of a file up to the first batch whose checksum does not agree.
+def _records(path: Path, start: int = 0, *, is_last: bool = False) -> Iterator[MetadataLogRecord]:
+    """Every record of a file, from the batch with offset `start` on, up to the first batch whose
+    checksum does not agree.
 
     Only the last segment of a log may end in the middle of a batch.
     """
@@ -132,15 +135,16 @@ def _records(path: Path, *, is_last: bool = False) -> Iterator[MetadataLogRecord
     chunks = read_chunks(str(path))
     arena = Arena()
     for chunk in chunks:
-        sound = verify_checksums(chunk.buf, chunk.position, chunk.rows)
         next_offset = int(chunk.rows["last_offset"][-1]) + 1
-        rows = chunk.rows if sound.all() else chunk.rows[: int(np.argmin(sound))]
+        wanted = chunk.rows[chunk.rows["last_offset"] >= start]
+        sound = verify_checksums(chunk.buf, chunk.position, wanted)
+        rows = wanted if sound.all() else wanted[: int(np.argmin(sound))]
         for part, areas in iterate_record_areas(
             chunk.buf, chunk.position, rows, arena, path=str(path)
         ):
             yield from _part_records(rows[part], areas, str(path))
-        if rows.size < chunk.rows.size:
-            batch = chunk.rows[rows.size]
+        if rows.size < wanted.size:
+            batch = wanted[rows.size]
             raise CorruptRecordError(
                 "the batch's CRC does not agree",
                 path=str(path),

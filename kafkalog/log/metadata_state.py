@@ -160,11 +160,16 @@ class MetadataState:
 
     def _partition(self, fields: dict[str, Any]) -> None:
         topic_id, number = fields["topicId"], fields["partitionId"]
+        if topic_id not in self._topic_names:
+            raise CorruptRecordError(f"topic {topic_id} was never created")
         self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
         self._directories.setdefault(topic_id, {})[number] = tuple(fields.get("directories") or ())
 
     def _partition_change(self, fields: dict[str, Any]) -> None:
         topic_id, number = fields["topicId"], fields["partitionId"]
+        if number not in self._replicas.get(topic_id, {}):
+            name = self._topic_names.get(topic_id, f"topic {topic_id}")
+            raise CorruptRecordError(f"{name}-{number} changes and was never created")
         if fields["replicas"] is not None:
             self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
         if fields.get("directories") is not None:

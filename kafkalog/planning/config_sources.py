@@ -151,12 +151,14 @@ def resolve_config(
             "release has (--kafka-version)"
         )
     unreliable = _why_unreliable(topic, topic_id, cluster)
+    # What a damaged metadata log still tells is better than Kafka's defaults for who looks; who
+    # changes something is refused, and with `force_differs` goes by the operator's word alone.
+    is_told_in_part = not force_differs and _tells_in_part(topic, topic_id, cluster)
+    telling = cluster if unreliable is None or is_told_in_part else None
     try:
         in_force = {
             key: value
-            for key, value in _in_force(
-                topic, told, None if unreliable else cluster, node_id
-            ).items()
+            for key, value in _in_force(topic, told, telling, node_id).items()
             # A topic has settings of its own that are none of a log's, as throttled replicas.
             if key in known
         }
@@ -231,6 +233,14 @@ def _why_unreliable(
             f"{known.topic_id}: it was created anew, or the directory is another cluster's"
         )
     return None
+
+
+def _tells_in_part(topic: str, topic_id: str | None, cluster: ClusterSettings | None) -> bool:
+    """Whether metadata with problems has this very topic."""
+    if cluster is None or not cluster.problems or topic not in cluster.topics:
+        return False
+    known = cluster.topics[topic].topic_id
+    return topic_id is None or not known or topic_id == known
 
 
 def _in_force(
