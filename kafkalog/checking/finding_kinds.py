@@ -66,7 +66,9 @@ KINDS = (
         "offset-order",
         _ERROR,
         "a batch does not lie behind the one before it, or below its segment's base",
-        "notices only when it rebuilds the index; then empties the segment",
+        "serves it as it lies, fetches miss records; where an index is made again (after a crash, "
+        "or if it is gone) it may notice: empties the segment and deletes those behind it, or does "
+        "not load the log",
         _REPLICA,
     ),
     FindingKind(

@@ -13,8 +13,16 @@ from typing import Any
 import pytest
 
 from data.copy_samples import copy_sample
-from tests.checking.damages import DAMAGES, DELETED, ORDERS, TRANSACTIONS, batch_bytes, segments
-from tests.oracle.kafka import Kafka
+from tests.checking.damages import (
+    DAMAGES,
+    DELETED,
+    ORDERS,
+    TRANSACTIONS,
+    batch_bytes,
+    rewrite_keeping_time,
+    segments,
+)
+from tests.oracle.kafka import Kafka, KafkaFailedError
 
 pytestmark = pytest.mark.oracle
 
@@ -245,3 +253,68 @@ def test_other_leader_epochs_are_believed(damaged: Damaged) -> None:
     damaged.kafka.open_once(damaged.damaged, ORDERS, now_ms=NOW_MS, config=CONFIG)
     text = (damaged.damaged / ORDERS / "leader-epoch-checkpoint").read_text()
     assert "7 450" in text
+
+
+# -- offset-order: what is noticed depends on which batches get an index entry ---------------------
+
+
+def reorder(log_dir: Path, number: int, batches: slice | tuple[int, int]) -> Path:
+    """Segment `number` of orders-0 with its batches in another order: turned round, or two of them
+    in each other's place.
+    """
+    log = segments(log_dir / ORDERS)[number]
+    found = batch_bytes(log)
+    if isinstance(batches, slice):
+        found[batches] = found[batches][::-1]
+    else:
+        one, other = batches
+        found[one], found[other] = found[other], found[one]
+    rewrite_keeping_time(log, b"".join(found))
+    return log
+
+
+def sizes(log_dir: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in segments(log_dir / ORDERS)}
+
+
+@pytest.fixture
+def broken(log_dir: Path) -> Path:
+    return copy_sample("broker", log_dir / "bad")
+
+
+@pytest.mark.parametrize("load", ["open_once", "recover"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_two_batches_out_of_order_are_not_noticed(
+    kafka: Kafka, broken: Path, number: int, load: str
+) -> None:
+    reorder(broken, number, (0, -1))
+    before = sizes(broken)
+    answer = getattr(kafka, load)(broken, ORDERS, now_ms=NOW_MS, config=CONFIG)
+    assert sizes(broken) == before
+    # the log ends where the batch that is last says: offsets are given out again
+    assert answer["logEndOffset"] == (900 if number == 0 else 736)
+
+
+def test_an_order_that_the_index_shows_empties_the_segment_and_takes_those_behind_it(
+    kafka: Kafka, broken: Path
+) -> None:
+    reorder(broken, 1, slice(None))
+    first = sizes(broken)[f"{0:020d}.log"]
+    kafka.recover(broken, ORDERS, now_ms=NOW_MS, config=CONFIG)
+    assert sizes(broken) == {f"{0:020d}.log": first, f"{368:020d}.log": 0}
+
+
+def test_an_order_that_the_index_shows_stops_the_load_where_the_index_is_gone(
+    kafka: Kafka, broken: Path
+) -> None:
+    reorder(broken, 1, slice(None)).with_suffix(".index").unlink()
+    with pytest.raises(KafkaFailedError, match="InvalidOffsetException"):
+        kafka.open_once(broken, ORDERS, now_ms=NOW_MS, config=CONFIG)
+
+
+def test_a_batch_below_its_segment_stops_the_load_after_a_crash(kafka: Kafka, broken: Path) -> None:
+    before, log = segments(broken / ORDERS)[:2]
+    rewrite_keeping_time(log, batch_bytes(before)[-1] + log.read_bytes())
+    kafka.open_once(broken, ORDERS, now_ms=NOW_MS, config=CONFIG)
+    with pytest.raises(KafkaFailedError, match="Split operation is only permitted"):
+        kafka.recover(broken, ORDERS, now_ms=NOW_MS, config=CONFIG)
