@@ -91,6 +91,12 @@ class Explainer:
 
     def at(self, offset: int) -> Explanation:
         """What keeps the record at an offset. InvalidConfigError if the log has none there."""
+        local_start = self._local_start
+        if self.audited.log_start_offset <= offset < local_start:
+            raise InvalidConfigError(
+                f"{self.audited.name}: offset {offset} lies in front of the first segment here, "
+                f"{local_start}: {self._in_front()}; what keeps it is told of local segments only"
+            )
         if not self._has_record(offset):
             raise InvalidConfigError(
                 f"{self.audited.name} has no record at offset {offset}: the log has "
@@ -104,13 +110,29 @@ class Explainer:
         none.
         """
         found: list[int] = []
-        for batch in read_records(self.audited.path, columns=["offset"], keys=[key]):
+        start = {self._partition.topic_partition: self._local_start}
+        for batch in read_records(
+            self.audited.path, columns=["offset"], keys=[key], starting_offsets=start
+        ):
             found = [*found, *batch.column(0).to_pylist()][-MOST_RECORDS:]
         if not found:
             raise InvalidConfigError(f"{self.audited.name} has no record with this key")
         fates = dict(self._fates(found))
         latest = found[-1]
         return [self._record(offset, fates.get(offset), latest) for offset in found]
+
+    @property
+    def _local_start(self) -> int:
+        """Where the log begins on this disk: of a tiered one above its own start."""
+        bases = [s.base_offset for s in self.audited.retention.segments]
+        return max([self.audited.log_start_offset, *bases[:1]])
+
+    def _in_front(self) -> str:
+        """Where the records are that lie in front of the first segment."""
+        uploaded = self._task.uploaded_offset
+        if uploaded is not None and uploaded >= self._local_start - 1:
+            return f"in remote storage, which has offsets up to {uploaded}"
+        return "in remote storage, or nowhere"
 
     def fates(self) -> list[Fate]:
         """Of all records that the next round reads; none where no round ever begins."""
@@ -142,6 +164,11 @@ class Explainer:
     def _bounds(self) -> Iterator[Step]:
         audited = self.audited
         yield Step("log start", f"offset {audited.log_start_offset}")
+        if self._local_start > audited.log_start_offset:
+            yield Step(
+                "local log start",
+                f"offset {self._local_start}: what lies in front of it is {self._in_front()}",
+            )
         yield Step(
             "high watermark", f"offset {audited.high_watermark}, log end {audited.log_end_offset}"
         )

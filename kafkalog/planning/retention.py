@@ -288,10 +288,14 @@ def why_kept(
         return RetentionRule.CLEANUP_POLICY, (
             f"cleanup.policy is {policy}: only what is below the log start offset goes"
         )
+    is_limited = config.retention_ms >= 0 or config.retention_bytes >= 0
+    if is_limited and not limits.may_go(segment):  # which leaves of its rules the upload
+        return RetentionRule.AWAITS_UPLOAD, _not_uploaded(segment, limits.uploaded_offset)
+    local = "" if limits.uploaded_offset is None else "local."
     if limits.is_expired(segment):
         return RetentionRule.EARLIER_SEGMENT, (
-            f"{_age(segment)}, more than retention.ms ago, but segment {oldest.base_offset} in "
-            "front of it stays"
+            f"{_age(segment)}, more than {local}retention.ms ago, but segment {oldest.base_offset} "
+            "in front of it stays"
         )
     if config.retention_ms >= 0 and segment.timestamp_ms > limits.now_ms:
         shielded = sum(s.size_in_bytes for s in behind if limits.is_expired(s))
@@ -303,9 +307,24 @@ def why_kept(
         return RetentionRule.RETENTION_MS, f"{_age(segment)}, goes after {until}"
     if config.retention_bytes >= 0:
         return RetentionRule.RETENTION_BYTES, (
-            f"without it less than retention.bytes {config.retention_bytes} would remain"
+            f"without it less than {local}retention.bytes {config.retention_bytes} would remain"
         )
     return RetentionRule.NO_LIMIT, "retention.ms and retention.bytes are off"
+
+
+def _not_uploaded(segment: LoadedSegment, uploaded_offset: int | None) -> str:
+    """A broker uploads closed segments alone, and up to the last stable offset."""
+    if segment.is_active:
+        return f"{_age(segment)}; the active segment is not uploaded, and goes only when it is"
+    there = (
+        f"offsets up to {uploaded_offset}"
+        if uploaded_offset is not None and uploaded_offset >= 0
+        else "nothing of this partition"
+    )
+    return (
+        f"{_age(segment)}; ends at offset {segment.end_offset - 1}, remote storage has {there}: it "
+        "goes only when it is there"
+    )
 
 
 def _age(segment: LoadedSegment) -> str:

@@ -30,6 +30,7 @@ class RetentionRule(StrEnum):
     CLEANUP_POLICY = "cleanup.policy"
     FUTURE_TIMESTAMP = "future-timestamp"
     EARLIER_SEGMENT = "earlier-segment"  # due itself, but one in front of it stays
+    AWAITS_UPLOAD = "awaits-upload"  # of a tiered topic, and not in remote storage
     NO_LIMIT = "no-limit"
 
 

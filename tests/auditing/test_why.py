@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from data.copy_samples import SAMPLES
 from kafkalog.cli.main import main
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.retention import RetentionLimits, why_kept
 from tests.auditing.disks import DAY_MS, NOW_MS, Disk
 
 COMPACT = {"cleanup_policy": "compact"}
@@ -119,3 +123,47 @@ def test_what_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["why", "--log-dir", str(disk.log_dir)]) == 2
     assert main(["why", "orders-0", "--log-dir", str(disk.log_dir)]) == 0
     assert "orders-0" in capsys.readouterr().out
+
+
+# The last of the sample's segments is here, the others are in remote storage.
+TIERED = ("why", "tiered-0", "--log-dir", str(SAMPLES / "tiered" / "data"))
+
+
+@pytest.mark.parametrize("now", ["2026-12-01", "2027-06-01"])
+def test_of_a_tiered_partition_one_rule_keeps_the_local_segment(
+    capsys: pytest.CaptureFixture[str], now: str
+) -> None:
+    """Before and after it is due by its age."""
+    for more in ((), ("--offset", "390")):
+        assert main([*TIERED, "--now", now, "--json", *more]) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        steps = steps_of(found)
+        text = steps["retention: awaits-upload"]
+        assert "the active segment is not uploaded" in text
+        assert "goes after" not in text
+        assert "in front of it stays" not in text
+        assert (found["kept_by"], found["goes_ms"]) == ("awaits-upload", -1)
+        assert "offset 382" in steps["local log start"]
+        assert "offsets up to 381" in steps["local log start"]
+
+
+def test_of_a_record_in_remote_storage_why_says_where_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*TIERED, "--now", "2026-12-01", "--offset", "100"]) == 2
+    assert "in remote storage, which has offsets up to 381" in capsys.readouterr().err
+    assert main([*TIERED, "--now", "2026-12-01", "--key", "0", "--json"]) == 0
+    assert [row["offset"] >= 382 for row in json.loads(capsys.readouterr().out)]
+
+
+def test_a_closed_segment_that_is_not_uploaded_says_up_to_where_the_others_are() -> None:
+    segment = SimpleNamespace(
+        base_offset=10, end_offset=20, timestamp_ms=0, is_file_time=False, is_active=False,
+        is_empty_active=False,
+    )  # fmt: skip
+    config = LogConfig.from_overrides(["retention.ms=1000"])
+    for uploaded, told in ((14, "has offsets up to 14"), (-1, "has nothing of this partition")):
+        limits = RetentionLimits(config, NOW_MS, 20, 0, uploaded)
+        rule, text = why_kept(segment, (), segment, limits)  # type: ignore[arg-type]
+        assert rule == "awaits-upload"
+        assert told in text
