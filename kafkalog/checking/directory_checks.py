@@ -19,9 +19,11 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    OF_KAFKA_0_7,
     PARTITION_METADATA_FILE,
     SWAP_SUFFIX,
     LogFileKind,
+    is_of_kafka_0_7,
     parse_file_name,
 )
 from kafkalog.format.meta_properties import (
@@ -88,6 +90,8 @@ def _check_names(view: PartitionView, names: Iterable[str], found: FindingList) 
         parsed = parse_file_name(name)
         if name.endswith(NUMBERED_SUFFIXES) and parsed is None and path.is_file():
             _check_foreign_name(name, path, found)
+        elif is_of_kafka_0_7(name):
+            found.add("format-not-read", f"{name}: {OF_KAFKA_0_7}", path=str(path))
         elif parsed is not None and parsed.kind in _INDEX_KINDS and not parsed.suffix:
             if parsed.offset not in bases:
                 found.add(

@@ -506,6 +506,13 @@ KINDS = (
         "move it away",
     ),
     FindingKind(
+        "format-not-read",
+        _ERROR,
+        "a segment is of Kafka 0.7",
+        "ignores the file, and begins an empty log beside it",
+        "migrate it with the tool of Kafka 0.8; nothing here reads it",
+    ),
+    FindingKind(
         "foreign-file",
         _ERROR,
         "a file ends as Kafka's do, without the 20 digits in front",

@@ -16,7 +16,12 @@ from kafkalog.cli.dump_options import BASE64, TEXT, DumpOptions
 from kafkalog.cli.dump_small_files import SMALL_FILES, dump_small_file
 from kafkalog.cli.output import ExitCode, say, write_bytes
 from kafkalog.errors import InvalidConfigError, KafkaLogError
-from kafkalog.format.file_names import LogFileKind, parse_file_name
+from kafkalog.format.file_names import (
+    OF_KAFKA_0_7,
+    LogFileKind,
+    is_of_kafka_0_7,
+    parse_file_name,
+)
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 
@@ -87,5 +92,6 @@ def _dump(path: Path, options: DumpOptions) -> bool:
     except (KafkaLogError, OSError) as error:
         say(str(error))
         return True
-    say(f"Ignoring unknown file {path}")
+    what = f": {OF_KAFKA_0_7}" if is_of_kafka_0_7(path.name) else ""
+    say(f"Ignoring unknown file {path}{what}")
     return True

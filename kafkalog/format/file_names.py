@@ -41,6 +41,10 @@ SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"
 PART_SUFFIX = ".part"
 
+# Segments up to Kafka 0.7, whose messages have no logical offset: this format is not read.
+KAFKA_0_7_SUFFIX = ".kafka"
+OF_KAFKA_0_7 = "a segment of Kafka 0.7, a format that is not read (Kafka 0.8 had a migration tool)"
+
 LEADER_EPOCH_CHECKPOINT_FILE = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 QUORUM_STATE_FILE = "quorum-state"
@@ -77,6 +81,11 @@ def parse_file_name(name: str) -> LogFileName | None:
     if offset > MAX_INT64 or (epoch or 0) > MAX_INT32:
         return None
     return LogFileName(LogFileKind(kind), offset, suffix, epoch)
+
+
+def is_of_kafka_0_7(name: str) -> bool:
+    """Whether a file's name is that of such a segment."""
+    return name.endswith(KAFKA_0_7_SUFFIX) and name.removesuffix(KAFKA_0_7_SUFFIX).isdecimal()
 
 
 def log_file_name(base_offset: int, suffix: str = LIVE_SUFFIX) -> str:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
-from kafkalog.format.file_names import parse_file_name
+from kafkalog.format.file_names import OF_KAFKA_0_7, is_of_kafka_0_7, parse_file_name
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.known_directory import KnownDirectory
@@ -64,6 +64,7 @@ def open_log_dir(
         problems.extend(files.problems)
     partitions = _refuse_duplicates(found, log_dirs)
     ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
+    _refuse_kafka_0_7(ordered)
     return LogInventory(tuple(ordered), tuple(problems))
 
 
@@ -76,6 +77,16 @@ def reopen_partition(path: str) -> PartitionInventory | None:
         return _read(directory, read_log_dir_files(directory.parent), None, [])
     except OSError:
         return None
+
+
+def _refuse_kafka_0_7(partitions: Sequence[PartitionInventory]) -> None:
+    """InvalidConfigError where all there is has a format that nothing here reads."""
+    if any(partition.segments for partition in partitions):
+        return
+    for partition in partitions:
+        for problem in partition.problems:
+            if problem.endswith(OF_KAFKA_0_7):
+                raise InvalidConfigError(problem, path=partition.path)
 
 
 def _expand(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
@@ -105,6 +116,8 @@ def _readable_dirs(path: Path, problems: list[str]) -> list[tuple[Path, str | No
 def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str | None]]:
     """(partition directory without links, name of the one file to look at or None)."""
     if path.is_file():
+        if is_of_kafka_0_7(path.name):
+            raise InvalidConfigError(OF_KAFKA_0_7, path=str(path))
         if path.suffix != ".log":
             raise InvalidConfigError("neither a directory nor a .log file", path=str(path))
         if parse_file_name(path.name) is None:

@@ -28,9 +28,11 @@ from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LIVE_SUFFIX,
+    OF_KAFKA_0_7,
     PARTITION_METADATA_FILE,
     SWAP_SUFFIX,
     LogFileKind,
+    is_of_kafka_0_7,
     parse_file_name,
 )
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, parse_offset_index
@@ -187,6 +189,8 @@ def _list_files(
             files[name.kind, name.offset, name.suffix] = entry
         elif entry.name.endswith(NUMBERED_SUFFIXES):
             problems.append(f"{entry.name}: a broker does not load a file of this name")
+        elif is_of_kafka_0_7(entry.name):
+            problems.append(f"{entry.name}: {OF_KAFKA_0_7}")
         if entry.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) or _is_ours(entry.name):
             leftovers.append(entry.name)
     return files, tuple(sorted(leftovers))
