@@ -60,10 +60,13 @@ def check_isr(view: ClusterView) -> Iterator[Finding]:
         is_short = set(state["isr"]) < set(state["replicas"])
         if state["leader"] < 0:
             since = _since(rows, lambda row: row["leader"] < 0)
-            yield view.finding(
-                "no-leader", f"since {_when(since, end_ms)}", state, offset=since["offset"]
-            )
+            if not view.is_of_stop(since["offset"]):
+                yield view.finding(
+                    "no-leader", f"since {_when(since, end_ms)}", state, offset=since["offset"]
+                )
         episode = current.get((state["topicId"], state["partition"]))
+        if episode is not None and view.is_of_stop(episode.from_offset):
+            continue
         if episode is not None:
             duration = _duration(episode.from_ms, end_ms)
             yield view.finding(
@@ -75,12 +78,13 @@ def check_isr(view: ClusterView) -> Iterator[Finding]:
             )
         elif is_short:
             since = _since(rows, lambda row: set(row["isr"]) < set(row["replicas"]))
-            yield view.finding(
-                "under-replicated",
-                f"in sync {state['isr']} of {state['replicas']}, since {_when(since, end_ms)}",
-                state,
-                offset=since["offset"],
-            )
+            if not view.is_of_stop(since["offset"]):
+                yield view.finding(
+                    "under-replicated",
+                    f"in sync {state['isr']} of {state['replicas']}, since {_when(since, end_ms)}",
+                    state,
+                    offset=since["offset"],
+                )
 
 
 def episodes(view: ClusterView) -> list[Episode]:

@@ -20,6 +20,13 @@ CLUSTER_KINDS = (
         "take `__cluster_metadata-0` from another member of the quorum",
     ),
     FindingKind(
+        "cluster-stopped",
+        _INFO,
+        "no broker is up, and they were stopped in order: no partition has a leader for that",
+        "elects leaders when it is started",
+        "nothing",
+    ),
+    FindingKind(
         "broker-fenced",
         _WARNING,
         "a registered broker is fenced: it leads nothing and serves nobody",

@@ -16,6 +16,7 @@ from typing import TypeVar
 from kafkalog.checking.cluster_view import ClusterView, listed, nodes
 from kafkalog.checking.finding import Finding
 from kafkalog.cluster.moments import Row
+from kafkalog.planning.texts import format_timestamp
 
 IMBALANCE_PERCENT = 10
 SKEW_PERCENT = 150
@@ -53,8 +54,18 @@ def bytes_of(view: ClusterView) -> tuple[dict[int, int], dict[int, dict[str, int
 
 
 def _away(view: ClusterView) -> Iterator[Finding]:
+    stop = view.stop
+    if stop is not None:
+        others = f"; not in order: {nodes(stop.others)}" if stop.others else ""
+        at = "" if stop.end_ms is None else f", {format_timestamp(stop.end_ms)}"
+        yield view.finding(
+            "cluster-stopped",
+            f"all {len(view.brokers)} brokers are down, stopped in order: {nodes(stop.nodes)}"
+            f"{others}; the last one at offset {stop.end_offset}{at}",
+            offset=stop.from_offset,
+        )
     for node, row in sorted(view.brokers.items()):
-        if row["isFenced"]:
+        if row["isFenced"] and (stop is None or node in stop.others):
             since = _last_change(view, node)
             count = sum(node in state["replicas"] for state in view.states)
             how = "after a controlled shutdown" if row["inControlledShutdown"] else "not in order"
@@ -78,6 +89,8 @@ def _last_change(view: ClusterView, node: int) -> Row:
 
 
 def _imbalance(view: ClusterView) -> Iterator[Finding]:
+    if view.stop is not None:
+        return  # nobody leads anything
     preferred: dict[int, list[Row]] = {}
     for state in view.states:
         if state["replicas"]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from kafkalog.checking.cluster_directories import check_directories
 from kafkalog.checking.cluster_drift import check_drift
@@ -20,7 +20,7 @@ from kafkalog.checking.finding import Finding
 from kafkalog.cluster.find import metadata_directories
 from kafkalog.cluster.history import ClusterHistory, Until
 from kafkalog.errors import InvalidConfigError
-from kafkalog.format.meta_properties import MetaProperties
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
@@ -119,7 +119,18 @@ def _check(
     partitions = tuple(each for each in inventory if each.log_dir in own)
     view = ClusterView(history, partitions, own, request.static)
     found = [f for f in _findings(view, request) if request.lists(f.topic, f.partition)]
+    found += [_unreadable(view, problem) for problem in inventory.problems if _is_meta(problem)]
     return CheckedCluster(view, tuple(sorted(found, key=lambda finding: finding.order)))
+
+
+def _is_meta(problem: str) -> bool:
+    return PurePath(problem.partition(": ")[0]).name == META_PROPERTIES_FILE
+
+
+def _unreadable(view: ClusterView, problem: str) -> Finding:
+    """Of a log dir of which nobody can tell whose it is: its directories are not looked at."""
+    path, _, text = problem.partition(": ")
+    return view.finding("unreadable", text, path=path, log_dir=str(PurePath(path).parent))
 
 
 def _findings(view: ClusterView, request: ClusterRequest) -> Iterator[Finding]:

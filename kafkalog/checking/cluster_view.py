@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kafkalog.checking.cluster_stop import ClusterStop, find_stop
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.finding_kinds import KIND
@@ -39,6 +40,15 @@ class ClusterView:
     def brokers(self) -> dict[int, Row]:
         """The registered brokers by node."""
         return self.history.brokers.alive()
+
+    @cached_property
+    def stop(self) -> ClusterStop | None:
+        """How the cluster was stopped, None if a broker is up."""
+        return find_stop(self.brokers, self.history.rows["brokers"])
+
+    def is_of_stop(self, offset: int) -> bool:
+        """Whether something that is so since then is so because the cluster is stopped."""
+        return self.stop is not None and offset >= self.stop.from_offset
 
     @property
     def path(self) -> str:
