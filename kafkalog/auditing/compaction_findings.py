@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
+from kafkalog.auditing.transactional_ids import transactional_ids
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
 from kafkalog.planning.compaction import CLEAN, REFUSED
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
@@ -204,13 +205,26 @@ def _open_transactions(context: FindingContext) -> Iterator[Finding]:
         s.size_in_bytes for s in audited.segments
         if not s.is_active and s.next_offset > audited.last_stable_offset
     )  # fmt: skip
+    hanging = [p.producer_id for p in open_now[:MAX_PER_KIND]]
+    owners = transactional_ids(context.task.transaction_paths, hanging) if hanging else {}
+    newest_ms = max((s.largest_timestamp_ms for s in audited.segments), default=0)
     for producer in open_now[:MAX_PER_KIND]:
         first = producer.current_txn_first_offset
+        owner = owners.get(producer.producer_id)
+        whose = (
+            "no transactional id of it is on these disks"
+            if owner is None
+            else owner.redacted().told()
+            if context.task.redact
+            else owner.told()
+        )
+        age_h = (newest_ms - producer.last_timestamp_ms) / 3_600_000
         yield context.say(
             "open-transaction",
             f"{audited.topic}: producer {producer.producer_id}, epoch {producer.epoch}, has a "
             f"transaction open since offset {first}, its last record is of "
-            f"{format_timestamp(producer.last_timestamp_ms)}; the last stable offset is "
+            f"{format_timestamp(producer.last_timestamp_ms)}, {age_h:.1f} h before the log's "
+            f"newest; {whose}; the last stable offset is "
             f"{audited.last_stable_offset}, {format_bytes(held)} of closed segments cannot be "
             "cleaned",
             offset=first,

@@ -132,6 +132,7 @@ def judgement_key(task: AuditTask) -> str:
         scan, task.settings_digest, task.kafka_version, task.assumed_high_watermark,
         task.map_entries, task.twin_path, task.is_stray, task.cluster_topic_id,
         task.has_no_metadata, task.uploaded_offset, task.cluster_id, task.redact, task.is_copied,
+        task.transaction_paths,
     )  # fmt: skip
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()
 

@@ -68,7 +68,8 @@ class AuditTask:
     `resolved`: the topic's settings and whether they may be relied on. `assumed_high_watermark`:
     the option's, for logs whose checkpoint does not tell. `alive_ms`: the broker's last sign of
     life on the log dir, never later than `now_ms`; `is_copied`: by what logs tell, as the files'
-    times look like a copy's. `map_entries`: keys that a broker's offset map
+    times look like a copy's. `transaction_paths`: where `__transaction_state` of its cluster is.
+    `map_entries`: keys that a broker's offset map
     has room for. `twin_path`: of a future replica the present one. `is_stray`: the cluster does not
     have the topic, or not with this id; `cluster_topic_id`: the one it has. `has_no_metadata`:
     nothing tells of the cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing,
@@ -85,6 +86,7 @@ class AuditTask:
     assumed_high_watermark: int | None = None
     alive_ms: int = 0
     is_copied: bool = False
+    transaction_paths: tuple[str, ...] = ()
     map_entries: int = DEFAULT_MAP_ENTRIES
     twin_path: str = ""
     is_stray: bool = False

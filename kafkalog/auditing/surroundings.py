@@ -14,6 +14,7 @@ from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.messages.internal_topics import TRANSACTION_TOPIC
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import POLICY, presumed_config
@@ -39,6 +40,12 @@ class Surroundings:
             for partition in everything
             if partition.kind is PartitionKind.LIVE
         }
+        transactions: dict[str, list[str]] = {}
+        for partition in everything:
+            is_live = partition.kind is PartitionKind.LIVE
+            if is_live and partition.topic_partition.topic == TRANSACTION_TOPIC:
+                transactions.setdefault(self._owner(partition)[0], []).append(partition.path)
+        self._transactions = {owner: tuple(paths) for owner, paths in transactions.items()}
         self._map_entries = _map_entries(request)
         self._uploads = read_uploads(everything)
         self._digests: dict[int, tuple[ResolvedConfig, str]] = {}
@@ -66,6 +73,7 @@ class Surroundings:
             assumed_high_watermark=self._request.high_watermark,
             alive_ms=min(self._request.now_ms, signs.alive_ms(partition)),
             is_copied=signs.is_copied,
+            transaction_paths=self._transactions.get(self._owner(partition)[0], ()),
             map_entries=self._map_entries,
             twin_path=self._live.get(self._owner(partition), "")
             if partition.kind is PartitionKind.FUTURE

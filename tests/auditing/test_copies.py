@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from data.copy_samples import copy_sample
 from kafkalog.cli.main import main
 from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, Disk
 from tests.auditing.documents import audited_document, findings_of
@@ -89,3 +90,27 @@ def test_settings_nobody_tells_are_said_once_a_log_dir(
     arguments = ["audit", "--log-dir", str(log_dir), "--now", str(START_MS), "--workers", "1"]
     assert main([*arguments, "--run-dir", str(tmp_path / "runs")]) == 0
     assert capsys.readouterr().out.count("settings-unknown") == 1
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_hanging_transaction_is_named_by_its_transactional_id(
+    tmp_path: Path, *, redact: bool
+) -> None:
+    """The sample's producer left it open, its coordinator knows; by its files the broker lived on.
+    A copy without times says nothing: the log's own clock stopped with the transaction.
+    """
+    log_dir = copy_sample("broker", tmp_path / "logs")
+    now_ms = 1_796_000_000_000
+    os.utime(log_dir / "recovery-point-offset-checkpoint", ns=(now_ms * 1_000_000,) * 2)
+    scope = {"redact": redact}
+    (found,) = findings_of(
+        audited_document(log_dir, now_ms=now_ms, scope=scope), "open-transaction"
+    )
+    assert "its last record is of 2026-11-27T23:35:27.182Z, 0.0 h before the log" in found["text"]
+    assert (
+        "transactional id left-open, which its coordinator has as Ongoing since" in (found["text"])
+    ) == (not redact)
+    assert "transaction.timeout.ms 60000" in found["text"]
+    dated(log_dir, now_ms)
+    document = audited_document(log_dir, now_ms=now_ms)
+    assert not findings_of(document, "open-transaction")

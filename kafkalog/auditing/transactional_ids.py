@@ -1,0 +1,81 @@
+"""Whose a producer's open transaction is, as `__transaction_state` on these disks tells: the
+transactional id, and how its coordinator has it.
+
+Read only where a transaction hangs. Of each id the last record counts.
+
+Source: Kafka TransactionStateManager; KIP-98, KIP-664 (find-hanging).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.redaction import redacted_name
+from kafkalog.messages.coordinator_record import CoordinatorRecord, decode_coordinator_record
+from kafkalog.messages.transaction_records import TRANSACTION_TYPES, TransactionState
+from kafkalog.planning.texts import format_timestamp
+from kafkalog.reading.tables import read_records
+
+# A value begins with its version, two bytes, and the producer id.
+_ID = slice(2, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Transactional:
+    """The transactional id of a producer, and its transaction: `updated_ms` of its state."""
+
+    transactional_id: str
+    state: str
+    updated_ms: int
+    timeout_ms: int
+
+    def redacted(self) -> Transactional:
+        """With a digest in place of the id, which a client chose."""
+        return replace(self, transactional_id=redacted_name(self.transactional_id))
+
+    def told(self) -> str:
+        """What its coordinator says of it."""
+        return (
+            f"transactional id {self.transactional_id}, which its coordinator has as {self.state} "
+            f"since {format_timestamp(self.updated_ms)}, transaction.timeout.ms {self.timeout_ms}"
+        )
+
+
+def transactional_ids(
+    directories: Sequence[str], producer_ids: Collection[int]
+) -> dict[int, Transactional]:
+    """By producer id, of those asked for. What cannot be read tells nothing."""
+    wanted = {number.to_bytes(8, "big", signed=True): number for number in producer_ids}
+    found: dict[int, Transactional] = {}
+    for path in directories:
+        try:
+            for batch in read_records(path, columns=["key", "value"], mode="DROPMALFORMED"):
+                for key, value in zip(*(column.to_pylist() for column in batch), strict=True):
+                    producer_id = wanted.get(value[_ID]) if value else None
+                    if producer_id is not None:
+                        _note(key, value, producer_id, found)
+        except (KafkaLogError, OSError):
+            continue
+    return found
+
+
+def _note(
+    key: bytes | None, value: bytes, producer_id: int, found: dict[int, Transactional]
+) -> None:
+    try:
+        record = decode_coordinator_record(TRANSACTION_TYPES, key, value)
+    except KafkaLogError:
+        return
+    if not isinstance(record, CoordinatorRecord) or record.value is None:
+        return
+    fields = record.value
+    number = int(fields["transactionStatus"])
+    names = {int(state): state.name.title().replace("_", "") for state in TransactionState}
+    found[producer_id] = Transactional(
+        str(record.key["transactionalId"]),
+        names.get(number, str(number)),
+        int(fields["transactionLastUpdateTimestampMs"]),
+        int(fields["transactionTimeoutMs"]),
+    )
