@@ -7,7 +7,9 @@ compaction would meet them: no markers, no data of aborted transactions.
 The gain is that of one compaction of all that may be cleaned now, with the map large enough: what
 is superseded, aborted, or has no key, and the batches that lose all their records. A compressed
 batch is taken to shrink with its records. What stays as an empty batch for its producer is not
-counted, nor tombstones, which go a delete.retention.ms later.
+counted, nor tombstones, which go a delete.retention.ms later. So it is never exact: the error says
+by how much a rewritten record may grow (its timestamp is told against another one), what empty
+batches take, and that few records compress worse than many.
 
 Source: Kafka Cleaner.shouldRetainRecord.
 """
@@ -26,6 +28,7 @@ from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.cleaner.key_map import KeySecret
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64, RECORD_BATCH_OVERHEAD
+from kafkalog.kernels.encode_records import RECORD_GROWTH_BYTES
 from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, DATA, ENTRY_WORDS, MARKER, map_records
 from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.json_facts import JsonFacts
@@ -89,6 +92,8 @@ class RecordContentsScan:
         self._batches = 0
         self._cleanable_bytes = 0
         self._cleanable_batches = 0
+        self._producers: set[int] = set()
+        self._opened_bytes = self._stored_bytes = 0
         self._gain: Estimate | None = None
 
     def add(self, areas: RecordAreas, path: str, is_aborted: Mask) -> None:
@@ -169,6 +174,11 @@ class RecordContentsScan:
         self._latest.add(found)
         if self._gain is None:
             data = ~is_control(rows)
+            self._producers.update(
+                np.unique(rows["producer_id"][rows["producer_id"] >= 0]).tolist()
+            )
+            self._opened_bytes += int((areas.ends - areas.starts)[data].sum())
+            self._stored_bytes += int((rows["size_in_bytes"][data] - RECORD_BATCH_OVERHEAD).sum())
             self._cleanable_bytes += int(rows["size_in_bytes"][data].sum(dtype=np.int64))
             self._cleanable_batches += int(np.count_nonzero(data))
 
@@ -179,12 +189,20 @@ class RecordContentsScan:
         if self._latest.is_exact:
             batches = np.unique(latest["batch"]).size
             kept_bytes = kept.value + batches * RECORD_BATCH_OVERHEAD
-            return Estimate(max(self._cleanable_bytes - kept_bytes, 0), 0)
+            off = self._growth_bytes(latest.size, kept.value)
+            return Estimate(max(self._cleanable_bytes - kept_bytes, 0), off)
         # Of a sample it is not known how many batches keep a record: between none and all that can.
         keys = self._latest.total(np.ones(latest.size)).value
         headers = min(self._cleanable_batches, keys) * RECORD_BATCH_OVERHEAD
         gain = self._cleanable_bytes - kept.value - headers // 2
-        return Estimate(max(gain, 0), kept.error + headers // 2 + 1)
+        off = self._growth_bytes(keys, kept.value)
+        return Estimate(max(gain, 0), kept.error + headers // 2 + 1 + off)
+
+    def _growth_bytes(self, records: int, kept_bytes: int) -> int:
+        """What so many records of so many bytes may take more than that, and empty batches."""
+        empty = (len(self._producers) + 1) * RECORD_BATCH_OVERHEAD
+        opened = self._opened_bytes / max(self._stored_bytes, 1)
+        return empty + records * RECORD_GROWTH_BYTES + int(kept_bytes * max(opened - 1, 0))
 
 
 _COUNTED = (

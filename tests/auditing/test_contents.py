@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from data.copy_samples import SAMPLES
 from kafkalog.auditing.contents import Contents, header_scan, scan_records
 from kafkalog.auditing.header_contents import MOST_SLICES
 from kafkalog.auditing.latest_keys import KEY_ROW, Estimate, LatestKeys
@@ -148,7 +149,30 @@ def test_gain_is_that_of_a_round_of_cleaning(log_dir: Path, codec: CompressionTy
     freed = before - sum(p.stat().st_size for p in path.glob("*.log"))
     off = 0.001 if codec is CompressionType.NONE else 0.05
     assert abs(found.keys.gain_bytes.value - freed) <= off * freed + 61
-    assert found.keys.gain_bytes.error == 0
+    # which is never called exact: rewritten records grow and shrink
+    assert abs(found.keys.gain_bytes.value - freed) <= found.keys.gain_bytes.error
+    assert found.keys.gain_bytes.error < freed
+
+
+def test_the_gain_of_the_cleaning_sample_is_what_kafka_freed_within_its_error() -> None:
+    """`before` and `after` are on either side of a pass of Kafka's own cleaner."""
+    off = {}
+    for partition in open_log_dir(SAMPLES / "cleaning/before"):
+        name = str(partition.topic_partition)
+        after = SAMPLES / "cleaning/after" / name
+        if partition.topic_partition.topic not in ("accounts", "sessions"):
+            continue
+        freed = partition.size_in_bytes - sum(p.stat().st_size for p in after.glob("*.log"))
+        end = partition.segments[-1].base_offset
+        records, problem = scan_records(
+            partition, first_dirty_offset=0, end_offset=end, with_keys=True
+        )
+        assert problem == ""
+        assert records.keys is not None
+        gain = records.keys.gain_bytes
+        assert 0 < abs(gain.value - freed) <= gain.error
+        off[name] = gain.value - freed
+    assert off.keys() == {"accounts-0", "accounts-1", "sessions-0"}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -246,6 +270,6 @@ def test_gain_of_a_sample_is_within_its_error(log_dir: Path) -> None:
         return records.keys.gain_bytes
 
     exact, sampled = gain(100_000), gain(500)
-    assert exact.error == 0
-    assert 0 < sampled.error < exact.value
+    assert exact.error <= 4000 * 13 + 61  # what rewritten records may grow
+    assert 0 < exact.error < sampled.error < exact.value
     assert abs(sampled.value - exact.value) <= 2 * sampled.error
