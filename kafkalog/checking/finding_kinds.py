@@ -43,7 +43,8 @@ KINDS = (
         "control-record",
         _ERROR,
         "a control batch holds no control record that a broker can go on with",
-        "does not start on the log dir after a crash; its cleaner fails if the key is wrong",
+        "does not start where it replays the log, after a crash or behind the newest producer "
+        "snapshot; its cleaner fails if the key is wrong",
         _REPLICA,
     ),
     FindingKind(
@@ -132,6 +133,14 @@ KINDS = (
         _WARNING,
         "producer id, epoch, sequence and flags of a batch contradict each other",
         "may refuse the log when it rebuilds producer state",
+        _REPLICA,
+    ),
+    FindingKind(
+        "transaction-left",
+        _ERROR,
+        "a producer wrote outside of the transaction that it has open",
+        "does not start where it replays the log, after a crash or behind the newest producer "
+        "snapshot",
         _REPLICA,
     ),
     FindingKind(

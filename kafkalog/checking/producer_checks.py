@@ -20,7 +20,7 @@ from pathlib import Path
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
-from kafkalog.checking.producer_track import is_repeated, say_producer_order
+from kafkalog.checking.producer_track import is_repeated, say_outside, say_producer_order
 from kafkalog.checking.segment import DAMAGED, GONE
 from kafkalog.checking.segment_report import OpenSpan, ProducerSpan, SegmentReport
 from kafkalog.errors import KafkaLogError
@@ -52,6 +52,7 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
             if newest == report.task.base_offset:
                 _compare_snapshot(view, state, newest, snapshots[newest], found)
             _check_sequences(state, report, found)
+            _check_left(state, report, found)
             _check_transaction_index(view, number, state, found)
             _replay(state, report)
         _check_stable_offsets(view, found)
@@ -74,6 +75,25 @@ def _replay(state: _State, report: SegmentReport) -> None:
         state.markers[marker.producer_id] = marker.offset
     for opened in report.open_transactions:
         state.open.setdefault(opened.producer_id, opened)
+
+
+def _check_left(state: _State, report: SegmentReport, found: FindingList) -> None:
+    """Producers that go on without the transaction which an earlier segment leaves open."""
+    own = FindingList(report.task.path, report.task.base_offset)
+    ends = {marker.producer_id: marker.offset for marker in report.first_markers}
+    for producer in report.producers:
+        opened = state.open.get(producer.producer_id)
+        if opened is None or producer.first_is_transactional:
+            continue
+        if ends.get(producer.producer_id, producer.first_offset + 1) > producer.first_offset:
+            say_outside(
+                own,
+                producer.producer_id,
+                opened.first_offset,
+                producer.first_offset,
+                producer.first_position,
+            )
+    found.extend(own.findings())
 
 
 def _check_sequences(state: _State, report: SegmentReport, found: FindingList) -> None:

@@ -42,7 +42,7 @@ class ProducerTrack:
 
     def __init__(self, found: FindingList) -> None:
         self._found = found
-        self._first: dict[int, tuple[int, int, int, int]] = {}
+        self._first: dict[int, tuple[int, int, int, int, bool]] = {}
         self._last: dict[int, tuple[int, int, int]] = {}
         self._first_markers: dict[int, int] = {}
         self._open: dict[int, tuple[int, bool]] = {}
@@ -71,8 +71,13 @@ class ProducerTrack:
         self._add_sequences(rows[with_producer & ~is_control])
         in_transaction = (rows["attributes"] & TRANSACTIONAL_FLAG_MASK) != 0
         wanted = with_producer & (in_transaction | is_control)
-        if wanted.any():
-            self._add_transactions(rows[wanted], is_control[wanted], marker_types[wanted])
+        if wanted.any() or self._open:
+            known = np.fromiter(self._open, np.int64, len(self._open))
+            known = np.concatenate([known, np.unique(rows["producer_id"][wanted])])
+            wanted |= with_producer & np.isin(rows["producer_id"], known)
+            self._add_transactions(
+                rows[wanted], is_control[wanted], in_transaction[wanted], marker_types[wanted]
+            )
 
     def _say_control(self, problem: ControlProblem) -> None:
         error = problem.error
@@ -111,6 +116,7 @@ class ProducerTrack:
                 int(first["base_sequence"]),
                 int(first["base_offset"]),
                 int(first["position"]),
+                bool(first["attributes"] & TRANSACTIONAL_FLAG_MASK),
             )
         elif int(first["producer_epoch"]) < before[0] or (
             int(first["producer_epoch"]) == before[0]
@@ -133,20 +139,31 @@ class ProducerTrack:
     # -- transactions ------------------------------------------------------------------------------
 
     def _add_transactions(
-        self, rows: Rows, is_control: Mask, marker_types: NDArray[np.int8]
+        self,
+        rows: Rows,
+        is_control: Mask,
+        in_transaction: Mask,
+        marker_types: NDArray[np.int8],
     ) -> None:
+        """Markers, and the data of producers that use transactions."""
         columns = zip(
             rows["producer_id"].tolist(),
             is_control.tolist(),
+            in_transaction.tolist(),
             marker_types.tolist(),
             rows["base_offset"].tolist(),
+            rows["position"].tolist(),
             rows["records_count"].tolist(),
             strict=True,
         )
-        for producer_id, is_marker, marker_type, offset, count in columns:
+        for producer_id, is_marker, transactional, marker_type, offset, position, count in columns:
             if is_marker:
                 if marker_type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
                     self._add_marker(producer_id, offset, marker_type)
+            elif not transactional:
+                if producer_id in self._open:
+                    first_offset = self._open[producer_id][0]
+                    say_outside(self._found, producer_id, first_offset, offset, position)
             elif producer_id not in self._open:
                 self._open[producer_id] = offset, count > 0
             elif count > 0 and not self._open[producer_id][1]:
@@ -179,6 +196,19 @@ class ProducerTrack:
     def open_transactions(self) -> tuple[OpenSpan, ...]:
         """By producer id."""
         return tuple(OpenSpan(p, *self._open[p]) for p in sorted(self._open))
+
+
+def say_outside(
+    found: FindingList, producer_id: int, first_offset: int, offset: int, position: int
+) -> None:
+    """A batch outside of the transaction that its producer has open."""
+    found.add(
+        "transaction-left",
+        f"producer {producer_id} wrote outside of the transaction that it has open since offset "
+        f"{first_offset}",
+        position=position,
+        offset=offset,
+    )
 
 
 def say_producer_order(

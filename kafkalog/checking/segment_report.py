@@ -63,13 +63,14 @@ class EpochRun(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class ProducerSpan(JsonFacts):
-    """A producer's first and last data batch in a segment."""
+    """A producer's first data batch in a segment, whether it is transactional, and the last."""
 
     producer_id: int
     first_epoch: int
     first_sequence: int
     first_offset: int
     first_position: int
+    first_is_transactional: bool
     last_epoch: int
     last_sequence: int
     last_offset: int

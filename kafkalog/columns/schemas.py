@@ -311,7 +311,7 @@ MESSAGES: tuple[Column, ...] = (
         pa.binary(),
         "record value as it lies; null of a metadata record with a secret too",
     ),
-    _maybe("error", pa.string(), "why the record cannot be decoded; unknown ones are no error"),
+    _maybe("error", pa.string(), "why the record cannot be decoded; unknown types are no error"),
     *(
         column
         for column in RECORDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from os import PathLike
 
@@ -13,6 +14,10 @@ from kafkalog.columns.cluster_rows import build_cluster_table
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.errors import CorruptRecordError
 from kafkalog.log.log_dir import open_log_dir
+
+_logger = logging.getLogger(__name__)
+# Of one cluster; the rest is counted.
+_MOST_TOLD = 8
 
 
 def read_histories(
@@ -32,11 +37,16 @@ def history_tables(
     """All tables, each with the rows of every history. in_force: of tables with `endOffset` only
     the rows that hold where the histories stop.
 
-    CorruptRecordError for the first problem of a history, unless `mode` is PERMISSIVE.
+    CorruptRecordError for the first problem of a history; with `mode` PERMISSIVE all are warnings.
     """
     for history in histories:
         if history.problems and mode.upper() != "PERMISSIVE":
             raise CorruptRecordError(f"{history.problems[0]} (mode PERMISSIVE goes on)")
+        for problem in history.problems[:_MOST_TOLD]:
+            _logger.warning("left out: %s", problem)
+        if len(history.problems) > _MOST_TOLD:
+            left = len(history.problems) - _MOST_TOLD
+            _logger.warning("left out: %d more of %s", left, history.directory)
     tables = {}
     for name, columns in CLUSTER_TABLES.items():
         rows = [row for history in histories for row in history.rows[name]]

@@ -322,3 +322,20 @@ def test_one_bad_index_entry_is_one_finding(
     content[start : start + 4] = struct.pack(">i", value + by)
     index.write_bytes(content)
     assert [f.kind for f in findings(log_dir)] == ["offset-index-disagrees"]
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_a_producer_that_leaves_its_transaction_without_an_end_is_found(
+    tmp_path: Path, segments: int
+) -> None:
+    """Kafka's loader refuses the batch when it replays the log."""
+    log = LogBuilder(tmp_path, "orders-0").segment()
+    log.batch(("a", "1"), producer_id=7, is_transactional=True)
+    log.batch(("a", "1"), producer_id=8, is_transactional=True)
+    log.marker(ControlRecordType.COMMIT, 8)
+    if segments == 2:
+        log.segment()
+    log.batch(("a", "2"), producer_id=8).batch(("a", "2"), producer_id=7).write()
+    found = [(f.offset, f.text) for f in findings(tmp_path) if f.kind == "transaction-left"]
+    said = "producer 7 wrote outside of the transaction that it has open since offset 0"
+    assert found == [(4, said)]
