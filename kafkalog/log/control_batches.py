@@ -98,11 +98,11 @@ def judge_control_batches(
     """
     types = np.empty(rows.size, np.int64)
     undecided = control_types(buf, starts, ends, rows, types)
-    wrong = types == UNDECIDED
-    has_producer = rows["producer_id"] >= 0
-    wrong |= has_producer & (types != EMPTY) & ~np.isin(types, MARKERS)
-    if not undecided and not wrong.any():
+    others = (types != EMPTY) & (types != ControlRecordType.ABORT)
+    others &= types != ControlRecordType.COMMIT
+    if not undecided and not others.any():
         return ControlBatches(types, ())
+    wrong = (types == UNDECIDED) | (others & (rows["producer_id"] >= 0))
     problems: list[ControlProblem] = []
     for b in np.flatnonzero(wrong).tolist():
         types[b], problem = _judge(rows[b], path, read)
