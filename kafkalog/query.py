@@ -53,7 +53,8 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
         raise UsageError("--format parquet needs --output DIR")
     if args.format != "parquet" and args.output is not None:
         raise UsageError("--output is for --format parquet; redirect the others")
-    names = create_views(spark, args.paths, maxBatchBytes=str(args.max_batch_bytes))
+    replicas = {} if args.replicas is None else {"replicas": args.replicas}
+    names = create_views(spark, args.paths, maxBatchBytes=str(args.max_batch_bytes), **replicas)
     queries = list(_queries(args))
     if not queries:
         tell("views: " + ", ".join(names))

@@ -17,18 +17,56 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Iterable, Iterator
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 
 from kafkalog.cleaner.local_files import give_to_owner_of
 from kafkalog.errors import LogDirLockedError
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir import expand_paths
 
 LOCK_FILE_NAME = ".lock"
 # struct flock on 64-bit Linux: l_type i16, l_whence i16, (4 bytes of padding), l_start i64, l_len
 # i64, l_pid i32
 _FLOCK = struct.Struct("@hhqqi4x")
+# As many as a file system follows.
+_MOST_LINKS = 40
 # The log dirs this process holds, resolved: opening and closing their `.lock` would give them up.
 _held: set[Path] = set()
+
+
+def log_dirs_on_the_way(path: str | PathLike[str]) -> Iterator[str]:
+    """The directory that a path lies in, and if it is a link those of all it leads through: a
+    broker that follows the link holds the lock of the log dir where the link lies.
+    """
+    current = Path(os.path.abspath(path))  # noqa: PTH100 - a link must stay one
+    for _ in range(_MOST_LINKS):
+        parent = current.parent.resolve()
+        yield str(parent)
+        current = parent / current.name
+        if not current.is_symlink():
+            return
+        current = Path(os.path.normpath(parent / current.readlink()))
+
+
+def log_dirs_to_lock(
+    partitions: Iterable[PartitionInventory], asked_for: Iterable[str]
+) -> list[str]:
+    """The log dirs of partitions, by the paths they were asked for as well: each directory once."""
+    held = {partition.path: partition.log_dir for partition in partitions}
+    found = {str(Path(log_dir).resolve()): log_dir for log_dir in sorted(set(held.values()))}
+    real = {str(Path(path).resolve()) for path in held}
+    paths = [Path(path) for path in held]
+    for path in expand_paths(asked_for):
+        directory = path.parent if path.is_file() else path
+        if str(directory.resolve()) in real:
+            paths.append(directory)
+    for each in paths:
+        for log_dir in log_dirs_on_the_way(each):
+            found.setdefault(log_dir, log_dir)
+    return sorted(found.values())
 
 
 class LogDirLock:

@@ -109,9 +109,9 @@ class RunJournal:
 
 
 def begin_journal(
-    request: RunRequest, run_id: str, kind: str, log_dirs: Iterable[str]
+    request: RunRequest, run_id: str, kind: str, log_dirs: Sequence[str]
 ) -> RunJournal:
-    """The journal of a run over these log dirs, which is still to change anything.
+    """The journal of a run that holds the locks of these log dirs and is still to change anything.
 
     InvalidConfigError for a run dir in a log dir, LogCleaningRefusedError where no journal can be
     kept.
@@ -124,7 +124,7 @@ def begin_journal(
             kind,
             version=__version__,
             started_ms=now_ms(),
-            options=_options(request),
+            options={**_options(request), "lockedLogDirs": list(log_dirs)},
         )
     except OSError as error:
         raise LogCleaningRefusedError(

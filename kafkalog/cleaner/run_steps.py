@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.log_dir_lock import LogDirLock
+from kafkalog.cleaner.log_dir_lock import LogDirLock, log_dirs_to_lock
 from kafkalog.cleaner.plan_check import describe_error, fault_text
 from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.cleaner.run_request import RunRequest
@@ -71,13 +71,14 @@ def plan_each(
 
 @contextmanager
 def locked_log_dirs(request: RunRequest) -> Iterator[list[str]]:
-    """Hold the lock of every log dir of the selected partitions; those log dirs.
+    """Hold the lock of every log dir of the selected partitions, and of those in which links to
+    them lie that were given; all these log dirs.
 
     Raises InvalidConfigError if no topic is named, LogDirLockedError if a log dir is locked.
     """
     if not request.topics:
         raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
-    log_dirs = sorted({partition.log_dir for partition in request.open()})
+    log_dirs = log_dirs_to_lock(request.open(), request.log_dirs)
     with lock_log_dirs(log_dirs):
         yield log_dirs
 

@@ -107,7 +107,7 @@ def undo_run(
     resolved: list[str] = []
     problems: list[str] = []
     present = [place for place in places if Path(place.path).is_dir()]
-    with lock_log_dirs(sorted({place.log_dir for place in present})):
+    with lock_log_dirs(_log_dirs(run, present)):
         records: dict[str, Replacement | None] = {}
         for place in present:
             wait_for_other_runs(place.path)
@@ -154,7 +154,7 @@ def purge_run(
     results: list[UndoResult] = []
     resolved: list[str] = []
     present = [place for place in places if Path(place.path).is_dir()]
-    with lock_log_dirs(sorted({place.log_dir for place in present})):
+    with lock_log_dirs(_log_dirs(run, present)):
         for place in present:
             wait_for_other_runs(place.path)
             try:
@@ -216,6 +216,17 @@ def _open(run_dir: Path, run_id: str) -> tuple[Run, list[Place], _Changed]:
         raise InvalidConfigError(f"run {run_id} is of {kind}, which changes no log")
     places, changed = _changes(run)
     return run, places, changed
+
+
+def _log_dirs(run: Run, places: Iterable[Place]) -> list[str]:
+    """Those to lock: of the partitions, and those that the run had locked for links to them."""
+    found = {str(Path(place.log_dir).resolve()): place.log_dir for place in places}
+    options = run.facts.get("options")
+    locked = options.get("lockedLogDirs", []) if isinstance(options, dict) else []
+    for log_dir in locked if isinstance(locked, list) else []:
+        if isinstance(log_dir, str) and Path(log_dir).is_dir():
+            found.setdefault(str(Path(log_dir).resolve()), log_dir)
+    return sorted(found.values())
 
 
 def _changes(run: Run) -> tuple[list[Place], _Changed]:

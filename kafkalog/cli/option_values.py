@@ -98,6 +98,11 @@ def parse_verify(text: str) -> str:
     return _one_word(text, "deep")
 
 
+def parse_replicas(text: str) -> str:
+    """Which replicas of a partition are read."""
+    return _one_word(text, "all")
+
+
 def parse_on_corrupt_batch(text: str) -> str:
     """What becomes of a corrupt batch."""
     return _one_word(text, "keep")

@@ -27,6 +27,7 @@ from kafkalog.cli.option_values import (
     parse_offset,
     parse_on_corrupt_batch,
     parse_partition_name,
+    parse_replicas,
     parse_result_format,
     parse_source_option,
     parse_strategy,
@@ -320,6 +321,11 @@ OPTIONS = (
     Option(
         "--format", "table|json|parquet", "how rows come: a table, a JSON line each, or files",
         _SQL, _SQL, parse_result_format, default="table",
+    ),
+    Option(
+        "--replicas", "all",
+        "of a partition that is there more than once read every directory (default: refused)",
+        _SQL, _SQL, parse_replicas,
     ),
     Option(
         "--table", "TABLE", "a path, or the name of a table in the session's catalog", _EXPORT,

@@ -26,6 +26,7 @@ from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
+from kafkalog.log.wrong_directory import refuse_wrong_directory
 
 # How a problem of a directory with another name begins, behind its path.
 NO_PARTITION = "not a partition's directory"
@@ -39,13 +40,15 @@ def open_log_dir(
     A directory named twice is there once. A `.log` file yields its partition with that segment
     alone, several of them with those, which can be read but not compacted. `known`: what an earlier
     run saw, by path of the directory; see `read_partition_dir`. Raises
-    InvalidConfigError for a path that does not exist, matches nothing, or is neither directory nor
-    `.log` file.
+    InvalidConfigError for a path that does not exist, matches nothing, is neither directory nor
+    `.log` file, or a directory that is no log dir (`wrong_directory`).
     """
     problems: list[str] = []
     # The segments asked for by directory, None for all.
     wanted: dict[Path, set[str] | None] = {}
-    for path in _expand(paths):
+    for path in expand_paths(paths):
+        if path.is_dir():
+            refuse_wrong_directory(path)
         for directory, only_file in _readable_dirs(path, problems):
             names = wanted.setdefault(directory, set())
             if only_file is None:
@@ -89,7 +92,8 @@ def _refuse_kafka_0_7(partitions: Sequence[PartitionInventory]) -> None:
                 raise InvalidConfigError(problem, path=partition.path)
 
 
-def _expand(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
+def expand_paths(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
+    """The paths, of globs what matches them; InvalidConfigError for what is not there."""
     for name in paths:
         if not str(name):
             # Path("") is the current directory: an unset variable must not name a log dir.

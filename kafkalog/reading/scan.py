@@ -30,7 +30,7 @@ from kafkalog.reading.offset_views import offset_partitions, read_offset_commits
 from kafkalog.reading.producer_views import PRODUCER_VIEWS, read_producer_views
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.segment_reader import read_batch_splits, read_record_splits
-from kafkalog.reading.selection import PartitionSelection, select_partitions
+from kafkalog.reading.selection import PartitionSelection, refuse_replicas, select_partitions
 from kafkalog.reading.splits import (
     ScanSplit,
     SplitNeeds,
@@ -112,12 +112,16 @@ def plan_scan(
             for first in range(0, len(files), _FILES_PER_TASK)
         ]
     if view in PRODUCER_VIEWS:
+        refuse_replicas(partitions, selection)
         return [ScanTask(view, partitions=pack) for pack in _packs(partitions, needs)]
     if view in MESSAGE_VIEWS:
         partitions = message_partitions(partitions, selection)
+    wanted = [p for p in partitions if needs.row_filter.accepts(p.topic_partition)]
     if view in OFFSET_VIEWS:
-        wanted = offset_partitions(partitions, selection)
+        wanted = offset_partitions(wanted, selection)
+        refuse_replicas(wanted, selection)
         return [ScanTask(view, splits=tuple(plan_splits([p], selection))) for p in wanted]
+    refuse_replicas(wanted, selection)
     split_needs = SplitNeeds(view == "batches", needs.row_filter, needs.with_transactions)
     plan = plan_reading(partitions, selection, needs.sizes, split_needs)
     _logger.info("%s: %s", view, plan.describe())

@@ -8,7 +8,7 @@ what is still on the disk below it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -46,6 +46,8 @@ class PartitionSelection:
     file_glob: str | None = None
     # Directories of remote storage with the older segments of tiered partitions.
     remote_dirs: tuple[str, ...] = ()
+    # Of a partition that is there more than once every directory is read.
+    all_replicas: bool = False
     # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
     # stray).
     named_paths: frozenset[str] = field(default_factory=frozenset)
@@ -95,6 +97,47 @@ def select_partitions(
 
         chosen = with_remote_segments(chosen, selection.remote_dirs)
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
+
+
+def is_all_replicas(text: str | None) -> bool:
+    """Option `replicas`: `all`, or not given; InvalidConfigError for any other word."""
+    if text not in (None, "all"):
+        raise InvalidConfigError(f"replicas {text!r}: 'all' is all there is")
+    return text is not None
+
+
+def refuse_replicas(
+    partitions: Iterable[PartitionInventory], selection: PartitionSelection
+) -> None:
+    """InvalidConfigError for partitions of which several directories are to be read: replicas hold
+    the same records, and each would be a row of its own. Not where all of them are asked for.
+    """
+    if selection.all_replicas:
+        return
+    places: dict[TopicPartition, list[str]] = {}
+    for partition in partitions:
+        places.setdefault(partition.topic_partition, []).append(partition.path)
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
+    if not twice:
+        return
+    name, paths = min(twice.items())
+    others = f", and {len(twice) - 1} more partitions" if len(twice) > 1 else ""
+    raise InvalidConfigError(
+        f"{name} is there {len(paths)} times ({', '.join(paths)}){others}: replicas would give "
+        "each record as often; name the log dir of one of them, or replicas=all for all of them"
+    )
+
+
+def furthest_replicas(partitions: Iterable[PartitionInventory]) -> list[PartitionInventory]:
+    """Of each partition the directory whose log goes furthest, for what is told once whatever the
+    replicas: groups, transactions.
+    """
+    found: dict[TopicPartition, PartitionInventory] = {}
+    for partition in partitions:
+        known = found.setdefault(partition.topic_partition, partition)
+        if partition.log_end_offset > known.log_end_offset:
+            found[partition.topic_partition] = partition
+    return list(found.values())
 
 
 def _is_named(partition: PartitionInventory, selection: PartitionSelection) -> bool:

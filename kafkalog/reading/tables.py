@@ -21,7 +21,7 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan, read_task
-from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
+from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
 
 # Views that decode records check their batches' checksums unless told otherwise.
 CHECKED_VIEWS = ("records", *MESSAGE_VIEWS, *OFFSET_VIEWS)
@@ -45,6 +45,7 @@ def read_records(
     include_control: bool = False,
     remote_dirs: str | Sequence[str] = (),
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    replicas: str | None = None,
 ) -> pa.RecordBatchReader:
     """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
     as a stream.
@@ -55,6 +56,8 @@ def read_records(
     `read_committed` none of aborted or open transactions, with `include_control` control records.
     Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first.
     A batch of more than `max_batch_bytes`, stored or decompressed, is not read, as `mode` has it.
+    A partition that is there more than once, as replicas of several brokers are, is refused unless
+    `replicas` is "all".
     A log may be larger than memory: iterate, or take `.read_all()` for a table.
 
     Raises InvalidConfigError for names that are not there, OffsetOutOfRangeError for a starting
@@ -69,6 +72,7 @@ def read_records(
         ending_timestamp=ending_timestamp,
         read_committed=read_committed,
         remote_dirs=paths_in(remote_dirs),
+        all_replicas=is_all_replicas(replicas),
     )
     return _stream(
         "records",
@@ -93,13 +97,17 @@ def read_batches(
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = False,
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    replicas: str | None = None,
 ) -> pa.Table:
     """Batch headers below `path` as a table, one row a batch, control batches included; nothing is
     decompressed.
 
     `isValid` is null unless `verify_checksums`. Raises as `read_records`.
     """
-    selection = PartitionSelection(topics=None if topics is None else frozenset(names_in(topics)))
+    selection = PartitionSelection(
+        topics=None if topics is None else frozenset(names_in(topics)),
+        all_replicas=is_all_replicas(replicas),
+    )
     return _stream(
         "batches",
         path,
@@ -119,6 +127,7 @@ def read_view(
     topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    replicas: str | None = None,
 ) -> pa.Table:
     """A view of `columns.schemas` as a table: segments, partitions, offset_index, time_index,
     transaction_index, producer_snapshot, leader_epochs, checkpoints …
@@ -126,7 +135,10 @@ def read_view(
     Raises as `read_records`; a file that cannot be read is CorruptIndexError, CorruptSnapshotError
     or CorruptCheckpointError.
     """
-    selection = PartitionSelection(topics=None if topics is None else frozenset(names_in(topics)))
+    selection = PartitionSelection(
+        topics=None if topics is None else frozenset(names_in(topics)),
+        all_replicas=is_all_replicas(replicas),
+    )
     return _stream(
         view,
         path,

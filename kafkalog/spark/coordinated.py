@@ -144,12 +144,13 @@ def _open_rows(path: Paths, now_ms: int) -> list[tuple[object, ...]]:
     from kafkalog.log.log_dir import open_log_dir
     from kafkalog.log.producer_state import active_producers
     from kafkalog.log.topic_partition import PartitionKind
+    from kafkalog.reading.selection import furthest_replicas
 
     never_expires = 2**62  # an open transaction is never forgotten
     rows: list[tuple[object, ...]] = []
-    for partition in open_log_dir(*([path] if isinstance(path, str) else path)).partitions:
-        if partition.kind != PartitionKind.LIVE:
-            continue
+    inventory = open_log_dir(*([path] if isinstance(path, str) else path))
+    live = [p for p in inventory.partitions if p.kind == PartitionKind.LIVE]
+    for partition in furthest_replicas(live):
         for producer in active_producers(partition, now_ms, never_expires).values():
             if producer.current_txn_first_offset is not None:
                 name = partition.topic_partition

@@ -13,18 +13,25 @@ from kafkalog.spark.types import spark_schema
 
 
 def load_view(spark: SparkSession, view: str, path: Paths, topic: str) -> DataFrame:
-    """A source view of one internal topic; without rows where there is none of it below `path`."""
+    """A source view of one internal topic; without rows where there is none of it below `path`. Of
+    several replicas of a partition the one that goes furthest is read.
+    """
     # Needs kernels; nobody else in this module does.
     from kafkalog.log.log_dir import open_log_dir
     from kafkalog.log.topic_partition import PartitionKind
+    from kafkalog.reading.selection import furthest_replicas
 
     paths = [path] if isinstance(path, str) else list(path)
-    there = any(
-        p.topic_partition.topic == topic and p.kind == PartitionKind.LIVE
+    there = [
+        p
         for p in open_log_dir(*paths).partitions
-    )
+        if p.topic_partition.topic == topic and p.kind == PartitionKind.LIVE
+    ]
     if not there:
         return spark.createDataFrame([], spark_schema(select_columns(view, default_columns(view))))
+    furthest = furthest_replicas(there)
+    if len(furthest) < len(there):
+        path = [partition.path for partition in furthest]
     return load(spark, view, path, {"subscribe": topic})
 
 

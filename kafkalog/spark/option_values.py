@@ -130,6 +130,13 @@ def parse_hex(option: Option, text: str) -> bytes:
         raise option.refuse(text) from None
 
 
+def parse_replicas(option: Option, text: str) -> bool:
+    """Whether all of them are read: `all`, the only word."""
+    if text.strip().lower() != "all":
+        raise option.refuse(text)
+    return True
+
+
 def parse_isolation(option: Option, text: str) -> bool:
     """Whether it is read_committed."""
     levels = {"read_uncommitted": False, "read_committed": True}

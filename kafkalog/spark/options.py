@@ -40,6 +40,7 @@ from kafkalog.spark.option_values import (
     parse_names,
     parse_numbers,
     parse_pattern,
+    parse_replicas,
     parse_starting,
     parse_text,
     parse_timestamp,
@@ -49,6 +50,8 @@ from kafkalog.spark.option_values import (
 RECORDS_ONLY = frozenset({"records"})
 REMOTE_VIEWS = frozenset({"records", "batches"})
 LOG_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS, *OFFSET_VIEWS})
+# Views of what replicas have in common.
+REPLICA_VIEWS = LOG_VIEWS | {"transactions", "producers"}
 # Views of splits: where they end, their sizes, and what of them is wanted.
 SPLIT_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS})
 
@@ -109,6 +112,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             fail_on_data_loss=values.get("failOnDataLoss", True),
             file_glob=values.get("pathGlobFilter"),
             remote_dirs=values.get("remoteDir", ()),
+            all_replicas=values.get("replicas", False),
         ),
         row_filter=_row_filter(values),
         min_partitions=values.get("minPartitions"),
@@ -323,6 +327,14 @@ _TABLE = (
         " LocalTieredStorage; read in front of those on the broker's disk",
         parse_names,
         REMOTE_VIEWS,
+    ),
+    Option(
+        "replicas",
+        "all",
+        "of a partition that is there more than once, as replicas of several brokers are, read"
+        " every directory (default: refused)",
+        parse_replicas,
+        REPLICA_VIEWS,
     ),
     Option(
         "kafkaVersion",

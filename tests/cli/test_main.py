@@ -82,6 +82,7 @@ def test_segments_reports_damage_and_goes_on(
 def test_segments_of_nothing_is_an_empty_table(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (log_dir / "meta.properties").write_text("version=1\n")
     assert cli.main(["segments", "--log-dir", str(log_dir)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 

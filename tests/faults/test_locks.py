@@ -11,13 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.log_dir_lock import LogDirLock, check_lock_holder, lock_holder
+from kafkalog.cleaner.log_dir_lock import (
+    LogDirLock,
+    check_lock_holder,
+    lock_holder,
+    log_dirs_to_lock,
+)
 from kafkalog.cli.main import main
 from kafkalog.errors import LogDirLockedError
+from kafkalog.log.log_dir import open_log_dir
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import run_in_child
 from tests.faults.conftest import Undisturbed
-from tests.faults.logs import SETTINGS, TOPIC, compact, contents
+from tests.faults.logs import NAME, SETTINGS, TOPIC, compact, contents
 from tests.oracle.kafka import Kafka
 
 
@@ -133,3 +139,55 @@ def test_a_new_lock_belongs_to_the_log_dirs_owner(log_dir: Path) -> None:
     with LogDirLock(str(log_dir)):
         stat = (log_dir / ".lock").stat()
     assert (stat.st_uid, stat.st_gid) == (65534, 65534)
+
+
+VERBS = {
+    "compact": [f"--config={key}={value}" for key, value in SETTINGS.items()],
+    "retain": ["--config=cleanup.policy=delete", "--config=retention.ms=-1"],
+    "recover": [],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("held", ["of the link", "on the way", "of the target"])
+def test_a_link_to_a_partition_is_locked_where_it_lies_and_where_it_leads(
+    verb: str,
+    held: str,
+    undisturbed: Undisturbed,
+    log_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A broker follows the link, and holds the lock of its own log dir only."""
+    target = undisturbed.copy(log_dir / "elsewhere")
+    broker, between = log_dir / "broker", log_dir / "between"
+    broker.mkdir()
+    between.mkdir()
+    (between / "moved").symlink_to(target / NAME)
+    (broker / NAME).symlink_to("../between/moved")
+    before = contents(target)
+    run_dir = ["--run-dir", str(log_dir / "runs")]
+    words = [verb, "--log-dir", str(broker / NAME), "--topic", TOPIC, "--apply", *run_dir]
+    words += ["--now", str(NOW_MS), *VERBS[verb]]
+    locked = {"of the link": broker, "on the way": between, "of the target": target}[held]
+    with another_process(locked, record_lock):
+        assert main(words) == 3
+        assert str(locked / ".lock") in capsys.readouterr().err
+        after = contents(target)
+        after.pop(".lock", None)
+        assert after == before
+    assert main(words) == 0
+    (run,) = (path.name for path in (log_dir / "runs").iterdir())
+    if verb == "compact":
+        with another_process(locked, record_lock):
+            assert main(["undo", run, *run_dir]) == 3
+        assert main(["undo", run, *run_dir]) == 0
+
+
+def test_a_log_dir_by_two_names_is_locked_once(undisturbed: Undisturbed, log_dir: Path) -> None:
+    copy = undisturbed.copy(log_dir / "copy")
+    (log_dir / "link").symlink_to(copy)
+    (log_dir / NAME).symlink_to(copy / NAME)
+    inventory = open_log_dir(log_dir / "link")
+    paths = [str(log_dir / "link"), str(log_dir / "link" / NAME), str(copy / NAME)]
+    assert log_dirs_to_lock(inventory, paths) == [str(copy)]
+    assert log_dirs_to_lock(inventory, [str(log_dir / NAME)]) == [str(log_dir), str(copy)]

@@ -368,7 +368,10 @@ def test_a_file_deleted_meanwhile_is_looked_for_again(
     assert (len(inventory), inventory.problems, len(calls)) == (1, (), 2)
 
 
-def test_an_empty_directory_has_no_partitions(log_dir: Path) -> None:
+def test_a_formatted_log_dir_has_no_partitions(log_dir: Path) -> None:
+    with pytest.raises(InvalidConfigError, match=r"no log dir: .*; the directory is empty"):
+        open_log_dir(log_dir)
+    (log_dir / "meta.properties").write_text("")
     assert len(open_log_dir(log_dir)) == 0
 
 

@@ -1,0 +1,71 @@
+"""A path that is no log dir: empty, not mounted, or another directory.
+
+A job that finds nothing there is not "done, nothing to report": a lost mount leaves an empty
+directory behind. What a log dir must have is a partition's directory or `meta.properties`, which
+formatting writes and no broker starts without; a new one has the latter alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.file_names import (
+    LEADER_EPOCH_CHECKPOINT_FILE,
+    PARTITION_METADATA_FILE,
+    parse_file_name,
+)
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.log.topic_partition import parse_partition_dir_name
+
+_OWN_FILES = (PARTITION_METADATA_FILE, LEADER_EPOCH_CHECKPOINT_FILE)
+_SHOWN = 3
+
+
+def refuse_wrong_directory(path: Path) -> None:
+    """InvalidConfigError for a directory with neither a partition nor `meta.properties`, with the
+    log dirs one level below it; one that cannot be listed is left to whoever lists it.
+    """
+    try:
+        names = sorted(entry.name for entry in os.scandir(path))
+    except OSError:
+        return
+    if _is_log_dir(path, names) or _is_partition(path, names):
+        return
+    below = list(_log_dirs_below(path, names))
+    shown = ", ".join(map(str, below[:_SHOWN])) + (", …" if len(below) > _SHOWN else "")
+    hint = f"; did you mean {shown}?" if below else "" if names else "; the directory is empty"
+    raise InvalidConfigError(
+        f"no log dir: it has neither a partition's directory nor {META_PROPERTIES_FILE}{hint}",
+        path=str(path),
+    )
+
+
+def _is_log_dir(path: Path, names: list[str]) -> bool:
+    return META_PROPERTIES_FILE in names or any(
+        parse_partition_dir_name(name) is not None
+        and (path / name).is_dir()
+        and not (path / name / META_PROPERTIES_FILE).exists()  # a log dir may be called broker-1
+        for name in names
+    )
+
+
+def _is_partition(path: Path, names: list[str]) -> bool:
+    """A mount point may well be called `disk-1`: an empty one counts within a log dir only."""
+    if parse_partition_dir_name(path.resolve().name) is None:
+        return False
+    if any(name in _OWN_FILES or parse_file_name(name) is not None for name in names):
+        return True
+    return (path.resolve().parent / META_PROPERTIES_FILE).exists()
+
+
+def _log_dirs_below(path: Path, names: list[str]) -> Iterator[Path]:
+    for name in names:
+        try:
+            inside = [entry.name for entry in os.scandir(path / name)]
+        except OSError:  # a file, or not to be read
+            continue
+        if _is_log_dir(path / name, inside):
+            yield path / name
