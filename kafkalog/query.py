@@ -22,7 +22,7 @@ from kafkalog.cli.output import ExitCode, say, write_bytes, write_table
 from kafkalog.cli.statements import split_statements
 from kafkalog.errors import KafkaLogError
 from kafkalog.job import Tell, in_session
-from kafkalog.spark import create_views
+from kafkalog.spark import create_views, zookeeper_views
 
 # More rows than anybody reads are a mistake as a table; the other formats give all.
 TABLE_ROWS = 1000
@@ -47,14 +47,21 @@ def run(args: argparse.Namespace) -> int:
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     """Run the queries of `--sql`, or of standard input, over the views of the paths."""
-    if not args.paths:
+    if not args.paths and not args.zookeeper_dir:
         raise UsageError("sql needs a log dir, a partition directory or a .log file")
+    if args.zk_root is not None and not args.zookeeper_dir:
+        raise UsageError("--zk-root is for --zookeeper-dir")
     if args.format == "parquet" and args.output is None:
         raise UsageError("--format parquet needs --output DIR")
     if args.format != "parquet" and args.output is not None:
         raise UsageError("--output is for --format parquet; redirect the others")
-    replicas = {} if args.replicas is None else {"replicas": args.replicas}
-    names = create_views(spark, args.paths, maxBatchBytes=str(args.max_batch_bytes), **replicas)
+    names: list[str] = []
+    if args.paths:
+        replicas = {} if args.replicas is None else {"replicas": args.replicas}
+        limit = str(args.max_batch_bytes)
+        names += create_views(spark, args.paths, maxBatchBytes=limit, **replicas)
+    if args.zookeeper_dir:
+        names += zookeeper_views(spark, args.zookeeper_dir, zk_root=args.zk_root, mode="PERMISSIVE")
     queries = list(_queries(args))
     if not queries:
         tell("views: " + ", ".join(names))

@@ -17,6 +17,7 @@ from kafkalog.checking.cluster_isr import check_isr
 from kafkalog.checking.cluster_placement import check_placement
 from kafkalog.checking.cluster_view import ClusterView
 from kafkalog.checking.finding import Finding
+from kafkalog.checking.zookeeper_cluster import ZooKeeperCluster, read_zookeeper_clusters
 from kafkalog.cluster.find import metadata_directories
 from kafkalog.cluster.history import ClusterHistory, Until
 from kafkalog.errors import InvalidConfigError
@@ -31,7 +32,8 @@ from kafkalog.log.topic_partition import TopicPartition
 class ClusterRequest:
     """What to check. at_ms: as of then, by the metadata alone; None for the end, with what is on
     disk. declared: settings per topic, None without a file. static: of server.properties.
-    topics (names or globs) and topic_partitions choose what is listed.
+    topics (names or globs) and topic_partitions choose what is listed. zookeeper_dirs, zk_root: a
+    dead ZooKeeper's directories, and one cluster of it.
     """
 
     log_dirs: tuple[str, ...]
@@ -40,6 +42,8 @@ class ClusterRequest:
     static: Mapping[str, str] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     topic_partitions: tuple[TopicPartition, ...] = ()
+    zookeeper_dirs: tuple[str, ...] = ()
+    zk_root: str | None = None
 
     def lists(self, topic: str | None, partition: int | None) -> bool:
         """Whether a finding about a partition, or about the cluster, is asked for."""
@@ -79,18 +83,27 @@ class ClusterRun:
 
 
 def cluster_run(request: ClusterRequest) -> ClusterRun:
-    """Check every cluster whose metadata log is below the log dirs.
+    """Check every cluster whose metadata log is below the log dirs, and those of the ZooKeeper that
+    have none there.
 
     InvalidConfigError for paths that do not exist, and where there is no metadata log at all.
     """
     inventory = open_log_dir(*request.log_dirs)
     directories = metadata_directories(inventory)
-    if not directories:
+    if not directories and not request.zookeeper_dirs:
         raise InvalidConfigError(
             f"no metadata log (__cluster_metadata-0) below {', '.join(request.log_dirs)}"
         )
     metas = _metas(inventory)
-    return ClusterRun(tuple(_check(request, each, inventory, metas) for each in directories))
+    until = Until(time_ms=request.at_ms)
+    histories: list[ClusterHistory | ZooKeeperCluster] = [
+        ClusterHistory(directory, until) for directory in directories
+    ]
+    if request.zookeeper_dirs:
+        known = {history.cluster_id for history in histories}
+        found = read_zookeeper_clusters(request.zookeeper_dirs, request.zk_root, request.at_ms)
+        histories += [cluster for cluster in found if cluster.cluster_id not in known]
+    return ClusterRun(tuple(_check(request, each, inventory, metas) for each in histories))
 
 
 def _metas(inventory: LogInventory) -> dict[str, MetaProperties]:
@@ -104,11 +117,10 @@ def _metas(inventory: LogInventory) -> dict[str, MetaProperties]:
 
 def _check(
     request: ClusterRequest,
-    directory: Path,
+    history: ClusterHistory | ZooKeeperCluster,
     inventory: LogInventory,
     metas: Mapping[str, MetaProperties],
 ) -> CheckedCluster:
-    history = ClusterHistory(directory, Until(time_ms=request.at_ms))
     own: dict[str, MetaProperties] = {}
     if request.at_ms is None:
         own = {

@@ -10,6 +10,7 @@ from kafkalog.checking.cluster_stop import ClusterStop, find_stop
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.finding_kinds import KIND
+from kafkalog.checking.zookeeper_cluster import ZooKeeperCluster
 from kafkalog.cluster.history import ClusterHistory
 from kafkalog.cluster.moments import Row
 from kafkalog.format.meta_properties import MetaProperties
@@ -26,7 +27,7 @@ class ClusterView:
     static: settings of server.properties, which stand behind the dynamic ones.
     """
 
-    history: ClusterHistory
+    history: ClusterHistory | ZooKeeperCluster
     partitions: tuple[PartitionInventory, ...] = ()
     metas: Mapping[str, MetaProperties] = field(default_factory=dict)
     static: Mapping[str, str] = field(default_factory=dict)
@@ -34,12 +35,12 @@ class ClusterView:
     @cached_property
     def states(self) -> list[Row]:
         """The partitions as they are."""
-        return list(self.history.topics.states())
+        return self.history.partitions_now()
 
     @cached_property
     def brokers(self) -> dict[int, Row]:
         """The registered brokers by node."""
-        return self.history.brokers.alive()
+        return self.history.brokers_now()
 
     @cached_property
     def stop(self) -> ClusterStop | None:

@@ -66,4 +66,6 @@ def request_of(args: argparse.Namespace) -> ClusterRequest:
         static=read_server_properties(args.server_properties) or {},
         topics=tuple(args.topic),
         topic_partitions=tuple(args.topic_partition),
+        zookeeper_dirs=tuple(args.zookeeper_dir),
+        zk_root=args.zk_root,
     )

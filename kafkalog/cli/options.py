@@ -343,11 +343,12 @@ OPTIONS = (
     Option("--offset", "N", "a record's offset", _WHY, _WHY, parse_offset),
     Option(
         "--zookeeper-dir", "DIR",
-        "a dead ZooKeeper's dataDir (and its dataLogDir), for settings of that era; repeatable",
-        _ALL, _KNOWING, repeatable=True,
+        "a dead ZooKeeper's dataDir (and its dataLogDir): settings of that era, clusters, "
+        "views zookeeper_… of sql; repeatable",
+        (*_ALL, "sql"), (*_KNOWING, "cluster", *_SQL), repeatable=True,
     ),
     Option(
         "--zk-root", "PATH", "the cluster's chroot there (default: found by the cluster id)",
-        _ALL, _KNOWING,
+        (*_ALL, "sql"), (*_KNOWING, "cluster", *_SQL),
     ),
 )  # fmt: skip

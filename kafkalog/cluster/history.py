@@ -132,6 +132,14 @@ class ClusterHistory:
             "tokens": self.tokens.spans.rows,
         }
 
+    def partitions_now(self) -> list[Row]:
+        """The partitions as they are where the history ends."""
+        return list(self.topics.states())
+
+    def brokers_now(self) -> dict[int, Row]:
+        """The registered brokers by node."""
+        return self.brokers.alive()
+
     # -- reading -------------------------------------------------------------------------------
 
     def _read(self) -> None:

@@ -153,7 +153,10 @@ class ZooKeeperHistory:
             yield replace(change, file=str(log.path))
 
     def _jump_to_first(self, snapshots: list[ZooKeeperFile]) -> Iterator[NodeChange]:
-        for file in snapshots:
+        # What a new server writes, an empty tree: where the logs that follow it are gone, the state
+        # begins with the next one.
+        initial = [file for file in snapshots if file.zxid == 0]
+        for file in (*snapshots[len(initial) :], *initial):
             snapshot = self._read(file)
             if snapshot is not None:
                 if self._until.is_before(file.zxid, snapshot):

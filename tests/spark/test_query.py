@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from data.copy_samples import SAMPLES
 from kafkalog import query
 from kafkalog.cli.arguments import UsageError, parse_arguments
 from kafkalog.cli.main import main
@@ -104,3 +105,18 @@ def test_without_java_it_is_usage(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert main(["sql", path, "--sql", "SELECT 1"]) == 2
     assert "needs Java 17" in capsys.readouterr().err
+
+
+def test_a_dead_zookeepers_tables_are_views_too(
+    spark: SparkSession, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a log dir's own views, and alone; one cluster of it, or all."""
+    ensemble = ["--zookeeper-dir", str(SAMPLES / "zookeeper" / "ensemble")]
+    sql = "SELECT count(DISTINCT clusterId) AS n FROM zookeeper_topics; SELECT 1 AS n -- a;\n;"
+    for more, clusters in ((ensemble, 2), ([*ensemble, "--zk-root", "/second"], 1)):
+        run(spark, *more, "--format", "json", "--sql", sql)
+        found = [json.loads(line)["n"] for line in capsys.readouterr().out.splitlines()]
+        assert found == [clusters, 1]
+    run(spark, path, *ensemble, "--sql", "SELECT * FROM records, zookeeper_brokers LIMIT 1")
+    with pytest.raises(UsageError, match="--zk-root is for"):
+        run(spark, path, "--zk-root", "/second", "--sql", "SELECT 1")

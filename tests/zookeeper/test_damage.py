@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from data.copy_samples import SAMPLES
-from kafkalog.errors import InvalidConfigError
+from kafkalog import read_zookeeper
+from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
 from kafkalog.zookeeper.data_dir import open_zookeeper_dir, parse_name
 from kafkalog.zookeeper.history import ZooKeeperHistory
 from kafkalog.zookeeper.tree_difference import differences
@@ -146,6 +147,44 @@ def test_a_gap_in_the_logs_is_told_and_bridged_by_a_snapshot(tmp_path: Path) -> 
     created = {c.path: c for c in changes if c.kind == "created" and not c.is_from_log}
     assert created["/brokers"].zxid == expected.nodes["/brokers"].czxid
     assert created["/brokers"].time_ms == expected.nodes["/brokers"].ctime_ms
+
+
+@pytest.mark.parametrize("left", [None, 0x119])
+def test_behind_an_initial_snapshot_the_state_begins_with_the_next_one(
+    tmp_path: Path, left: int | None
+) -> None:
+    """`snapshot.0` is the empty tree of a new server; the logs behind it are gone, all of them or
+    up to the next snapshot."""
+    shutil.copytree(SAMPLE / "ensemble", tmp_path / "copy")
+    directory = open_zookeeper_dir([str(tmp_path / "copy")])
+    assert [file.zxid for file in directory.snapshots] == [0, 0x118]
+    for log in directory.logs:
+        log.path.unlink()
+    if left is not None:
+        position = next(n for n, txn in enumerate(TxnLogFile(LOG)) if txn.zxid == left)
+        write_log(tmp_path / "copy" / "version-2", left, WHOLE[: ENDS[0]] + WHOLE[ENDS[position] :])
+    history = replayed(tmp_path / "copy")
+    assert history.problems == []
+    assert history.first_zxid == 0x118
+    newest = ZooKeeperHistory(open_zookeeper_dir([str(tmp_path / "copy")])).newest()
+    assert history.tree == newest
+    assert len(newest.nodes) > 20
+    tables = read_zookeeper(["topics", "configs"], tmp_path / "copy")
+    assert tables["topics"].num_rows
+    with pytest.raises(OffsetOutOfRangeError, match="before the oldest state, of zxid 0x118"):
+        read_zookeeper("topics", tmp_path / "copy", until_zxid=0x20)
+
+
+def test_where_no_later_snapshot_is_whole_the_initial_one_counts(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE / "ensemble", tmp_path / "copy")
+    version = tmp_path / "copy" / "version-2"
+    for log in version.glob("log.*"):
+        log.unlink()
+    newest = version / "snapshot.118"
+    newest.write_bytes(newest.read_bytes()[:-30])
+    history = replayed(tmp_path / "copy")
+    assert any(str(newest) in problem for problem in history.problems)
+    assert history.first_zxid == 0
 
 
 def test_a_difference_of_equal_trees_is_none() -> None:
