@@ -15,6 +15,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.file_names import (
     LEADER_EPOCH_CHECKPOINT_FILE,
     PARTITION_METADATA_FILE,
+    is_of_kafka_0_7,
     parse_file_name,
 )
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
@@ -57,6 +58,8 @@ def _is_partition(path: Path, names: list[str]) -> bool:
     if parse_partition_dir_name(path.resolve().name) is None:
         return False
     if any(name in _OWN_FILES or parse_file_name(name) is not None for name in names):
+        return True
+    if any(is_of_kafka_0_7(name) for name in names):  # which is told by name
         return True
     return (path.resolve().parent / META_PROPERTIES_FILE).exists()
 

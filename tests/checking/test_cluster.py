@@ -220,6 +220,7 @@ def test_a_sound_cluster_has_exit_code_0(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_without_a_metadata_log_there_is_nothing_to_check(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
     with pytest.raises(InvalidConfigError, match="no metadata log"):
         run(tmp_path)
 
