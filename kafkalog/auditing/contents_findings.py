@@ -24,7 +24,6 @@ Maker = Callable[[str, str], Finding]
 
 def find_in_contents(
     audited: AuditedPartition,
-    now_ms: int,
     alive_ms: int,
     has_tombstone: Callable[[int], bool],
 ) -> Iterator[Finding]:
@@ -44,7 +43,7 @@ def find_in_contents(
     if all(finding.kind != SECONDS for finding in audited.findings):
         yield from _ages(audited, contents, alive_ms, make)
     if audited.config.is_compacted:
-        yield from _tombstones(audited, contents, now_ms, has_tombstone, make)
+        yield from _tombstones(audited, contents, alive_ms, has_tombstone, make)
         yield from _keys(audited, contents, make)
     if contents.problem:
         yield make("contents-unread", contents.problem)
@@ -127,13 +126,13 @@ def _ages(
 def _tombstones(
     audited: AuditedPartition,
     contents: Contents,
-    now_ms: int,
+    alive_ms: int,
     has_tombstone: Callable[[int], bool],
     make: Maker,
 ) -> Iterator[Finding]:
     if audited.compaction.cleanable_at_ms >= 0:
         return  # a round is to come
-    expired = [h for h in contents.headers.horizons if h.at_ms <= now_ms]
+    expired = [h for h in contents.headers.horizons if h.at_ms <= alive_ms]
     batches = sum(h.batches - h.markers for h in expired)
     if batches and not has_tombstone(max(h.at_ms for h in expired)):
         batches = 0

@@ -50,7 +50,6 @@ def with_contents(
     closed = [segment for segment in partition.segments if not segment.is_active]
     found = find_in_contents(
         audited,
-        task.now_ms,
         task.alive_ms,
         lambda limit_ms: has_expired_tombstone(closed, limit_ms),
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
 from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
+from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.retention_forecast import (
     AWAITS_HIGH_WATERMARK,
@@ -14,6 +17,7 @@ from kafkalog.planning.retention_forecast import (
     BEHIND_YOUNGER,
     NEVER,
     SegmentForecast,
+    local_config,
 )
 from kafkalog.planning.retention_plan import RetentionRule
 from kafkalog.planning.texts import format_bytes, format_timestamp
@@ -38,7 +42,10 @@ def _held_back(context: FindingContext) -> Iterator[Finding]:
     """Segments that wait for the high watermark, or behind a younger one."""
     audited = context.audited
     for cause in (AWAITS_HIGH_WATERMARK, AWAITS_UPLOAD, BEHIND_YOUNGER):
-        held = [s for s in audited.retention.segments if s.blocked_by == cause]
+        held = [
+            s for s in audited.retention.segments
+            if s.blocked_by == cause and _was_due(context, s)
+        ]  # fmt: skip
         if not held:
             continue
         first = held[0]
@@ -68,6 +75,13 @@ def _held_back(context: FindingContext) -> Iterator[Finding]:
                 f"{format_timestamp(oldest.due_ms)}"
             )
         yield context.say(cause, f"{what}; {why}", segment=first.base_offset)
+
+
+def _was_due(context: FindingContext, segment: SegmentForecast) -> bool:
+    """Whether it was due while a broker lived: of one that is stopped nothing is held back."""
+    config = local_config(context.audited.config)
+    is_by_time_alone = config.retention_bytes < 0 and segment.timestamp_ms <= context.now_ms
+    return not is_by_time_alone or context.alive_ms - segment.timestamp_ms > config.retention_ms
 
 
 def _due_now(context: FindingContext, *, is_below_start: bool) -> list[SegmentForecast]:
@@ -161,13 +175,23 @@ def _active(context: FindingContext) -> Iterator[Finding]:
         )
 
 
+def _is_clean_stop(context: FindingContext) -> bool:
+    """Else a start makes the active segment's indexes anew. What is no broker's log dir is judged
+    as after one.
+    """
+    log_dir = Path(context.audited.log_dir)
+    is_brokers = (log_dir / META_PROPERTIES_FILE).exists()
+    return not is_brokers or (log_dir / CLEAN_SHUTDOWN_FILE).exists()
+
+
 def _time_indexes(context: FindingContext) -> Iterator[Finding]:
     """Time indexes a broker would trust, and that tell another age than the records."""
     rebuilt = {segment.base_offset for segment in repaired_segments(context.inventory)}
     for segment in context.audited.segments:
         if segment.base_offset in rebuilt:
             continue
-        if segment.padded_time_index_bytes >= _ENTRY_BYTES:
+        is_cut = not segment.is_active or _is_clean_stop(context)
+        if segment.padded_time_index_bytes >= _ENTRY_BYTES and is_cut:
             yield context.say(
                 "time-index-padded",
                 f"{context.audited.topic}: {segment.padded_time_index_bytes} bytes of zeros behind "

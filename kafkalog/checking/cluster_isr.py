@@ -1,8 +1,10 @@
 """Partitions without a leader, under min.insync.replicas, or short of a replica, and since when.
 
 min.insync.replicas in force is the topic's own, else the dynamic default of all brokers, else the
-static one (server.properties), else 1. It may change while a partition stays as it is, so an
-episode is cut where either changes.
+static one (server.properties), else 1, and never more than there are replicas. It may change while
+a partition stays as it is, so an episode is cut where either changes.
+
+Source: Kafka Partition.effectiveMinIsr.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ def episodes(view: ClusterView) -> list[Episode]:
         for offset in (o for o in moments if o >= rows[0]["offset"]):
             row = [each for each in rows if each["offset"] <= offset][-1]
             is_gone = row["event"] == "deleted"
-            needed, at_ms = needs.at(topic, offset)
+            said, at_ms = needs.at(topic, offset)
+            needed = min(said, len(row["replicas"]))  # Kafka asks for no more than there are
             when = row["timestampMs"] if row["offset"] == offset else at_ms
             is_under = not is_gone and len(row["isr"]) < needed
             if start is not None and (not is_under or start.min_isr != needed):

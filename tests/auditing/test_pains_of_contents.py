@@ -4,6 +4,7 @@ was promised. Numbers are those of the list of pains these come from.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -291,11 +292,17 @@ def compact(log_dir: Path, now_ms: int, *more: str) -> None:
     assert main(["compact", *options, "--now", str(now_ms), *more]) == 0
 
 
+def lives_on(log_dir: Path) -> None:
+    """The log dir's files are no copy's: one is as old as the log, and checkpoints are new."""
+    os.utime(log_dir / META_PROPERTIES_FILE, ns=(START_MS * 1_000_000,) * 2)
+
+
 def test_42_tombstones_stay_where_nothing_is_written(log_dir: Path) -> None:
     log = LogBuilder(log_dir)
     log.segment().batch(("a", "1"), ("b", "1")).batch(("a", None)).batch(("c", None))
     log.segment().batch(("d", "active"))
     log.write()
+    lives_on(log_dir)
     now = START_MS + DAY_MS
     compact(log_dir, now)
     # the round has stamped them: they may go a day later
@@ -327,6 +334,7 @@ def test_a_horizon_is_no_tombstone(log_dir: Path) -> None:
     log = LogBuilder(log_dir)
     log.segment().batch(("a", None), ("b", "1")).segment().batch(("d", "active"))
     log.write()
+    lives_on(log_dir)
     compact(log_dir, START_MS + DAY_MS)
     later_ms = START_MS + 3 * DAY_MS
     assert findings_of(
