@@ -128,7 +128,7 @@ def apply_retention_run(
 def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
     """Whether its settings allow anything: where they do not, nothing is resolved either."""
     try:
-        resolved = settings.resolve(partition, needs_policy=False)
+        resolved = settings.resolve_for_change(partition, needs_policy=False)
         doubt = why_not_deleted_from(
             partition,
             resolved.config,
@@ -146,7 +146,7 @@ def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> boo
 def _plan(
     partition: PartitionInventory, request: RunRequest, settings: RunSettings
 ) -> RetentionPlan:
-    resolved = settings.resolve(partition, needs_policy=False)
+    resolved = settings.resolve_for_change(partition, needs_policy=False)
     if resolved.is_local:
         partition = partition.as_local_log()
     facts = PartitionFacts(())

@@ -225,7 +225,7 @@ def in_order(plans: Sequence[CompactionPlan], request: CompactionRequest) -> lis
 def _plan(
     partition: PartitionInventory, request: CompactionRequest, settings: RunSettings
 ) -> CompactionPlan:
-    resolved = settings.resolve(partition)
+    resolved = settings.resolve_for_change(partition)
     if resolved.is_local:
         partition = partition.as_local_log()
     if request.output is not None:
@@ -289,7 +289,7 @@ def _is_never_cleaned(partition: PartitionInventory) -> bool:
 
 def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
     try:
-        resolved = settings.resolve(partition)
+        resolved = settings.resolve_for_change(partition)
         return (
             not _is_never_cleaned(partition)
             and _may_be_cleaned(resolved)

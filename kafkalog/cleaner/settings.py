@@ -11,17 +11,20 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kafkalog.errors import CorruptCheckpointError, InvalidConfigError
+from kafkalog.errors import CorruptCheckpointError, InvalidConfigError, KafkaLogError
+from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from kafkalog.format.java_properties import parse_properties
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.cluster_settings import ClusterSettings, ZooKeeperClusters
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
+from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_config_file
 from kafkalog.planning.config_sources import ResolvedConfig, Told, resolve_config
 from kafkalog.planning.kafka_version import kafka_version_of
+from kafkalog.planning.policy_evidence import PolicyStanding
 
 
 def read_config_file(path: str | None) -> dict[str, dict[str, str]]:
@@ -104,6 +107,43 @@ class RunSettings:
         )
         stranger = self._why_not_its_broker(log_dir)
         return resolved if stranger is None else replace(resolved, refusal=stranger)
+
+    def resolve_for_change(
+        self, partition: PartitionInventory, *, needs_policy: bool = True
+    ) -> ResolvedConfig:
+        """The same for a run that changes the log: metadata that is older than the log tells of
+        settings that may have changed since.
+        """
+        resolved = self.resolve(partition, needs_policy=needs_policy)
+        older = None if resolved.unreliable else self._why_older(partition)
+        if older is None:
+            return resolved
+        is_said = self._told.says_policy_of(partition.topic_partition.topic)
+        standing = PolicyStanding.SAID if is_said else PolicyStanding.UNKNOWN
+        refusal = resolved.refusal if is_said and resolved.is_forced else older
+        return replace(resolved, unreliable=older, refusal=refusal, standing=standing)
+
+    def _why_older(self, partition: PartitionInventory) -> str | None:
+        """A leader writes with the epoch that the metadata gave it: a log with a later one than the
+        metadata here knows has been written since.
+        """
+        cluster, name = self.cluster(partition), partition.topic_partition
+        known = cluster.topics.get(name.topic) if cluster is not None else None
+        epoch = -1 if known is None else known.leader_epochs.get(name.partition, -1)
+        if cluster is None or epoch < 0:
+            return None
+        try:
+            entries = read_leader_epochs(partition.path)
+        except (KafkaLogError, OSError):
+            return None  # its plan tells
+        newest = max((entry[0] for entry in entries or ()), default=-1)
+        if newest <= epoch:
+            return None
+        return (
+            f"the cluster metadata ({cluster.read_from}) is older than the log: leader epoch "
+            f"{newest} in {LEADER_EPOCH_CHECKPOINT_FILE}, {epoch} in the metadata; settings may "
+            "have changed since"
+        )
 
     def kafka_version(self, partition: PartitionInventory) -> str:
         """The version asked for, else the one of the cluster's feature level."""

@@ -17,14 +17,15 @@ METADATA_VERSION = "metadata.version"
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
     """One topic that exists: id (empty before there were any), the settings of its own; by
-    partition the replicas, and the directory ids of their log dirs in the same order (none in older
-    clusters).
+    partition the replicas, the directory ids of their log dirs in the same order (none in older
+    clusters), and the leader epoch (none in ZooKeeper).
     """
 
     topic_id: str
     config: Mapping[str, str] = field(default_factory=dict)
     replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     directories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,10 @@ _NEEDED = {
 }
 
 
+# PartitionChangeRecord: the leader is unchanged, and so is its epoch.
+_SAME_LEADER = -2
+
+
 class MetadataState:
     """Fed with the records of a snapshot, then with those of the log behind it, in order."""
 
@@ -65,6 +69,7 @@ class MetadataState:
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._replicas: dict[str, dict[int, tuple[int, ...]]] = {}
         self._directories: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._leader_epochs: dict[str, dict[int, int]] = {}
         self._transaction: list[MetadataRecord] | None = None
         self._replay: Mapping[int, Callable[[dict[str, Any]], None]] = {
             TOPIC_RECORD.api_key: self._topic,
@@ -109,6 +114,7 @@ class MetadataState:
                 dict(self._configs.get((TOPIC_RESOURCE, name), {})),
                 dict(self._replicas.get(topic_id, {})),
                 dict(self._directories.get(topic_id, {})),
+                dict(self._leader_epochs.get(topic_id, {})),
             )
             for name, topic_id in self._topic_ids.items()
         }
@@ -149,6 +155,7 @@ class MetadataState:
         self._configs.pop((TOPIC_RESOURCE, name), None)
         self._replicas.pop(topic_id, None)
         self._directories.pop(topic_id, None)
+        self._leader_epochs.pop(topic_id, None)
 
     def _config(self, fields: dict[str, Any]) -> None:
         resource = fields["resourceType"], fields["resourceName"]
@@ -164,12 +171,15 @@ class MetadataState:
             raise CorruptRecordError(f"topic {topic_id} was never created")
         self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
         self._directories.setdefault(topic_id, {})[number] = tuple(fields.get("directories") or ())
+        self._leader_epochs.setdefault(topic_id, {})[number] = fields["leaderEpoch"]
 
     def _partition_change(self, fields: dict[str, Any]) -> None:
         topic_id, number = fields["topicId"], fields["partitionId"]
         if number not in self._replicas.get(topic_id, {}):
             name = self._topic_names.get(topic_id, f"topic {topic_id}")
             raise CorruptRecordError(f"{name}-{number} changes and was never created")
+        if fields["leader"] != _SAME_LEADER:
+            self._leader_epochs[topic_id][number] += 1
         if fields["replicas"] is not None:
             self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
         if fields.get("directories") is not None:

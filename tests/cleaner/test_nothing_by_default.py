@@ -18,7 +18,13 @@ from kafkalog.planning.log_config import LogConfig
 from tests.auditing.documents import audited_document
 from tests.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
-from tests.support.metadata_builder import MetadataBuilder, config, topic
+from tests.support.metadata_builder import (
+    MetadataBuilder,
+    config,
+    new_leader,
+    partition,
+    topic,
+)
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
 LATER = "2031-01-01"
@@ -155,6 +161,33 @@ def test_a_topic_that_was_created_anew_or_came_later_is_not_the_metadatas(
     for more in ([], [DELETE], ["--force=config-differs"]):
         code, partitions = retain(log_dir, "--topic=orders", "--apply", *more, capsys=capsys)
         assert (code, partitions["orders-0"]["status"]) == (3, "refused")
+
+
+@pytest.mark.parametrize(
+    ("metadata_epoch", "changes", "is_older"),
+    [(4, 0, False), (5, 0, False), (3, 0, True), (3, 1, False), (1, 2, True), (-1, 0, False)],
+)
+def test_metadata_that_is_older_than_the_log_says_nothing_of_its_policy(
+    log_dir: Path,
+    metadata_epoch: int,
+    changes: int,
+    is_older: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A leader has the epoch that the metadata gave it: a later one came after this metadata."""
+    log = LogBuilder(log_dir, "orders-0").epoch(4)
+    path = log.segment().batch(("a", "1"), timestamp=START_MS).write()
+    own = config("orders", "retention.ms", "1000"), config("orders", "cleanup.policy", "delete")
+    epochs = partition([1], leader_epoch=metadata_epoch), *[new_leader(1)] * changes
+    MetadataBuilder(log_dir).batch(topic("orders"), *own, *epochs).write()
+    for words in ([], [DELETE], ["--force=config-differs"]):
+        _, partitions = retain(log_dir, "--topic=orders", *words, capsys=capsys)
+        assert partitions["orders-0"]["status"] == ("refused" if is_older else "delete")
+        assert ("is older than the log" in partitions["orders-0"]["reason"]) == is_older
+    words = [DELETE, "--force=config-differs", "--apply"]
+    code, partitions = retain(log_dir, "--topic=orders", *words, capsys=capsys)
+    assert (code, partitions["orders-0"]["status"]) == (0, "deleted")
+    assert [file.name for file in path.glob("*.log")] == [f"{1:020d}.log"]
 
 
 def test_an_audit_advises_no_deletion_that_nobody_says(tmp_path: Path) -> None:

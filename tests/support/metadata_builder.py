@@ -72,7 +72,9 @@ def feature(name: str, level: int) -> bytes:
     return frame(12, 0, text(name) + level.to_bytes(2, "big") + NO_TAGS)
 
 
-def partition(replicas: list[int], topic_id: str = TOPIC_ID, number: int = 0) -> bytes:
+def partition(
+    replicas: list[int], topic_id: str = TOPIC_ID, number: int = 0, leader_epoch: int = 0
+) -> bytes:
     """Version 0 of a PartitionRecord."""
     return frame(
         3,
@@ -82,9 +84,16 @@ def partition(replicas: list[int], topic_id: str = TOPIC_ID, number: int = 0) ->
         + numbers(replicas) * 2
         + numbers([]) * 2
         + (1).to_bytes(4, "big")
-        + bytes(8)
+        + leader_epoch.to_bytes(4, "big", signed=True)
+        + bytes(4)
         + NO_TAGS,
     )
+
+
+def new_leader(leader: int, topic_id: str = TOPIC_ID, number: int = 0) -> bytes:
+    """A PartitionChangeRecord that raises the leader epoch."""
+    body = number.to_bytes(4, "big") + uuid(topic_id) + tags((1, leader.to_bytes(4, "big")))
+    return frame(5, 0, body)
 
 
 def change_replicas(replicas: list[int], topic_id: str = TOPIC_ID, number: int = 0) -> bytes:
