@@ -6,6 +6,8 @@ Source: Kafka RemoteLogManager.RLMCopyTask, by UnifiedLog.updateHighestOffsetInR
 
 from __future__ import annotations
 
+import logging
+
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import LogInventory, PartitionKind
 from kafkalog.messages.remote_log_records import (
@@ -15,12 +17,14 @@ from kafkalog.messages.remote_log_records import (
 )
 from kafkalog.reading.tables import read_records
 
+_logger = logging.getLogger(__name__)
+
 _TOPIC = "__remote_log_metadata"
 
 
 def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
     """(topic id, partition) → last offset that is uploaded; None without that topic. A record that
-    cannot be read says nothing.
+    cannot be read says nothing, so that less counts as uploaded; how many is a warning.
     """
     sources = [
         partition.path
@@ -32,9 +36,12 @@ def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
     ends: dict[str, tuple[tuple[str, int], int]] = {}
     states: dict[str, int] = {}
     for path in sources:
+        unreadable = 0
         for batch in read_records(path, columns=["value"], mode="DROPMALFORMED"):
             for value in batch.column(0):
-                _note(value.as_py(), ends, states)
+                unreadable += not _note(value.as_py(), ends, states)
+        if unreadable:
+            _logger.warning("%d records of %s cannot be read: not counted", unreadable, path)
     found: dict[tuple[str, int], int] = {}
     for segment_id, (partition, end_offset) in ends.items():
         if states.get(segment_id) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
@@ -44,16 +51,18 @@ def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
 
 def _note(
     value: bytes | None, ends: dict[str, tuple[tuple[str, int], int]], states: dict[str, int]
-) -> None:
+) -> bool:
+    """Whether the record can be read."""
     try:
         record = decode_remote_log_record(value)
     except KafkaLogError:
-        return
+        return False
     if not isinstance(record, RemoteLogRecord) or "remoteLogSegmentId" not in record.fields:
-        return
+        return True
     segment = record.fields["remoteLogSegmentId"]
     segment_id, place = str(segment["id"]), segment["topicIdPartition"]
     states[segment_id] = record.fields["remoteLogSegmentState"]
     if "endOffset" in record.fields:
         partition = str(place["id"]), int(place["partition"])
         ends[segment_id] = partition, int(record.fields["endOffset"])
+    return True
