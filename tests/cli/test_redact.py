@@ -126,7 +126,10 @@ def test_the_search_finds_what_is_not_redacted(
     for words in (w for w in DUMPS if "--print-data-log" in w or "--hex" in w):
         assert told(outputs(capfd, "dump", *words, str(canaries / "plain-0"))), words
     audit = ("audit", "--log-dir", str(canaries), *NOW, "--contents", "--json", "--run-dir")
-    assert told(outputs(capfd, *audit, str(canaries.parent / "runs")))
+    found = outputs(capfd, *audit, str(canaries.parent / "runs"))
+    assert told(found)
+    for kind in (b"busy-committer", b"committed-beyond-end", b"committed-below-start"):
+        assert kind in found["stdout"]
 
 
 @pytest.mark.parametrize("words", VERBS, ids=lambda words: " ".join(words[:5]))

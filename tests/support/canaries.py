@@ -105,7 +105,7 @@ def _offsets(log_dir: Path) -> None:
     records = [_coordinated(known) for known in OFFSETS_TYPES.values()]
     records += [_commit("plain", 0, offset) for offset in (3, 1_000_000)]
     records += [_commit("keyed", 0, 1)]
-    busy = [_commit("plain", 0, 3)] * 1001
+    busy = [_commit("keyed", 0, 1)] * 1001
     undecodable = [
         (b"\x00\x01" + canary("key").encode(), canary("value").encode()),
         (b"\x00\x63" + canary("key").encode(), canary("value").encode()),
@@ -158,7 +158,18 @@ def _value(name: str, kind: FieldType) -> object:
 
 def _transactions(log_dir: Path) -> None:
     log = LogBuilder(log_dir, "__transaction_state-0")
-    log.segment().batch(_coordinated(TRANSACTION_LOG)).segment().batch((canary("key"), None))
+    ongoing = {
+        **_filled(TRANSACTION_LOG.value, 1), "producerId": 8, "producerEpoch": 0,
+        "transactionTimeoutMs": 60_000, "transactionLastUpdateTimestampMs": START_MS,
+        "transactionStartTimestampMs": START_MS,
+        "transactionPartitions": [{"topic": "plain", "partitionIds": [0]}],
+    }  # fmt: skip
+    hangs = (
+        encode_key(TRANSACTION_LOG.key, {"transactionalId": canary("transactionalId-open")}),
+        encode_value(TRANSACTION_LOG.value, 1, ongoing),
+    )
+    log.segment().batch(_coordinated(TRANSACTION_LOG), hangs)
+    log.segment().batch((canary("key"), None))
     log.write()
 
 
