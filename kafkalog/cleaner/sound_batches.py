@@ -119,7 +119,7 @@ class SegmentWalk:
             reasons += why.tolist()
         rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
         sound = np.flatnonzero(np.array([not reason for reason in reasons], np.bool_))
-        order = order_batches(rows["base_offset"][sound], rows["last_offset"][sound], self._ends)
+        order = order_batches(rows[sound], self._ends)
         for i, reason in order.left_out.items():
             reasons[int(sound[i])] = reason
         for number, reason in enumerate(reasons):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.batch_table import is_legacy_wrapper
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
 from kafkalog.log.segment_tail import SegmentEnds
@@ -48,8 +49,9 @@ def are_in_order(rows: NDArray[np.void], last_offset: int, ends: SegmentEnds) ->
     return bool(in_segment and is_behind.all() and (lasts >= bases).all())
 
 
-def order_batches(bases: Int64s, lasts: Int64s, ends: SegmentEnds) -> BatchOrder:
-    """The order of batches, given as they lie in the file by their first and last offsets."""
+def order_batches(rows: NDArray[np.void], ends: SegmentEnds) -> BatchOrder:
+    """The order of batches (BATCH_ROW[b]), given as they lie in the file."""
+    bases, lasts = rows["base_offset"], rows["last_offset"]
     left_out: dict[int, str] = {}
     below = (bases < ends.base_offset) | (lasts < bases)
     above = ~below & (lasts >= ends.upper_bound_offset)
@@ -70,7 +72,8 @@ def order_batches(bases: Int64s, lasts: Int64s, ends: SegmentEnds) -> BatchOrder
             placed.append(i)
         else:
             left_out[i] = NOT_BEHIND
-    for i in placed:
+    # Of a legacy wrapper the first offset is not known, so nothing seems to be missing where it is.
+    for i in [] if is_legacy_wrapper(rows).any() else placed:
         if _belongs_elsewhere(i, chain, kept, ends):
             kept.remove((first[i], last[i], i))
             left_out[i] = NOT_OF_PLACE
@@ -88,7 +91,7 @@ def sound_places(wanted: FileRange) -> tuple[Int64s, Int64s]:
         elif found.row is not None:
             parts.append(np.array([found.row], BATCH_ROW))
     rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
-    order = order_batches(rows["base_offset"], rows["last_offset"], wanted.ends)
+    order = order_batches(rows, wanted.ends)
     positions = rows["position"].astype(np.int64)
     return positions, positions[sorted(order.left_out)]
 

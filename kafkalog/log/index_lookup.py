@@ -192,10 +192,12 @@ def batch_at(segment: SegmentInfo, offset: int) -> np.void | None:
     return None
 
 
-def walk_headers(segment: SegmentInfo, start: int) -> Iterator[NDArray[np.void]]:
+def walk_headers(
+    segment: SegmentInfo, start: int, end_offset: int | None = None
+) -> Iterator[NDArray[np.void]]:
     """The headers from `start` on, first a few, then more at a time, so that a search can stop
-    early. The end of the log ends the walk; KafkaLogError for what breaks the format, and for a
-    tail that is not how a log ends (`segment_tail`)."""
+    early; `end_offset` is the next segment's base. The end of the log ends the walk; KafkaLogError
+    for what breaks the format, and for a tail that is not how a log ends (`segment_tail`)."""
     path, last_offset = segment.path, segment.base_offset - 1
     step, position = _FIRST_STEP_BYTES, start
     while True:
@@ -214,7 +216,7 @@ def walk_headers(segment: SegmentInfo, start: int) -> Iterator[NDArray[np.void]]
             scan = scan_headers(path, position)  # zeros to the end, or bytes behind them
         scan.raise_if_corrupt()
         tail = Tail(position, scan.file_size, scan.status, last_offset)
-        error = tail_error(path, tail, SegmentEnds.of(segment))
+        error = tail_error(path, tail, SegmentEnds.of(segment, end_offset))
         if error is not None:
             raise error
         return

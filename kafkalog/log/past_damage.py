@@ -28,7 +28,7 @@ from kafkalog.errors import (
     RecordTooLargeError,
     UnsupportedMagicError,
 )
-from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
 from kafkalog.log.inventory import SegmentInfo
@@ -237,7 +237,7 @@ class DamageWalk:
         wanted = self._wanted
         ends = wanted.ends
         if not wanted.is_file_end:
-            ends = SegmentEnds(ends.base_offset, None, is_last=False)
+            ends = SegmentEnds(ends.base_offset, MAX_INT64, is_last=False)
         tail = Tail(self.position, wanted.end, status, self._last_offset)
         return tail_error(wanted.path, tail, ends)
 

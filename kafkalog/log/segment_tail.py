@@ -2,7 +2,7 @@
 
  zeros                 preallocated: the end of the active segment. Of others the broker cut them
                        off when it rolled, so they stand for what was lost, unless the next segment
-                       begins with the very next offset
+                       begins with the very next offset (if that is known)
  the start of a batch  the active segment ends so when a broker died, or is, in the middle of an
                        append; but not where a sound batch lies behind, or another segment
 
@@ -75,7 +75,7 @@ def tail_error(path: str, tail: Tail, ends: SegmentEnds) -> CorruptRecordError |
         head = file.read_bytes(tail.position, min(length, HEADER_SIZE_UP_TO_MAGIC))
     # so few are no header, and the walk does not look what they are
     if tail.status == ZERO_TAIL or (length <= HEADER_SIZE_UP_TO_MAGIC and not any(head)):
-        if ends.is_last or ends.end_offset == tail.last_offset + 1:
+        if ends.is_last or ends.end_offset in (None, tail.last_offset + 1):
             return None
         reason = f"{length} zero bytes up to the end of a segment that others follow"
         return _error(path, tail, reason)

@@ -10,9 +10,12 @@ Source: Kafka LocalLog.read, LogSegment.read, UnifiedLog.read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
 from kafkalog.format.transaction_index import AbortedTxn
@@ -78,10 +81,13 @@ def fetch(
         )
     end = fetchable_end(partition, isolation_level)
     records, next_offset = b"", offset
-    for segment in _from_segment_of(partition, offset):
+    segments = _from_segment_of(partition, offset)
+    for segment, following in zip_longest(segments, segments[1:]):
         if offset >= end:
             break
-        found = _range(segment, offset, end, max_bytes)
+        end_offset = None if following is None else following.base_offset
+        headers = walk_headers(segment, start_position(segment, offset) or 0, end_offset)
+        found = _range(headers, offset, end, max_bytes)
         if found is not None:
             start, stop, next_offset = found
             with LocalFile(segment.path) as file:
@@ -104,13 +110,13 @@ def _from_segment_of(partition: PartitionInventory, offset: int) -> tuple[Segmen
 
 
 def _range(
-    segment: SegmentInfo, offset: int, end: int, max_bytes: int
+    headers: Iterable[NDArray[np.void]], offset: int, end: int, max_bytes: int
 ) -> tuple[int, int, int] | None:
     """(first byte, byte behind the last, offset behind the last) of the batches of an answer; None
-    if the segment has none from `offset` on that lies below `end`."""
+    if the segment of these headers has none from `offset` on that lies below `end`."""
     start = stop = -1
     next_offset = offset
-    for rows in walk_headers(segment, start_position(segment, offset) or 0):
+    for rows in headers:
         wanted = rows[rows["last_offset"] >= offset]
         # A batch that holds the end, or lies behind it, is not readable yet.
         beyond = np.flatnonzero(wanted["last_offset"] >= end)

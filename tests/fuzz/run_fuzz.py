@@ -6,6 +6,7 @@ for as long as you like.
     python -m tests.fuzz.run_fuzz --scenario 10000042 --kafka-version 4.1
     python -m tests.fuzz.run_fuzz --what damage            # or cleaner, or all: half the time each
     python -m tests.fuzz.run_fuzz --what damage --mutations 100000     # so many of each format
+    python -m tests.fuzz.run_fuzz --what loss --mutations 10000        # is any record gone unseen?
 
 Each `--seed` is its own endless row of scenarios; a later run goes on where the last one ended
 (`.cache/fuzz/`), after trying again what failed then. Each scenario is one release's, in turn. Ends
@@ -26,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.fuzz.damage import run_damage, run_mutations, try_damage
+from tests.fuzz.loss import LOSS_MUTATIONS, run_loss
 from tests.oracle.jars import RELEASES, OracleUnavailableError
 from tests.oracle.kafka import Kafka, Kafkas
 from tests.oracle.rounds import Outcome, compact_with_kafkalog, play_and_keep_failed
@@ -80,11 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="which row of scenarios")
     parser.add_argument("--scenario", type=int, help="only this one; nothing is remembered")
     parser.add_argument("--kafka-version", choices=RELEASES, help="of the one scenario")
-    parser.add_argument("--what", choices=("cleaner", "damage", "all"), default="cleaner")
-    parser.add_argument("--mutations", type=int, default=0, help="of each format, counted")
+    parser.add_argument("--what", choices=("cleaner", "damage", "loss", "all"), default="cleaner")
+    parser.add_argument("--mutations", type=int, default=0, help="of each format; loss: in all")
     options = parser.parse_args(argv)
     if options.what == "damage" and options.scenario is not None:
         return 1 if try_damage(options.scenario) else 0
+    if options.what == "loss":
+        return 1 if run_loss(options.seed, options.mutations or LOSS_MUTATIONS) else 0
     if options.mutations:
         return 1 if run_mutations(options.seed * ROW_LENGTH, options.mutations) else 0
     minutes = options.minutes / 2 if options.what == "all" else options.minutes

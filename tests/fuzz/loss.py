@@ -1,0 +1,427 @@
+"""Random mutations of a log dir: is any record missing without a word?
+
+Each mutation damages one file of a small log dir of several topics (codecs, old magics, compacted,
+with transactions, offset commits) and reads its partition in every mode. What must hold:
+
+* where the bytes prove a loss (`tests.reference.loss`) every reader in FAILFAST raises;
+* where nothing is wrong by the same bytes and no record is gone FAILFAST does not raise;
+* PERMISSIVE gives all that `salvage` gives, and every record of a batch that is still whole;
+* DROPMALFORMED gives the same records as PERMISSIVE.
+
+Records that are gone without a word are counted by kind of mutation.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import shutil
+import struct
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import kafkalog
+from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.cleaner.salvage import FAILED, salvage_partition
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.legacy_record import pack_legacy_entries
+from kafkalog.format.record import Record
+from kafkalog.messages.group_records import OFFSET_COMMIT
+from kafkalog.reading.fetch import fetch
+from kafkalog.reading.tables import read_view
+from tests.oracle.setup import PROJECT_ROOT
+from tests.reference.loss import SegmentVerdict, judge_segment
+from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.message_encoder import encode_key, encode_value
+
+STATE_DIR = PROJECT_ROOT / ".cache" / "fuzz"
+_MEMORY = Path("/dev/shm")
+NOW_MS = START_MS + 1_000_000
+LOSS_MUTATIONS = 10_000
+_ROW_LENGTH = 10_000_000
+
+Data = bytearray
+Mutation = Callable[[random.Random, Data, list[int]], Data]
+RecordKey = tuple[int, bytes | None, bytes | None]
+
+
+# -- the log dir -----------------------------------------------------------------------------------
+
+
+def build_log_dir(log_dir: Path) -> None:
+    """One partition of each topic, all sound."""
+    for name, codecs in (("plain-0", (0,)), ("codecs-0", (4, 3, 2, 1, 0))):
+        log = LogBuilder(log_dir, name, index_interval_bytes=150)
+        for number in range(15):
+            if number % 5 == 0:
+                log.segment()
+            records = [(f"k{number}", f"value {number}-{i}") for i in range(3)]
+            log.batch(*records, codec=codecs[number % len(codecs)])
+        log.write()
+    compacted = LogBuilder(log_dir, "compacted-0", index_interval_bytes=150).cleaner_offset(60)
+    for base in (0, 30, 60):
+        compacted.segment(base)
+        for number in range(4):
+            offset = base + 7 * number
+            compacted.batch(
+                Record(offset + 1, START_MS, b"k%d" % offset, b"v"), base_offset=offset,
+                last_offset=offset + 4,
+            )  # fmt: skip
+    compacted.write()
+    txn = LogBuilder(log_dir, "transactions-0", index_interval_bytes=150)
+    for number in range(6):
+        if number % 3 == 0:
+            txn.segment()
+        txn.batch(("k", f"{number}"), ("l", "x" * 20), producer_id=7, is_transactional=True)
+        kind = ControlRecordType.ABORT if number % 2 else ControlRecordType.COMMIT
+        txn.marker(kind, 7)
+    txn.write()
+    _write_commits(log_dir)
+    for name, magic, codec in (("magic0-0", 0, 0), ("magic1-0", 1, 1)):
+        path = log_dir / name
+        path.mkdir()
+        for base in (0, 8):
+            entries = [
+                pack_legacy_entries(
+                    [Record(base + 2 * n + i, START_MS, b"k", b"old %d" % n) for i in range(2)],
+                    magic=magic, codec=codec,
+                )
+                for n in range(4)
+            ]  # fmt: skip
+            (path / f"{base:020d}.log").write_bytes(b"".join(entries))
+
+
+def _write_commits(log_dir: Path) -> None:
+    log = LogBuilder(log_dir, "__consumer_offsets-0", index_interval_bytes=150)
+    for number in range(8):
+        if number % 4 == 0:
+            log.segment()
+        names = {"group": f"g{number}", "topic": "t", "partition": 0}
+        fields = {
+            "offset": number, "leaderEpoch": 0, "metadata": "", "commitTimestamp": START_MS,
+            "expireTimestamp": -1,
+        }  # fmt: skip
+        key = encode_key(OFFSET_COMMIT.key, names)
+        log.batch((key, encode_value(OFFSET_COMMIT.value, 3, fields)))
+    log.write()
+
+
+# -- what is done to a file ------------------------------------------------------------------------
+
+
+def _flip(rnd: random.Random, data: Data, _: list[int]) -> Data:
+    for _ in range(rnd.choice((1, 1, 1, 2, 8))):
+        data[rnd.randrange(len(data))] ^= rnd.randrange(1, 256)
+    return data
+
+
+def _length(rnd: random.Random, data: Data, edges: list[int]) -> Data:
+    at = rnd.choice(edges[:-1])
+    (length,) = struct.unpack_from(">i", data, at + 8)
+    others = [other - at - 12 for other in edges if other > at]
+    wrong = rnd.choice(
+        [length + rnd.randint(-60, 60), rnd.choice(others), 0, -rnd.randrange(1, 99), 2**24,
+         2**31 - 1, rnd.randrange(-(2**31), 2**31)]
+    )  # fmt: skip
+    struct.pack_into(">i", data, at + 8, max(min(wrong, 2**31 - 1), -(2**31)))
+    return data
+
+
+def _offset(rnd: random.Random, data: Data, edges: list[int]) -> Data:
+    at = rnd.choice(edges[:-1])
+    (offset,) = struct.unpack_from(">q", data, at)
+    wrong = rnd.choice([offset + rnd.randint(-40, 40), 0, -1, 2**40, rnd.randrange(2**31)])
+    struct.pack_into(">q", data, at, wrong)
+    return data
+
+
+def _zeros(rnd: random.Random, data: Data, _: list[int]) -> Data:
+    start = rnd.randrange(len(data))
+    end = min(len(data), start + rnd.randrange(1, 300))
+    data[start:end] = bytes(end - start)
+    return data
+
+
+def _cut(rnd: random.Random, data: Data, _: list[int]) -> Data:
+    return data[: rnd.randrange(len(data))]
+
+
+def _swapped(rnd: random.Random, data: Data, edges: list[int]) -> Data:
+    parts = [data[start:end] for start, end in pairwise(edges)]
+    one, other = rnd.randrange(len(parts)), rnd.randrange(len(parts))
+    parts[one], parts[other] = parts[other], parts[one]
+    return Data(b"".join(parts))
+
+
+def _twice(rnd: random.Random, data: Data, edges: list[int]) -> Data:
+    start, end = rnd.choice(list(pairwise(edges)))
+    return data[:end] + data[start:end] + data[end:]
+
+
+def _removed(rnd: random.Random, data: Data, _: list[int]) -> Data:
+    start = rnd.randrange(len(data))
+    return data[:start] + data[start + rnd.randrange(1, 200) :]
+
+
+def _inserted(rnd: random.Random, data: Data, _: list[int]) -> Data:
+    at = rnd.randrange(len(data) + 1)
+    return data[:at] + rnd.randbytes(rnd.randrange(1, 100)) + data[at:]
+
+
+def _behind(rnd: random.Random, data: Data, _: list[int]) -> Data:
+    count = rnd.choice((1, 17, 18, 61, 500))
+    return data + (bytes(count) if rnd.random() < 0.5 else rnd.randbytes(count))
+
+
+OF_SEGMENTS: dict[str, Mutation] = {
+    "length": _length,
+    "base offset": _offset,
+    "batches swapped": _swapped,
+    "batch twice": _twice,
+}
+GONE = "file gone"
+OF_FILES: dict[str, Mutation] = {
+    "bytes changed": _flip,
+    "zeros": _zeros,
+    "cut": _cut,
+    "bytes removed": _removed,
+    "bytes inserted": _inserted,
+    "bytes behind": _behind,
+}
+
+
+# -- one mutation ----------------------------------------------------------------------------------
+
+
+@dataclass
+class LossTally:
+    """What a row of mutations came to. `proven` by the segments' own bytes, `proven_elsewhere` by
+    what readers found in other files; `traceless`: by kind, mutations after which records were gone
+    and no reader can know it.
+    """
+
+    mutations: int = 0
+    harmless: int = 0
+    proven: int = 0
+    proven_elsewhere: int = 0
+    broken: int = 0
+    traceless: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.traceless.items()))
+        return (
+            f"{self.mutations} mutations: {self.harmless} lost nothing, {self.proven} losses proven"
+            f" by the segments' bytes and named, {self.proven_elsewhere} by other files,"
+            f" {sum(self.traceless.values())} without a trace ({kinds or 'none'}); "
+            f"{self.broken} broken promises"
+        )
+
+
+class LossTrial:
+    """A log dir in memory, one file of which is damaged at a time."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self._log_dir = log_dir
+        build_log_dir(log_dir)
+        self._out = log_dir.parent / "salvaged"
+        self._partitions = sorted(path for path in log_dir.iterdir() if path.is_dir())
+        self._pristine = {path: self._permissive(path) for path in self._partitions}
+
+    def try_one(self, seed: int, tally: LossTally) -> list[str]:
+        """What is broken after the mutation of this seed."""
+        rnd = random.Random(seed)
+        partition = rnd.choice(self._partitions)
+        file = rnd.choice(sorted(partition.iterdir()) + 6 * sorted(partition.glob("*.log")))
+        content = file.read_bytes()
+        if not content:
+            return []
+        kinds = OF_FILES | (OF_SEGMENTS if file.suffix == ".log" else {})
+        kind = rnd.choice([*sorted(kinds), GONE])
+        edges = _edges(content) if file.suffix == ".log" else []
+        if kind == GONE:
+            file.unlink()
+        else:
+            file.write_bytes(kinds[kind](rnd, Data(content), edges))
+        try:
+            wrong = self._check(partition, kind, tally)
+        finally:
+            file.write_bytes(content)
+        tally.mutations += 1
+        tally.broken += bool(wrong)
+        return [f"{seed}: {kind} of {partition.name}/{file.name}: {text}" for text in wrong]
+
+    def _check(self, partition: Path, kind: str, tally: LossTally) -> list[str]:
+        verdicts = _verdicts(partition)
+        proofs = [verdict.proof for verdict in verdicts if verdict.proof]
+        found = self._permissive(partition)
+        is_lost = bool(Counter(self._pristine[partition]) - Counter(found))
+        wrong: list[str] = []
+        errors: list[str] = []
+        for name, reader in _readers(partition).items():
+            raised = _raised(reader)
+            errors += [raised] if name == "records" and raised else []
+            if proofs and not raised and not name.startswith("walk"):
+                wrong.append(f"{name} does not raise: {proofs[0]}")
+            if raised and not proofs and not is_lost and not _is_odd(partition, raised):
+                wrong.append(f"{name} raises, and nothing is wrong: {raised}")
+        dropped = [row[:3] for row in _rows(partition, "DROPMALFORMED")]
+        if Counter(found) != Counter(dropped):
+            wrong.append("DROPMALFORMED gives other records than PERMISSIVE")
+        missing = Counter(self._salvaged(partition)) - Counter(found)
+        if missing:
+            wrong.append(f"salvage gives more than PERMISSIVE: {sorted(missing)[:3]}")
+        wrong += self._lost_whole(partition, verdicts, found)
+        if proofs:
+            tally.proven += 1
+        elif is_lost and errors:
+            tally.proven_elsewhere += 1
+        elif is_lost:
+            tally.traceless[kind] = tally.traceless.get(kind, 0) + 1
+        else:
+            tally.harmless += 1
+        return wrong
+
+    def _lost_whole(
+        self, partition: Path, verdicts: list[SegmentVerdict], found: list[RecordKey]
+    ) -> list[str]:
+        """Records of batches that are still whole, and where they were, but not given."""
+        there = {offset for offset, _, _ in found}
+        whole = {
+            offset
+            for verdict in verdicts
+            for batch in verdict.sound
+            for offset in range(batch.base_offset, batch.last_offset + 1)
+        }
+        pristine = {offset for offset, _, _ in self._pristine[partition]}
+        lost = sorted((whole & pristine) - there)
+        return [f"whole batches are not given: offsets {lost[:5]}"] if lost else []
+
+    def _permissive(self, partition: Path) -> list[RecordKey]:
+        return [row[:3] for row in _rows(partition, "PERMISSIVE") if row[3] is None]
+
+    def _salvaged(self, partition: Path) -> list[RecordKey]:
+        shutil.rmtree(self._out, ignore_errors=True)
+        self._out.mkdir()
+        (opened,) = kafkalog.open_log_dir(partition)
+        result = salvage_partition(opened, self._out, now_ms=NOW_MS, files=LocalFiles())
+        return [] if result.status == FAILED else self._permissive(self._out / partition.name)
+
+
+def _edges(content: bytes) -> list[int]:
+    edges = [0]
+    while edges[-1] < len(content):
+        edges.append(edges[-1] + 12 + struct.unpack_from(">i", content, edges[-1] + 8)[0])
+    return edges
+
+
+def _verdicts(partition: Path) -> list[SegmentVerdict]:
+    files = sorted(partition.glob("*.log"))
+    bases = [int(file.stem) for file in files]
+    return [
+        judge_segment(file.read_bytes(), base, next_base)
+        for file, base, next_base in zip(files, bases, [*bases[1:], None], strict=True)
+    ]
+
+
+def _rows(partition: Path, mode: str) -> list[tuple[int, bytes | None, bytes | None, str | None]]:
+    names = ["offset", "key", "value"]
+    table = kafkalog.read_records(
+        partition, columns=names, mode=mode, include_control=True
+    ).read_all()
+    errors = table["error"].to_pylist() if mode == "PERMISSIVE" else [None] * len(table)
+    columns = [table[name].to_pylist() for name in names]
+    return list(zip(*columns, errors, strict=True))
+
+
+def _readers(partition: Path) -> dict[str, Callable[[], object]]:
+    """What reads a partition and fails on damage. Those called walk need not look at bodies."""
+    readers: dict[str, Callable[[], object]] = {
+        "records": lambda: _rows(partition, "FAILFAST"),
+        "batches": lambda: _valid_batches(partition),
+        "walk of headers": lambda: kafkalog.read_batches(partition),
+        "walk of a fetch": lambda: _fetch_all(partition),
+    }
+    if partition.name == "__consumer_offsets-0":
+        for view in ("messages", "offset_commits", "latest_offset_commits"):
+            readers[view] = lambda view=view: read_view(view, partition)
+    return readers
+
+
+def _valid_batches(partition: Path) -> None:
+    table = kafkalog.read_batches(partition, verify_checksums=True)
+    if not all(table["isValid"].to_pylist()):
+        raise KafkaLogError("told in a row")
+    before = -1
+    names = ("baseOffset", "lastOffset", "segmentBaseOffset")
+    columns = (table[name].to_pylist() for name in names)
+    for base, last, segment in zip(*columns, strict=True):
+        if not max(before, segment - 1) < base <= last or last - segment > 2**31 - 1:
+            raise KafkaLogError("told in its columns")
+        before = last
+
+
+def _fetch_all(partition: Path) -> None:
+    (opened,) = kafkalog.open_log_dir(partition)
+    offset = opened.log_start_offset
+    while offset < opened.log_end_offset:
+        fetched = fetch(opened, offset)
+        if fetched.next_offset <= offset:
+            return
+        offset = fetched.next_offset
+
+
+def _raised(reader: Callable[[], object]) -> str:
+    try:
+        reader()
+    except KafkaLogError as error:
+        return str(error)
+    return ""
+
+
+def _is_odd(partition: Path, raised: str) -> bool:
+    """What is wrong with other files than the segments, of which the judge knows nothing."""
+    return not any(file.name in raised for file in partition.glob("*.log"))
+
+
+# -- rows of mutations -----------------------------------------------------------------------------
+
+
+def run_loss(seed: int, count: int) -> int:
+    """The first `count` mutations of a row; a later run goes on where this one ended. How many
+    promises were broken, in all runs.
+    """
+    path = STATE_DIR / f"loss-{seed}.json"
+    tally = LossTally(**json.loads(path.read_text())) if path.exists() else LossTally()
+    with loss_trial() as trial:
+        done = tally.mutations
+        for number in range(done, count):
+            for line in trial.try_one(seed * _ROW_LENGTH + number, tally):
+                sys.stdout.write(f"loss {line}\n")
+                sys.stdout.flush()
+            tally.mutations = number + 1
+            if tally.mutations % 100 == 0 or tally.mutations == count:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(asdict(tally)))
+    sys.stdout.write(f"{tally}\n")
+    return tally.broken
+
+
+class loss_trial:
+    """A trial whose log dir goes with it."""
+
+    def __enter__(self) -> LossTrial:
+        logging.getLogger("kafkalog").setLevel(logging.ERROR)  # what is left out is meant to be
+        self._dir = tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
+        log_dir = Path(self._dir.name) / "logs"
+        log_dir.mkdir()
+        return LossTrial(log_dir)
+
+    def __exit__(self, *_: object) -> None:
+        self._dir.cleanup()
