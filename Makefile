@@ -53,7 +53,7 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 	@# A warm cache ignores NUMBA_BOUNDSCHECK without a word, hence a cache directory of its own.
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(PYTEST) -q tests/kernels
 
-fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all
+fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all (cleaner, damage, loss)
 	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT) \
 	  --mutations $(MUTATIONS)
 

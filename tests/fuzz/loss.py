@@ -211,7 +211,7 @@ class LossTally:
     harmless: int = 0
     proven: int = 0
     proven_elsewhere: int = 0
-    broken: int = 0
+    failed: list[int] = field(default_factory=list)
     traceless: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -220,7 +220,7 @@ class LossTally:
             f"{self.mutations} mutations: {self.harmless} lost nothing, {self.proven} losses proven"
             f" by the segments' bytes and named, {self.proven_elsewhere} by other files,"
             f" {sum(self.traceless.values())} without a trace ({kinds or 'none'}); "
-            f"{self.broken} broken promises"
+            f"{len(self.failed)} broken promises"
         )
 
 
@@ -233,6 +233,10 @@ class LossTrial:
         self._out = log_dir.parent / "salvaged"
         self._partitions = sorted(path for path in log_dir.iterdir() if path.is_dir())
         self._pristine = {path: self._permissive(path) for path in self._partitions}
+        self._batches = {
+            path: {batch.data for verdict in _verdicts(path) for batch in verdict.sound}
+            for path in self._partitions
+        }
 
     def try_one(self, seed: int, tally: LossTally) -> list[str]:
         """What is broken after the mutation of this seed."""
@@ -254,7 +258,7 @@ class LossTrial:
         finally:
             file.write_bytes(content)
         tally.mutations += 1
-        tally.broken += bool(wrong)
+        tally.failed += [seed] if wrong else []
         return [f"{seed}: {kind} of {partition.name}/{file.name}: {text}" for text in wrong]
 
     def _check(self, partition: Path, kind: str, tally: LossTally) -> list[str]:
@@ -297,6 +301,7 @@ class LossTrial:
             offset
             for verdict in verdicts
             for batch in verdict.sound
+            if batch.data in self._batches[partition]  # its offset is what it was
             for offset in range(batch.base_offset, batch.last_offset + 1)
         }
         pristine = {offset for offset, _, _ in self._pristine[partition]}
@@ -394,14 +399,19 @@ def _is_odd(partition: Path, raised: str) -> bool:
 
 
 def run_loss(seed: int, count: int) -> int:
-    """The first `count` mutations of a row; a later run goes on where this one ended. How many
-    promises were broken, in all runs.
+    """The first `count` mutations of a row; a later run goes on where this one ended, after trying
+    again what failed. How many promises are broken.
     """
     path = STATE_DIR / f"loss-{seed}.json"
     tally = LossTally(**json.loads(path.read_text())) if path.exists() else LossTally()
     with loss_trial() as trial:
-        done = tally.mutations
-        for number in range(done, count):
+        again, tally.failed = tally.failed, []
+        for mutation_seed in again:
+            retried = LossTally()  # it was counted when it was tried first
+            for line in trial.try_one(mutation_seed, retried):
+                sys.stdout.write(f"loss {line}\n")
+            tally.failed += retried.failed
+        for number in range(tally.mutations, count):
             for line in trial.try_one(seed * _ROW_LENGTH + number, tally):
                 sys.stdout.write(f"loss {line}\n")
                 sys.stdout.flush()
@@ -410,7 +420,7 @@ def run_loss(seed: int, count: int) -> int:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(asdict(tally)))
     sys.stdout.write(f"{tally}\n")
-    return tally.broken
+    return len(tally.failed)
 
 
 class loss_trial:
