@@ -142,6 +142,7 @@ def _is_meta(problem: str) -> bool:
 def _unreadable(view: ClusterView, problem: str) -> Finding:
     """Of a log dir of which nobody can tell whose it is: its directories are not looked at."""
     path, _, text = problem.partition(": ")
+    text = f"{META_PROPERTIES_FILE}: {text}"
     return view.finding("unreadable", text, path=path, log_dir=str(PurePath(path).parent))
 
 
