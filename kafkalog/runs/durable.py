@@ -10,11 +10,11 @@ from pathlib import Path
 
 def sync_directory(path: str | Path) -> None:
     """Force a directory's names to disk: without it a rename may be undone by a power cut."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        os.fsync(directory)
     finally:
-        os.close(fd)
+        os.close(directory)
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
@@ -43,8 +43,7 @@ def append(path: Path, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         is_new = os.fstat(fd).st_size == 0
-        write_all(fd, data)
-        os.fsync(fd)
+        _write_and_sync(fd, data)
     finally:
         os.close(fd)
     if is_new:
@@ -56,9 +55,13 @@ def replace(path: Path, data: bytes) -> None:
     scratch = path.with_name(f"{path.name}.tmp")
     fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
-        write_all(fd, data)
-        os.fsync(fd)
+        _write_and_sync(fd, data)
     finally:
         os.close(fd)
     scratch.replace(path)
     sync_directory(path.parent)
+
+
+def _write_and_sync(fd: int, data: bytes) -> None:
+    write_all(fd, data)
+    os.fsync(fd)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,14 @@ def test_a_checkpoint_that_is_not_understood_stays(two_partitions: Path, text: s
 def test_a_temporary_file_of_a_crash_is_replaced(two_partitions: Path) -> None:
     (two_partitions / f"{CLEANER_OFFSET_FILE}.tmp").write_text("half")
     assert update(two_partitions, {("a", 0): 3}) == {("a", 0): 3}
+
+
+def test_a_line_that_somebody_wrote_since_stays(two_partitions: Path) -> None:
+    path = two_partitions / CLEANER_OFFSET_FILE
+    path.write_text("0\n2\na 0 5\nb 1 6\n")
+    kept = replace(cleaner_checkpoint(two_partitions), keep_for="abc")
+    kept.update({("a", 0): 50, ("b", 1): 60})
+    cleaner_checkpoint(two_partitions).update({("b", 1): 70})
+    kept.restore("abc", {("a", 0): [(5, 50)], ("b", 1): [(6, 60)]})
+    found = dict(parse_offset_checkpoint(path.read_bytes(), str(path)))
+    assert found == {("a", 0): 5, ("b", 1): 70}

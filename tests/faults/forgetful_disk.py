@@ -89,6 +89,7 @@ class SyncedAll:
     """`sync`: everything."""
 
 
+SYNCS = (SyncedFile, SyncedDirectory, SyncedAll)
 Event = Names | Written | Resized | Dressed | SyncedFile | SyncedDirectory | SyncedAll
 
 
@@ -204,7 +205,7 @@ class Trace:
         state = self.start.copy()
         pending: list[Event] = []
         for event in self.events[:length]:
-            if isinstance(event, (SyncedFile, SyncedDirectory, SyncedAll)):
+            if isinstance(event, SYNCS):
                 for done in (each for each in pending if is_synced(each, event)):
                     state.apply(done)
                 pending = [each for each in pending if not is_synced(each, event)]

@@ -23,7 +23,7 @@ from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.cleaner.undo_run import NOTHING, PURGED, held_runs, purge_run
 from kafkalog.format.control_record import ControlRecordType
 from tests.conftest import NOW_MS
-from tests.faults.forgetful_disk import Event, Name, Names, State, Trace, seeded
+from tests.faults.forgetful_disk import SYNCS, Event, Name, Names, State, Trace, seeded
 from tests.faults.kill_logs import Reading, read_by_kafka
 from tests.faults.loader import loaded, values_of
 from tests.faults.logs import CONFIG, ISLAND, OLD_MS
@@ -152,15 +152,19 @@ class Recorded:
     before: dict[str, Node]
     after: Logs
     segments: Logs
+    originals: frozenset[int]
 
     def cuts(
         self, seeds: range, first: int = 0, last: int | None = None
     ) -> Iterator[tuple[int, State]]:
         """Each state that these seeds lead to, once; cut off at one of these events."""
         last = len(self.trace.events) if last is None else min(last, len(self.trace.events))
+        syncs = [n for n, event in enumerate(self.trace.events) if isinstance(event, SYNCS)]
         seen: set[bytes] = set()
         for seed in seeds:
             length = random.Random(seed).randint(first, last)
+            if seed // 2 % 2:  # right before a sync the most is to be lost
+                length = next((n for n in syncs if n >= length), length)
             state = self.trace.crash(length, seeded(seed))
             if (digest := state.digest()) not in seen:
                 seen.add(digest)
@@ -210,7 +214,10 @@ def record(verb: str, case: Case, root: Path) -> Recorded:
         place.run(case, "recorded")
     after = logs_of(place.log_dir)
     segments = segments_of(place.log_dir)
-    found = Recorded(verb, case, place, trace, before, after, segments)
+    names = trace.start.names.items()
+    originals = frozenset(inode for (directory, _), inode in names if directory != "runs")
+    originals &= trace.start.data.keys()
+    found = Recorded(verb, case, place, trace, before, after, segments, originals)
     if verb == "run":
         return found
     if verb == "resume":

@@ -30,6 +30,7 @@ from tests.faults.power_cuts import (
 from tests.faults.recording import recorded
 from tests.oracle.kafka import Kafka
 from tests.undo.cases import written
+from tests.undo.test_undo_kills import check_original, undo_all
 from tests.undo.trees import NAME, differences, files, tree
 
 SOAK_CUTS = 5000
@@ -74,8 +75,11 @@ def test_a_broker_that_starts_after_a_power_cut_finds_every_last_value(
     log_dir: Path, verb: str, name: str
 ) -> None:
     found = record(verb, named(name), log_dir / "root")
+    events = found.trace.events
+    swap = [n for n, e in enumerate(events) if inode_of(e, ".swap") or inode_of(e, ".deleted")]
+    first, last = min(swap, default=0), max(swap, default=0) + 15  # the final names, too
     states = 0
-    for seed, state in found.cuts(range(400)):
+    for seed, state in (*found.cuts(range(200)), *found.cuts(range(300), first, last)):
         found.check_loader(seed, state)
         states += 1
     assert states > 80
@@ -104,6 +108,8 @@ def test_what_a_run_has_done_is_on_disk_when_it_ends(log_dir: Path, case) -> Non
     (run,) = held_runs(found.place.run_dir)[0]
     assert run.finished is not None
     assert run.held_partitions == 1
+    undo_all(found.place.run_dir, case.name)
+    check_original(found.place.log_dir, found.before, case.name)
     undone = record("undo", case, log_dir / "root")
     undone.trace.crash(len(undone.trace.events), lambda _: []).write_to(undone.place.root)
     wanted = files(undone.before)
@@ -124,6 +130,41 @@ def test_what_salvage_copied_is_on_disk_when_it_ends(log_dir: Path) -> None:
     trace.crash(len(trace.events), lambda _: []).write_to(place.root)
     found = {n: node for n, node in files(tree(place.root / "a")).items() if "/kafkalog-" not in n}
     assert differences(found, made) == []
+
+
+@pytest.mark.parametrize("verb", ["run", "undo"])
+@pytest.mark.parametrize("name", ["compact", "retain-all", "recover-torn"])
+def test_no_file_from_before_is_ever_without_a_name(log_dir: Path, verb: str, name: str) -> None:
+    """Its own, that of what goes, or the second one it is kept by."""
+    found = record(verb, named(name), log_dir / "root")
+    for seed, state in found.cuts(range(300)):
+        assert found.originals <= set(state.names.values()), seed
+
+
+def test_zeros_of_its_length_are_not_taken_for_the_tail_that_was_cut(log_dir: Path) -> None:
+    place = Place(log_dir / "root")
+    place.fill(named("recover-torn"))
+    before = tree(place.log_dir)
+    place.run(named("recover-torn"), "cut")
+    log = max((place.log_dir / NAME).glob("*.log"))
+    os.truncate(log, len(before[f"{NAME}/{log.name}"].data or b""))
+    undo_all(place.run_dir, "zeros")
+    check_original(place.log_dir, before, "zeros")
+
+
+def test_deleted_segments_come_back_whole_and_from_the_last(log_dir: Path) -> None:
+    """A power cut during the undo of a deletion leaves no log that lacks an index of its own, or a
+    segment in the middle.
+    """
+    found = record("undo", named("retain-all"), log_dir / "root")
+    wanted = {name.split("/")[1] for name in found.before if name.startswith(f"{NAME}/")}
+    logs = sorted(name for name in wanted if name.endswith(".log"))
+    for seed, state in found.cuts(range(300)):
+        names = {name for directory, name in state.names if directory == f"logs/{NAME}"}
+        there = [name for name in logs if name in names]
+        assert there == logs[len(logs) - len(there) :], seed
+        beside = {n for n in wanted if n.split(".")[0] + ".log" in there and "index" in n}
+        assert beside <= names, seed
 
 
 # -- the layer itself can fail ---------------------------------------------------------------------

@@ -315,3 +315,17 @@ def test_an_unwritable_run_dir_stops_the_run_before_it_begins(log_dir: Path) -> 
     before = tree(log_dir)
     assert main(["compact", "--log-dir", str(log_dir), "--topic", "*", "--apply"]) == 3
     assert differences(tree(log_dir), before) == []
+
+
+@pytest.mark.parametrize("name", ["00000000000000000004.index", "00000000000000000000.log"])
+def test_a_name_that_somebody_has_again_is_not_taken(
+    log_dir: Path, run_dir: Path, name: str
+) -> None:
+    (case,) = (case for case in CASES if case.name == "retain-some")
+    path = written(case, log_dir)
+    run_id = case.run(log_dir, run_dir, None).run_id
+    (path / name).write_bytes(b"of somebody else")
+    (result,) = (r for r in undo_run(run_dir, run_id).results if r.place.path == str(path))
+    assert result.status == "refused"
+    assert name in result.reason
+    assert (path / name).read_bytes() == b"of somebody else"
