@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from kafkalog.cleaner.local_files import LocalFiles
@@ -102,8 +103,8 @@ def salvage_partition(
     try:
         copy.mkdir(parents=True)
         _copy_small_files(partition, copy, files)
-        bases = [segment.base_offset for segment in partition.segments]
-        for segment, end_offset in zip(partition.segments, [*bases[1:], None], strict=True):
+        later_bases = [segment.base_offset for segment in partition.segments[1:]]
+        for segment, end_offset in zip_longest(partition.segments, later_bases):
             walk = SegmentWalk(segment, end_offset, max_batch_bytes)
             segments.append(_copy_segment(walk, copy, files))
         files.sync_directory(str(copy))

@@ -36,6 +36,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
 
+from kafkalog.errors import LogChangedError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import (
@@ -51,6 +52,8 @@ from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_span import SegmentSpan, segment_span
 
 REMOTE = "remote"
+# How often a segment may go while it is looked at.
+_TRIES = 3
 
 
 class MissingPlace(StrEnum):
@@ -64,8 +67,8 @@ class MissingPlace(StrEnum):
 @dataclass(frozen=True, slots=True)
 class MissingRange(JsonFacts):
     """No file here has the offsets from `start_offset` to `end_offset` (excluded). `evidence` says
-    how that is known, or why it proves nothing; `path` is the file behind the gap, or the
-    partition's directory.
+    how that is known, or why it proves nothing; `path` is the file behind the gap, the last segment
+    or the partition's directory, `position` where that segment ends.
     """
 
     place: MissingPlace
@@ -74,6 +77,7 @@ class MissingRange(JsonFacts):
     is_proven: bool
     evidence: str
     path: str
+    position: int | None = None
 
     def __str__(self) -> str:
         return f"offsets {self.start_offset} to {self.end_offset - 1} are not here: {self.evidence}"
@@ -87,10 +91,20 @@ def missing_ranges(
     A few KiB of each segment in that range are read, and the small files of the partition. OSError
     or LogChangedError if a segment cannot be read.
     """
+    bounds = start_offset, end_offset
+    for _ in range(_TRIES):
+        try:
+            return _missing_now(partition, bounds)
+        except (FileNotFoundError, LogChangedError):
+            # Retention or a swap took a segment meanwhile.
+            partition = reopened(partition)
+    return _missing_now(partition, bounds)
+
+
+def _missing_now(partition: PartitionInventory, bounds: tuple[int, int]) -> list[MissingRange]:
     if not partition.is_whole:
         return []
     traces = read_traces(partition)
-    bounds = start_offset, end_offset
     found = list(_judged(partition, traces, traces, bounds))
     if not found:
         return []
@@ -213,7 +227,8 @@ def _gaps(segments: Sequence[SegmentInfo], bounds: tuple[int, int]) -> Iterator[
         end = segment.base_offset
         if end < bounds[1]:
             span = segment_span(segment)
-            end = max(end, span.first_offset or 0)
+            if not span.is_damaged:
+                end = max(end, span.first_offset or 0)
         start = segment.base_offset if before is None else before.next_offset
         if start < end:
             yield _Gap(before, segment, start, end)
@@ -229,6 +244,9 @@ def _between(partition: PartitionInventory, bounds: tuple[int, int]) -> Iterator
     sign = compaction_sign(partition)
     cleaned_to = partition.checkpoints.cleaner or 0
     for gap in gaps:
+        if gap.before is not None and gap.before.is_damaged:
+            yield _behind_bad_batches(gap.before, gap.end, MissingPlace.MIDDLE, partition)
+            continue
         proof = _proof_in_indexes(partition, gap) if sign is not None else ""
         if sign is not None and not proof and gap.end <= cleaned_to:
             continue  # as the cleaner leaves it
@@ -259,20 +277,38 @@ def _proof_in_indexes(partition: PartitionInventory, gap: _Gap) -> str:
 def _at_the_end(partition: PartitionInventory, traces: DiskTraces) -> Iterator[MissingRange]:
     end = max(partition.log_end_offset, partition.log_start_offset)
     beyond = [witness for witness in traces.ends if witness.end_offset > end]
-    if beyond and partition.segments:
+    span = segment_span(partition.segments[-1]) if beyond and partition.segments else None
+    if span is not None:
         # The inventory's end is where a broker's is; past damage there may be more.
-        end = max(end, segment_span(partition.segments[-1]).next_offset)
+        end = max(end, span.next_offset)
         beyond = [witness for witness in beyond if witness.end_offset > end]
     agreed = _agreed_end(beyond)
     if agreed is None and all(witness.is_entry for witness in beyond):
         return  # nothing, or one entry of an index that does not fit its log
-    ends = f"the log ends at {end}" if partition.segments else "there is no segment"
+    if span is not None and span.is_damaged:
+        ends_at = agreed or max(witness.end_offset for witness in beyond)
+        yield _behind_bad_batches(span, ends_at, MissingPlace.END, partition)
+        return
+    ends = "there is no segment" if span is None else f"the log ends at {end}"
     said = ", ".join(dict.fromkeys(str(witness) for witness in beyond))
     doubt = "; not proven: nothing else knows of them" if agreed is None else ""
     yield MissingRange(
         MissingPlace.END, end, agreed or max(w.end_offset for w in beyond), agreed is not None,
-        f"{ends}, {said}{doubt}", partition.path,
+        f"{ends}, {said}{doubt}",
+        partition.path if span is None else partition.segments[-1].path,
+        None if span is None else span.end_position,
     )  # fmt: skip
+
+
+def _behind_bad_batches(
+    span: SegmentSpan, end: int, place: MissingPlace, partition: PartitionInventory
+) -> MissingRange:
+    """A segment whose batches break the format: who reads it says so, and what else there is."""
+    path = next(s.path for s in partition.segments if s.base_offset == span.base_offset)
+    evidence = "not proven: batches of the segment in front of them break the format"
+    return MissingRange(
+        place, span.next_offset, end, False, evidence, path, position=span.end_position
+    )
 
 
 def _agreed_end(witnesses: Sequence[Witness]) -> int | None:

@@ -279,7 +279,8 @@ def _log_end_offset(active: SegmentInfo, files: Files, problems: list[str]) -> i
     if error is None:
         return end
     problems.append(str(error))
-    return end_behind_damage(active, scan, end)
+    end, _ = end_behind_damage(active, scan, end)
+    return end
 
 
 def _scan_from_last_index_entry(active: SegmentInfo, files: Files) -> HeaderScan | None:

@@ -24,17 +24,23 @@ from kafkalog.log.segment_file import HeaderScan, scan_headers
 
 # Up to this size all headers are read at once.
 _SMALL_BYTES = 16 * 1024
+# Behind the last entry of an index mostly lie 4 KiB (index.interval.bytes).
+_WINDOW_BYTES = 4 * 1024 + RECORD_BATCH_OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSpan:
     """`first_offset`: of the first batch, None without one, or where only the content of a legacy
     wrapper tells it. `next_offset`: one past the last batch, the base offset without one.
+    `end_position`: where the last batch ends. `is_damaged`: bytes there, or batches before, break
+    the format; a file that ends within a batch is cut, not damaged.
     """
 
     base_offset: int
     first_offset: int | None
     next_offset: int
+    end_position: int = 0
+    is_damaged: bool = False
 
 
 def segment_span(segment: SegmentInfo) -> SegmentSpan:
@@ -49,9 +55,16 @@ def segment_span(segment: SegmentInfo) -> SegmentSpan:
     if scan is None:
         first = scan = scan_headers(segment.path)
     next_offset = _next_offset(scan, segment.base_offset)
-    if _has_damage(scan):
-        next_offset = end_behind_damage(segment, scan, next_offset)
-    return SegmentSpan(segment.base_offset, _first_offset(first), next_offset)
+    is_damaged = not _is_in_order(scan, segment.base_offset)
+    first_offset = _first_offset(first)
+    if first_offset is not None and first_offset != segment.base_offset and not is_damaged:
+        # A gap in front of the first batch, or damage to its offset: the second one tells.
+        begin = scan_headers(segment.path, window_bytes=_WINDOW_BYTES, most_rows=2)
+        is_damaged = not _is_in_order(begin, segment.base_offset)
+    if _has_more(scan):
+        next_offset, scan = end_behind_damage(segment, scan, next_offset)
+        is_damaged |= scan.error is not None
+    return SegmentSpan(segment.base_offset, first_offset, next_offset, scan.valid_bytes, is_damaged)
 
 
 def _from_last_index_entry(segment: SegmentInfo) -> HeaderScan | None:
@@ -63,11 +76,13 @@ def _from_last_index_entry(segment: SegmentInfo) -> HeaderScan | None:
         return None
     if not len(index) or int(index.positions[-1]) >= segment.size_in_bytes:
         return None
-    scan = scan_headers(segment.path, int(index.positions[-1]))
+    scan = scan_headers(segment.path, int(index.positions[-1]), window_bytes=_WINDOW_BYTES)
     # An index kept beside another log points anywhere: an entry holds an offset at or past the
-    # base of the batch at its position.
+    # base of the batch at its position, and in the log.
     fits = (
-        scan.rows.size and segment.base_offset <= scan.rows["base_offset"][0] <= index.last_offset
+        scan.rows.size
+        and segment.base_offset <= scan.rows["base_offset"][0] <= index.last_offset
+        and index.last_offset <= scan.rows["last_offset"].max()
     )
     return scan if fits and scan.error is None and not scan.trailing_bytes else None
 
@@ -80,16 +95,30 @@ def _first_offset(scan: HeaderScan | None) -> int | None:
     return int(first["base_offset"]) if is_known else None
 
 
+def _is_in_order(scan: HeaderScan, base_offset: int) -> bool:
+    """Whether each batch lies behind the one before it. No checksum covers a base offset."""
+    rows = scan.rows
+    if not rows.size:
+        return True
+    is_behind = rows["base_offset"][1:] > rows["last_offset"][:-1]
+    is_whole = rows["last_offset"] >= rows["base_offset"]
+    end_offset = base_offset + MAX_INT32
+    is_within = base_offset <= rows["base_offset"][0] and rows["last_offset"][-1] <= end_offset
+    return bool(is_behind.all() and is_whole.all() and is_within)
+
+
 def _next_offset(scan: HeaderScan, least: int) -> int:
     return max(least, int(scan.rows["last_offset"].max()) + 1) if scan.rows.size else least
 
 
-def end_behind_damage(segment: SegmentInfo, scan: HeaderScan, next_offset: int) -> int:
-    """One past the last batch with a right checksum that can be found behind what nothing leads
-    over.
+def end_behind_damage(
+    segment: SegmentInfo, scan: HeaderScan, next_offset: int
+) -> tuple[int, HeaderScan]:
+    """(one past the last batch with a right checksum that can be found behind what nothing leads
+    over, the walk that ended there).
     """
     work = work_for(segment.size_in_bytes)
-    while _has_damage(scan):
+    while _has_more(scan):
         bounds = Bounds(
             scan.valid_bytes + 1, segment.size_in_bytes, next_offset - 1,
             segment.base_offset + MAX_INT32 + 1,
@@ -99,10 +128,10 @@ def end_behind_damage(segment: SegmentInfo, scan: HeaderScan, next_offset: int) 
             break
         scan = scan_headers(segment.path, position)
         next_offset = _next_offset(scan, next_offset)
-    return next_offset
+    return next_offset, scan
 
 
-def _has_damage(scan: HeaderScan) -> bool:
+def _has_more(scan: HeaderScan) -> bool:
     """Whether there may be batches behind the end of the walk; behind a preallocated file's are
     zeros.
     """

@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.index_lookup import start_position, walk_headers
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.storage import LocalFile
+from kafkalog.reading.data_loss import check_loss
 from kafkalog.reading.lookups import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -32,6 +34,7 @@ from kafkalog.reading.lookups import (
     last_stable_offset,
     opened,
 )
+from kafkalog.reading.selection import PartitionSelection
 
 # What a client asks for unless told otherwise (max.partition.fetch.bytes).
 DEFAULT_MAX_BYTES = 1024 * 1024
@@ -62,11 +65,14 @@ def fetch(
     max_bytes: int = DEFAULT_MAX_BYTES,
     *,
     isolation_level: str = READ_UNCOMMITTED,
+    fail_on_data_loss: bool = True,
 ) -> Fetched:
     """The batches a broker's fetch from `offset` returns.
 
     `topic_partition` is a partition directory, or one of `open_log_dir`'s partitions. Raises
-    OffsetOutOfRangeError below the log start and above the log's end, InvalidConfigError for a
+    OffsetOutOfRangeError below the log start, above the log's end, and, unless
+    `fail_on_data_loss` is off, where the offset is proven to be missing (`log.missing_ranges`; a
+    broker goes on behind the gap without a word), InvalidConfigError for a
     `max_bytes` that is negative or above a GiB, CorruptRecordError and its kin where headers cannot
     be walked over. Checksums are the client's to check, as with a broker.
     """
@@ -80,7 +86,7 @@ def fetch(
             offset=offset,
         )
     end = fetchable_end(partition, isolation_level)
-    records, next_offset = b"", offset
+    records, next_offset, found_offset = b"", offset, MAX_INT64
     segments = _from_segment_of(partition, offset)
     for segment, following in zip_longest(segments, segments[1:]):
         if offset >= end:
@@ -89,10 +95,13 @@ def fetch(
         headers = walk_headers(segment, start_position(segment, offset) or 0, end_offset)
         found = _range(headers, offset, end, max_bytes)
         if found is not None:
-            start, stop, next_offset = found
+            start, stop, next_offset, found_offset = found
             with LocalFile(segment.path) as file:
                 records = file.read_bytes(start, stop - start)
             break
+    if offset < found_offset:
+        selection = PartitionSelection(fail_on_data_loss=fail_on_data_loss)
+        check_loss(partition, selection, offset, found_offset)
     return Fetched(
         records,
         next_offset,
@@ -111,10 +120,10 @@ def _from_segment_of(partition: PartitionInventory, offset: int) -> tuple[Segmen
 
 def _range(
     headers: Iterable[NDArray[np.void]], offset: int, end: int, max_bytes: int
-) -> tuple[int, int, int] | None:
-    """(first byte, byte behind the last, offset behind the last) of the batches of an answer; None
-    if the segment of these headers has none from `offset` on that lies below `end`."""
-    start = stop = -1
+) -> tuple[int, int, int, int] | None:
+    """(first byte, byte behind the last, offset behind the last, first offset) of the batches of an
+    answer; None if the segment of these headers has none from `offset` on that lies below `end`."""
+    start = stop = first_offset = -1
     next_offset = offset
     for rows in headers:
         wanted = rows[rows["last_offset"] >= offset]
@@ -125,12 +134,13 @@ def _range(
             position, size_in_bytes = int(row["position"]), int(row["size_in_bytes"])
             if start < 0:
                 start, stop = position, position
+                first_offset = int(row["base_offset"])
             elif position + size_in_bytes - start > max_bytes:
-                return start, stop, next_offset
+                return start, stop, next_offset, first_offset
             stop, next_offset = position + size_in_bytes, int(row["last_offset"]) + 1
         if beyond.size:
             break
-    return None if start < 0 else (start, stop, next_offset)
+    return None if start < 0 else (start, stop, next_offset, first_offset)
 
 
 def _aborted(partition: PartitionInventory, start: int, end: int) -> tuple[tuple[int, int], ...]:

@@ -7,7 +7,7 @@ segments roll, are deleted by retention or swapped by compaction. An open file k
 a read that has begun ends. Before a row of the segment was given out the file of the plan is looked
 for under the name it was set aside by: a broker keeps `.deleted` files for file.delete.delay.ms,
 our own runs what they can undo. Where it is gone the directory is looked at again for the same
-offsets.
+offsets. What is missing of them then is lost, whether retention took it or anybody else.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.at_rest import partition_at_rest, partitions_at_rest
+from kafkalog.reading.data_loss import check_loss, wanted_start
 from kafkalog.reading.lookups import high_watermark, last_stable_offset
 from kafkalog.reading.offset_ranges import offset_range
 from kafkalog.reading.request import ReadCounts, ReadRequest
@@ -45,13 +46,16 @@ _TRIES = 10
 
 
 def first_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offsets:
-    """Where a new stream begins: what the selection says, of each partition that is there."""
-    return _as_offsets(
-        {
-            partition.topic_partition: _start(selection, partition)
-            for partition in _partitions(paths, selection)
-        }
-    )
+    """Where a new stream begins: what the selection says, of each partition that is there.
+
+    OffsetOutOfRangeError where that is the earliest offset, and what the log began with is lost.
+    """
+    begins = {}
+    for partition in _partitions(paths, selection):
+        start = _start(selection, partition)
+        check_loss(partition, selection, wanted_start(selection, partition, start), start)
+        begins[partition.topic_partition] = start
+    return _as_offsets(begins)
 
 
 def end_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offsets:
@@ -124,6 +128,8 @@ def plan_between(
             continue
         if first < partition.log_start_offset:
             _refuse_loss(selection, partition, first)
+        is_to_the_end = ends[name] >= partition.log_end_offset
+        check_loss(partition, selection, first, MAX_INT64 if is_to_the_end else ends[name])
         splits += _plan(partition, selection, first, ends[name], needs)
     return [ScanTask("records", splits=pack) for pack in pack_splits(splits)]
 
@@ -131,7 +137,9 @@ def plan_between(
 def read_following(
     task: ScanTask, request: ReadRequest, selection: PartitionSelection
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a task of `plan_between`; LogChangedError if the log does not come to rest."""
+    """The records of a task of `plan_between`; LogChangedError if the log does not come to rest,
+    OffsetOutOfRangeError for what was lost since the plan was made.
+    """
     needs = ScanNeeds(row_filter=request.row_filter)
     counts = ReadCounts()
     waiting = [(split, _TRIES) for split in reversed(task.splits)]
@@ -167,12 +175,20 @@ def _set_aside(split: ScanSplit) -> ScanSplit | None:
 
 
 def _anew(split: ScanSplit, selection: PartitionSelection, needs: ScanNeeds) -> list[ScanSplit]:
-    """Where the offsets of a split are now; nowhere if they are gone."""
+    """Where the offsets of a split are now; of those that are gone OffsetOutOfRangeError, or with
+    `fail_on_data_loss` off nothing.
+    """
+    start = split.start_offset or 0
+    end = MAX_INT64 if split.end_offset is None else split.end_offset
     partition = partition_at_rest(str(Path(split.path).parent))
     if partition is None:
+        name = TopicPartition(split.topic, split.partition)
+        _refuse_absence(selection, {name}, {name: start})
         return []
-    start, end = split.start_offset or 0, split.end_offset
-    return list(_plan(partition, selection, start, MAX_INT64 if end is None else end, needs))
+    if start < partition.log_start_offset:
+        _refuse_loss(selection, partition, start)
+    check_loss(partition, selection, start, end)
+    return list(_plan(partition, selection, start, end, needs))
 
 
 def _plan(
@@ -191,6 +207,7 @@ def _plan(
         starting_timestamp=None,
         ending_timestamp=None,
         fail_on_data_loss=False,
+        tells_loss=False,
     )
     bases = [segment.base_offset for segment in partition.segments]
     split_needs = SplitNeeds(row_filter=needs.row_filter, with_transactions=needs.with_transactions)

@@ -18,6 +18,7 @@ from kafkalog.columns.schemas import MESSAGE_VIEWS, OFFSET_VIEWS
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
+from kafkalog.reading.data_loss import check_loss
 from kafkalog.reading.entry_views import ENTRY_VIEWS, FileTask, file_tasks, read_entries
 from kafkalog.reading.log_views import (
     SegmentTask,
@@ -113,6 +114,8 @@ def plan_scan(
         ]
     if view in PRODUCER_VIEWS:
         refuse_replicas(partitions, selection)
+        for partition in partitions:
+            check_loss(partition, selection)
         return [ScanTask(view, partitions=pack) for pack in _packs(partitions, needs)]
     if view in MESSAGE_VIEWS:
         partitions = message_partitions(partitions, selection)

@@ -40,8 +40,12 @@ class PartitionSelection:
     ending_timestamp: int | None = None
     # Up to the last stable offset, without data of aborted transactions.
     read_committed: bool = False
-    # An offset asked for by number that is not there any more, or not yet, is an error.
+    # Offsets that are not there any more, or asked for by number and not there yet, are an error.
     fail_on_data_loss: bool = True
+    # In a mode that bears damage a loss is said, and what is there is read.
+    bears_damage: bool = False
+    # False where the caller has looked for losses already.
+    tells_loss: bool = True
     # Of the partitions' segments those whose `.log` has such a name.
     file_glob: str | None = None
     # Directories of remote storage with the older segments of tiered partitions.
@@ -55,6 +59,11 @@ class PartitionSelection:
     def naming(self, paths: frozenset[str]) -> PartitionSelection:
         """The same selection with the directories the caller named."""
         return replace(self, named_paths=paths)
+
+    @property
+    def refuses_loss(self) -> bool:
+        """Whether segments that are proven to be missing end the read."""
+        return self.fail_on_data_loss and not self.bears_damage
 
     def accepts(self, partition: TopicPartition) -> bool:
         if self.partitions is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, LogChangedError, RecordTooLargeError
@@ -34,7 +34,8 @@ from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.segment_file import scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.reading.conditions import EVERYTHING, MIN_INT64, RowFilter
-from kafkalog.reading.offset_ranges import offset_range
+from kafkalog.reading.data_loss import check_loss, wanted_start
+from kafkalog.reading.offset_ranges import OffsetRange, offset_range
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.transaction_ranges import NO_TRANSACTIONS, TransactionRanges, ranges_of
 
@@ -230,6 +231,7 @@ def _wanted_ranges(
     start_offset, end_offset = offset_range(selection, partition)
     if needs.all_on_disk and isinstance(selection.starting_offsets, str):
         start_offset = None if selection.starting_timestamp is None else start_offset
+    _check_loss(partition, selection, needs, (start_offset, end_offset))
     start_offset, end_offset = _narrowed_offsets(needs.row_filter, start_offset, end_offset)
     chosen = list(_segments_in_range(partition.segments, start_offset, end_offset))
     transactions = NO_TRANSACTIONS
@@ -264,6 +266,21 @@ def _wanted_ranges(
         narrowed = None if timely is None else _from_offsets(segment, timely, next_base)
         if narrowed is not None:
             yield segment, narrowed
+
+
+def _check_loss(
+    partition: PartitionInventory,
+    selection: PartitionSelection,
+    needs: SplitNeeds,
+    offsets: OffsetRange,
+) -> None:
+    """Of the offsets that the read wants; the last stable offset may lie below what was lost."""
+    start_offset, end_offset = offsets
+    if selection.read_committed and end_offset is not None:
+        _, end_offset = offset_range(replace(selection, read_committed=False), partition)
+    start = wanted_start(selection, partition, start_offset)
+    low, high = _narrowed_offsets(needs.row_filter, start, end_offset)
+    check_loss(partition, selection, low or 0, MAX_INT64 if high is None else high)
 
 
 def _own_end(segment: SegmentInfo, next_base: int | None, end_offset: int | None) -> int | None:
@@ -336,8 +353,7 @@ def _segments_in_range(
 ) -> Iterator[SegmentInfo]:
     """Segments whose offsets, from their base to the next segment's, meet the range; empty files
     have none."""
-    next_bases = [*(s.base_offset for s in segments[1:]), None]
-    for segment, next_base in zip(segments, next_bases, strict=True):
+    for segment, next_base in zip_longest(segments, [s.base_offset for s in segments[1:]]):
         if segment.size_in_bytes == 0:
             continue
         if start_offset is not None and next_base is not None and next_base <= start_offset:

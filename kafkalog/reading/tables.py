@@ -4,6 +4,7 @@ JVM."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ def read_records(
     remote_dirs: str | Sequence[str] = (),
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
+    fail_on_data_loss: bool = True,
 ) -> pa.RecordBatchReader:
     """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
     as a stream.
@@ -58,6 +60,8 @@ def read_records(
     A batch of more than `max_batch_bytes`, stored or decompressed, is not read, as `mode` has it.
     A partition that is there more than once, as replicas of several brokers are, is refused unless
     `replicas` is "all".
+    Offsets that are proven to be missing (`log.missing_ranges`) end a read that wants them, unless
+    `mode` or `fail_on_data_loss` say that what is there is wanted.
     A log may be larger than memory: iterate, or take `.read_all()` for a table.
 
     Raises InvalidConfigError for names that are not there, OffsetOutOfRangeError for a starting
@@ -73,6 +77,7 @@ def read_records(
         read_committed=read_committed,
         remote_dirs=paths_in(remote_dirs),
         all_replicas=is_all_replicas(replicas),
+        fail_on_data_loss=fail_on_data_loss,
     )
     return _stream(
         "records",
@@ -98,6 +103,7 @@ def read_batches(
     verify_checksums: bool = False,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
+    fail_on_data_loss: bool = True,
 ) -> pa.Table:
     """Batch headers below `path` as a table, one row a batch, control batches included; nothing is
     decompressed.
@@ -107,6 +113,7 @@ def read_batches(
     selection = PartitionSelection(
         topics=None if topics is None else frozenset(names_in(topics)),
         all_replicas=is_all_replicas(replicas),
+        fail_on_data_loss=fail_on_data_loss,
     )
     return _stream(
         "batches",
@@ -128,6 +135,7 @@ def read_view(
     mode: str = ReadMode.FAILFAST,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
+    fail_on_data_loss: bool = True,
 ) -> pa.Table:
     """A view of `columns.schemas` as a table: segments, partitions, offset_index, time_index,
     transaction_index, producer_snapshot, leader_epochs, checkpoints …
@@ -138,6 +146,7 @@ def read_view(
     selection = PartitionSelection(
         topics=None if topics is None else frozenset(names_in(topics)),
         all_replicas=is_all_replicas(replicas),
+        fail_on_data_loss=fail_on_data_loss,
     )
     return _stream(
         view,
@@ -174,6 +183,7 @@ def _stream(
         row_filter=row_filter,
         max_batch_bytes=check_max_batch_bytes(max_batch_bytes),
     )
+    selection = replace(selection, bears_damage=mode != ReadMode.FAILFAST)
     inventory, named_paths = open_paths(paths_in(path))
     needs = ScanNeeds(row_filter=row_filter, with_transactions="transactionState" in request.names)
     tasks = plan_scan(view, inventory, selection.naming(named_paths), needs)

@@ -110,6 +110,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             ending_timestamp=values.get("endingTimestamp"),
             read_committed=values.get("isolationLevel", False),
             fail_on_data_loss=values.get("failOnDataLoss", True),
+            bears_damage=mode != ReadMode.FAILFAST,
             file_glob=values.get("pathGlobFilter"),
             remote_dirs=values.get("remoteDir", ()),
             all_replicas=values.get("replicas", False),

@@ -29,6 +29,7 @@ from kafkalog.reading.selection import PartitionSelection
 from tests.support.log_builder import LogBuilder
 
 EVERYTHING = PartitionSelection()
+CARELESS = PartitionSelection(fail_on_data_loss=False)
 REQUEST = ReadRequest.of(select_columns("records", ["partition", "offset"]))
 Seen = list[tuple[int, int]]
 
@@ -122,9 +123,47 @@ def test_segments_that_roll_go_or_are_merged_between_plan_and_read(log_dir: Path
     assert read(tasks) == [(0, offset) for offset in kept if 3 <= offset < 55]
     # retention: the merged segment is gone as well
     (log.path / f"{0:020}.log").unlink()
-    assert read(tasks) == [(0, offset) for offset in range(40, 55)]
+    with pytest.raises(OffsetOutOfRangeError, match="it has 40 to 60"):
+        read(tasks)
+    assert read(tasks, CARELESS) == [(0, offset) for offset in range(40, 55)]
     shutil.rmtree(log.path)
-    assert read(tasks) == []
+    with pytest.raises(OffsetOutOfRangeError, match="not there any more"):
+        read(tasks)
+    assert read(tasks, CARELESS) == []
+
+
+def test_a_segment_that_vanishes_in_the_middle_is_lost(log_dir: Path) -> None:
+    """Before a batch is planned, and between its plan and the read."""
+    log = ten_segments(log_dir)
+    start: Offsets = {"orders": {"0": 1}}
+    end: Offsets = {"orders": {"0": 15}}
+    tasks = between(log_dir, start, end)
+    logs_of(log)[3].unlink()
+    for lost in (lambda: read(tasks), lambda: between(log_dir, start, end)):
+        with pytest.raises(OffsetOutOfRangeError, match="offsets 6 to 7 are not here"):
+            lost()
+    there = [(0, offset) for offset in range(1, 15) if offset not in (6, 7)]
+    assert read(tasks, CARELESS) == there
+    assert read(between(log_dir, start, end, CARELESS), CARELESS) == there
+    assert read(between(log_dir, {"orders": {"0": 8}}, end)) == there[5:]
+    assert read(between(log_dir, start, {"orders": {"0": 6}})) == there[:5]
+
+
+def test_a_stream_from_the_beginning_begins_where_the_log_did(log_dir: Path) -> None:
+    log = ten_segments(log_dir)
+    logs_of(log)[0].unlink()
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 0 to 1 are not here"):
+        first_offsets([str(log_dir)], EVERYTHING)
+    assert first_offsets([str(log_dir)], CARELESS) == {"orders": {"0": 2}}
+
+
+def test_a_stream_that_comes_to_the_end_learns_that_the_log_was_longer(log_dir: Path) -> None:
+    log = ten_segments(log_dir)
+    logs_of(log)[-1].unlink()
+    start, end = {"orders": {"0": 1}}, {"orders": {"0": 18}}
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 18 to 19 are not here"):
+        between(log_dir, start, end)
+    assert read(between(log_dir, start, end, CARELESS), CARELESS)[-1] == (0, 17)
 
 
 def ten_segments(log_dir: Path) -> LogBuilder:
@@ -135,6 +174,23 @@ def ten_segments(log_dir: Path) -> LogBuilder:
     return log
 
 
+def compacted(log: LogBuilder) -> None:
+    """The cleaner has been there."""
+    log.cleaner_offset(2)
+    rewrite(log)
+
+
+def set_aside(log: LogBuilder, segments: int, name: str | None) -> None:
+    """The first segments under another name, or gone, as their indexes are."""
+    for path in logs_of(log)[:segments]:
+        for file in log.path.glob(f"{path.stem}.*index"):
+            file.unlink()
+        if name is None:
+            path.unlink()
+        else:
+            path.rename(path.with_name(name.format(path.name)))
+
+
 def logs_of(log: LogBuilder) -> list[Path]:
     return sorted(log.path.glob("*.log"))
 
@@ -143,9 +199,9 @@ def logs_of(log: LogBuilder) -> list[Path]:
 def test_a_segment_that_was_set_aside_is_read_as_planned(log_dir: Path, name: str) -> None:
     """By a broker, or by a run of ours that keeps what it replaces."""
     log = ten_segments(log_dir)
+    compacted(log)
     tasks = between(log_dir, {"orders": {"0": 1}}, {"orders": {"0": 15}})
-    for path in logs_of(log)[:4]:
-        path.rename(path.with_name(name.format(path.name)))
+    set_aside(log, 4, name)
     # under the name of the first segment, one in which compaction left a record
     LogBuilder(log_dir / "cleaned").batch(("k", "v")).write()
     shutil.copy(log_dir / "cleaned" / "orders-0" / f"{0:020}.log", log.path)
@@ -157,11 +213,11 @@ def test_a_segment_that_was_set_aside_is_read_as_planned(log_dir: Path, name: st
 def test_a_swap_that_is_under_way_is_waited_for(log_dir: Path) -> None:
     """Between the renames of a cleaner neither the old segments nor the new one are there."""
     log = ten_segments(log_dir)
+    compacted(log)
     tasks = between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 20}})
     swapped = log.path / f"{0:020}.log.swap"
     shutil.copy(logs_of(log)[0], swapped)
-    for path in logs_of(log)[:4]:
-        path.unlink()
+    set_aside(log, 4, None)
     survivors = [(0, offset) for offset in (0, 1, *range(8, 20))]
     for ask in (
         lambda: read(tasks),  # planned before
@@ -195,8 +251,7 @@ def test_a_partition_that_is_gone_is_an_error_or_passed_over(
     end: Offsets = {"orders": {"0": 1, "1": 1}}
     with pytest.raises(OffsetOutOfRangeError, match="orders-0, which is not there any more"):
         between(log_dir, start, end)
-    careless = PartitionSelection(fail_on_data_loss=False)
-    assert read(between(log_dir, start, end, careless), careless) == [(1, 0)]
+    assert read(between(log_dir, start, end, CARELESS), CARELESS) == [(1, 0)]
     other = PartitionSelection(partitions=frozenset({TopicPartition("orders", 1)}))
     assert read(between(log_dir, start, end, other), other) == [(1, 0)]  # it is not asked for
 
@@ -207,12 +262,11 @@ def test_lost_offsets_are_an_error_or_passed_over(log_dir: Path) -> None:
     start: Offsets = {"orders": {"0": 1}}
     with pytest.raises(OffsetOutOfRangeError, match="failOnDataLoss=false goes on"):
         between(log_dir, start, {"orders": {"0": 3}})
-    careless = PartitionSelection(fail_on_data_loss=False)
     (log.path / f"{0:020}.log").unlink()
-    assert read(between(log_dir, start, {"orders": {"0": 3}}, careless), careless) == [(0, 2)]
+    assert read(between(log_dir, start, {"orders": {"0": 3}}, CARELESS), CARELESS) == [(0, 2)]
     with pytest.raises(OffsetOutOfRangeError, match="it has 2 to 3"):
         latest_offsets([str(log_dir)], EVERYTHING, {"orders": {"0": 9}})
-    assert latest_offsets([str(log_dir)], careless, {"orders": {"0": 9}}) == {"orders": {"0": 9}}
+    assert latest_offsets([str(log_dir)], CARELESS, {"orders": {"0": 9}}) == {"orders": {"0": 9}}
 
 
 def test_partitions_come_and_go(log_dir: Path) -> None:

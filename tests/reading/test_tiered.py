@@ -56,7 +56,10 @@ def test_a_tiered_partition_reads_as_by_a_consumer(level: str) -> None:
 
 
 def test_without_the_store_only_what_is_local_is_read() -> None:
-    local = rows(read_records(TIERED / "data", topics=["tiered"], columns=COLUMNS).read_all())
+    options = {"topics": ["tiered"], "columns": COLUMNS}
+    with pytest.raises(OffsetOutOfRangeError, match=r"offsets 0 to 381 are not here.*remoteDir"):
+        read_records(TIERED / "data", **options)
+    local = rows(read_records(TIERED / "data", **options, fail_on_data_loss=False).read_all())
     assert 0 < len(local) < len(consumed("read_uncommitted")) / 2
 
 
