@@ -2,8 +2,9 @@
 
 A path is a log dir, a partition directory, a `.log` file, or a glob of these. Only small files are
 read (checkpoints, meta.properties, index ends, the headers behind the active segment's last index
-entry), so opening a log dir costs a few system calls a segment. Symbolic links that lead out of the
-log dir are not followed: what would be rewritten through them is not this log dir's.
+entry), so opening a log dir costs a few system calls a segment. Symbolic links are followed, as a
+broker follows them: a partition is the one that the link is named after, in the log dir that has
+the link. It cannot be changed through the link (see `partition_dir`).
 
 What cannot be read is a problem in the inventory, never an exception, so that one bad partition or
 file does not hide the others; a path that does not exist is an error.
@@ -118,7 +119,7 @@ def _readable_dirs(path: Path, problems: list[str]) -> list[tuple[Path, str | No
 
 
 def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str | None]]:
-    """(partition directory without links, name of the one file to look at or None)."""
+    """(partition directory, name of the one file to look at or None)."""
     if path.is_file():
         if is_of_kafka_0_7(path.name):
             raise InvalidConfigError(OF_KAFKA_0_7, path=str(path))
@@ -130,20 +131,35 @@ def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str
             )
         yield path.parent.resolve(), path.name
     elif _is_partition_dir(path):
-        yield path.resolve(), None
+        yield _own_path(path), None
     else:
         yield from ((directory, None) for directory in _subdirectories(path, problems))
 
 
 def _is_partition_dir(path: Path) -> bool:
     """A log dir may well be called `kafka-logs-1`: the name alone does not tell."""
-    if parse_partition_dir_name(path.resolve().name) is None:
+    if not any(map(parse_partition_dir_name, (path.name, path.resolve().name))):
         return False
-    if any((path / name).exists() for name in (META_PROPERTIES_FILE, *CHECKPOINT_FILES)):
+    if _has_log_dir_files(path):
         return False
     return not any(
         parse_partition_dir_name(entry.name) and entry.is_dir() for entry in path.iterdir()
     )
+
+
+def _has_log_dir_files(path: Path) -> bool:
+    return any((path / name).exists() for name in (META_PROPERTIES_FILE, *CHECKPOINT_FILES))
+
+
+def _own_path(path: Path) -> Path:
+    """Without links; but a link that stands in a log dir is a partition of that log dir, whatever
+    is at its other end.
+    """
+    target = path.resolve()
+    is_partition = parse_partition_dir_name(target.name) is not None
+    if path.is_symlink() and (_has_log_dir_files(path.parent) or not is_partition):
+        return path.parent.resolve() / path.name
+    return target
 
 
 def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
@@ -151,15 +167,15 @@ def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
     with os.scandir(log_dir) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
+        is_partition = parse_partition_dir_name(entry.name) is not None
+        if is_partition and entry.is_symlink() and not Path(entry.path).exists():
+            problems.append(f"{entry.path}: a link to nowhere: a broker cannot load or make it")
         if not entry.is_dir() or entry.name == REMOTE_INDEX_CACHE_DIR:
             continue
-        directory = root / entry.name
-        if parse_partition_dir_name(entry.name) is None:
+        if not is_partition:
             problems.append(f"{entry.path}: {NO_PARTITION}: a broker refuses to start on it")
-        elif entry.is_symlink() and directory.resolve().parent != root:
-            problems.append(f"{entry.path}: a link out of the log dir, not followed")
         else:
-            yield directory.resolve() if entry.is_symlink() else directory
+            yield root / entry.name
 
 
 def _read(

@@ -14,6 +14,9 @@ deleted segments leaves the line of before. Only the topic's `remote.storage.ena
 without it no plan touches the partition, with it a stale line is raised to the first segment, as a
 broker's loader does.
 
+A broker follows symbolic links, of the directory and of files, and so do readers. Nothing is
+changed through them: the file at the other end may be somebody else's, on another disk.
+
 Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOffsetsInDir.
 """
 
@@ -100,6 +103,8 @@ def read_partition_dir(
     if name is None:
         problems.append(f"{path.name} is not the name of a partition's directory")
         name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
+    if path.is_symlink():
+        problems.append(f"a link to {path.resolve()}: it is read, and changed by its broker only")
     with os.scandir(path) as listed:
         entries = list(listed)
     digest = "" if known is None else directory_digest(entries)
@@ -182,11 +187,13 @@ def _list_files(
     leftovers = []
     for entry in entries:
         name = parse_file_name(entry.name)
-        if entry.is_symlink() or not entry.is_file():
+        if not entry.is_file():
             if entry.name.endswith(NUMBERED_SUFFIXES):
                 problems.append(f"{entry.name} is not a regular file")
         elif name is not None:
             files[name.kind, name.offset, name.suffix] = entry
+            if entry.is_symlink() and entry.name.endswith(NUMBERED_SUFFIXES):
+                problems.append(f"{entry.name} is a symbolic link")
         elif entry.name.endswith(NUMBERED_SUFFIXES):
             problems.append(f"{entry.name}: a broker does not load a file of this name")
         elif is_of_kafka_0_7(entry.name):
@@ -216,7 +223,7 @@ def _segments(files: Files, suffix: str) -> tuple[SegmentInfo, ...]:
 
 def _segment(files: Files, base_offset: int, suffix: str, *, is_active: bool) -> SegmentInfo:
     entry = files[LogFileKind.LOG, base_offset, suffix]
-    stat = entry.stat(follow_symlinks=False)
+    stat = entry.stat()
     transaction_index = files.get((LogFileKind.TRANSACTION_INDEX, base_offset, suffix))
     time_index = _tail(files, LogFileKind.TIME_INDEX, base_offset, suffix)
     return SegmentInfo(

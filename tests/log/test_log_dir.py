@@ -243,19 +243,55 @@ def test_foreign_directories_are_named(log_dir: Path) -> None:
     assert "lost+found" in inventory.problems[0]
 
 
-def test_links_out_of_the_log_dir_are_not_followed(log_dir: Path) -> None:
+def test_a_directory_behind_a_link_is_the_partition_of_its_name(log_dir: Path) -> None:
+    """As a broker loads it: of the log dir that holds the link."""
     root, elsewhere = log_dir / "root", log_dir / "elsewhere"
-    _orders(elsewhere, "linked-0").write()
-    path = _orders(root).write()
-    (root / "linked-0").symlink_to(elsewhere / "linked-0")
-    outside = elsewhere / "linked-0" / log_file_name(0)
-    (path / log_file_name(30)).symlink_to(outside)
+    target = _orders(elsewhere, "volume-7").write()
+    _orders(root).recovery_point(30).write()
+    (root / "linked-0").symlink_to(target)
+    (root / "twin-0").symlink_to("orders-0")
     inventory = open_log_dir(root)
-    partition = _only(inventory)
-    assert partition.topic_partition == ORDERS
-    assert "linked-0" in inventory.problems[0]
-    assert [segment.base_offset for segment in partition.segments] == [0, 10, 20]
-    assert partition.problems == (f"{log_file_name(30)} is not a regular file",)
+    assert [str(p.topic_partition) for p in inventory] == ["linked-0", "orders-0", "twin-0"]
+    assert inventory.problems == ()
+    for partition in inventory:
+        assert [segment.base_offset for segment in partition.segments] == [0, 10, 20]
+        assert partition.log_dir == str(root)
+        assert bool(partition.problems) == (partition.topic_partition != ORDERS)
+        assert partition.path == str(root / str(partition.topic_partition))
+        assert _only(open_log_dir(partition.path)) == partition
+    assert f"a link to {target}" in inventory.partitions[0].problems[0]
+
+
+def test_a_link_that_is_in_no_log_dir_leads_to_the_partition(log_dir: Path) -> None:
+    path = _orders(log_dir / "root").write()
+    (log_dir / "by-name-0").symlink_to(path)
+    assert _only(open_log_dir(log_dir / "by-name-0")) == _only(open_log_dir(path))
+
+
+def test_a_link_to_nowhere_is_a_problem(log_dir: Path) -> None:
+    _orders(log_dir).write()
+    (log_dir / "linked-0").symlink_to(log_dir / "nowhere")
+    inventory = open_log_dir(log_dir)
+    assert _only(inventory).topic_partition == ORDERS
+    assert inventory.problems == (
+        f"{log_dir}/linked-0: a link to nowhere: a broker cannot load or make it",
+    )
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".snapshot"])
+def test_files_behind_links_are_read_and_not_changed(log_dir: Path, suffix: str) -> None:
+    path = _orders(log_dir / "root").write()
+    whole = _only(open_log_dir(path))
+    file = path / f"{10:020d}{suffix}"
+    file.rename(log_dir / "elsewhere")
+    file.symlink_to(log_dir / "elsewhere")
+    linked = _only(open_log_dir(path))
+    assert linked.problems == (f"{file.name} is a symbolic link",)
+    assert linked.segments == whole.segments
+    (log_dir / "elsewhere").unlink()
+    gone = _only(open_log_dir(path))
+    assert gone.problems == (f"{file.name} is not a regular file",)
+    assert len(gone.segments) == 3 - (suffix == ".log")
 
 
 @pytest.mark.parametrize("name", ["x.log", "12.log", "notes.swap", "backup.index", "a.snapshot"])
