@@ -274,9 +274,18 @@ KINDS = (
     FindingKind(
         "segment-missing",
         _ERROR,
-        "offsets are missing between two segments, and compaction cannot have taken them",
+        "offsets are missing between two segments, and compaction cannot have taken them; a warning"
+        " where an interrupted cleaning may have",
         "nothing; consumers skip them silently",
         _REPLICA,
+    ),
+    FindingKind(
+        "first-segments-missing",
+        _ERROR,
+        "the log starts below its first segment, and what lies between is not here; info where the"
+        " topic is tiered, or where an older log start may have been left by a crash",
+        "begins with the first segment, without a word",
+        "take the segments from another replica; those of a tiered topic are in remote storage",
     ),
     FindingKind(
         "offset-gap",
@@ -295,7 +304,8 @@ KINDS = (
     FindingKind(
         "log-end-lost",
         _ERROR,
-        "checkpoints or snapshots know offsets past the log's end",
+        "checkpoints, snapshots, leader epochs or indexes know offsets past the log's end; a"
+        " warning where one of them alone does, and others contradict it",
         "begins at the lower end, and gives the offsets out again",
         _REPLICA,
     ),

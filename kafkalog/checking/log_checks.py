@@ -1,5 +1,5 @@
 """The log as a whole: segments against each other, against the checkpoints and the settings; its
-leader epochs are checked in `epoch_checks`.
+leader epochs are checked in `epoch_checks`, offsets that are not here in `missing_checks`.
 
 Offsets may be missing only where compaction took them. It never goes past the cleaner's checkpoint,
 and never touches a topic that is not compacted; a topic whose settings nobody tells counts as one
@@ -19,6 +19,7 @@ from pathlib import Path
 from kafkalog.checking.epoch_checks import check_leader_epochs
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.finding_kinds import Severity
+from kafkalog.checking.missing_checks import check_missing
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.segment import DAMAGED, GONE, TORN, ZEROS
 from kafkalog.checking.segment_report import Hole, SegmentReport
@@ -37,9 +38,9 @@ def check_log(view: PartitionView) -> Iterator[Finding]:
         if report.tail == GONE:
             return  # neighbours cannot be compared
     _check_holes(view, found)
+    check_missing(view, found)
     if view.is_replica:
         _check_log_start(view, found)
-        _check_log_end(view, found)
         check_leader_epochs(view, found)
     yield from found.findings()
 
@@ -148,11 +149,6 @@ def _check_holes(view: PartitionView, found: FindingList) -> None:
                 path=before.task.path,
                 offset=base,
             )
-        # A segment that begins above its own base has lost its first batches.
-        hole = Hole(before.next_offset, max(base, after.first_offset), 0)
-        if before.tail != DAMAGED and _is_wrong(hole, dense):
-            text = f"offsets {hole.start_offset} to {hole.end_offset - 1}{_deleted(view, hole)}"
-            found.add("segment-missing", text, path=after.task.path, offset=hole.start_offset)
     for report in view.reports:
         for hole in report.holes:
             if _is_wrong(hole, dense):
@@ -169,16 +165,6 @@ def _is_wrong(hole: Hole, dense: int | None) -> bool:
     return dense is not None and hole.end_offset > max(hole.start_offset, dense)
 
 
-def _deleted(view: PartitionView, hole: Hole) -> str:
-    """The segments that wait for deletion and may have what is missing."""
-    there = [
-        Path(segment.path).name
-        for segment in view.partition.other_segments
-        if hole.start_offset <= segment.base_offset < hole.end_offset
-    ]
-    return f"; {', '.join(there)} may have them" if there else ""
-
-
 def _check_log_start(view: PartitionView, found: FindingList) -> None:
     log_start = view.partition.checkpoints.log_start
     if log_start is not None and log_start > view.log_end_offset:
@@ -187,17 +173,3 @@ def _check_log_start(view: PartitionView, found: FindingList) -> None:
             f"the log start is {log_start}, the log ends at {view.log_end_offset}",
             offset=log_start,
         )
-
-
-def _check_log_end(view: PartitionView, found: FindingList) -> None:
-    partition, end = view.partition, view.log_end_offset
-    if any(report.tail == DAMAGED for report in view.reports[-1:]):
-        return  # where it ends nobody can tell
-    known = {
-        "the recovery point": partition.checkpoints.recovery_point,
-        "the high watermark": partition.checkpoints.high_watermark,
-        "a producer snapshot": max(partition.snapshot_offsets, default=None),
-    }
-    beyond = [f"{name} is {at}" for name, at in known.items() if at is not None and at > end]
-    if beyond:
-        found.add("log-end-lost", f"the log ends at {end}, {', '.join(beyond)}", offset=end)

@@ -10,69 +10,44 @@ Source: Kafka LogCleaner.cleanLog, LogCleanerManager.doneCleaning.
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
 from pathlib import Path
 
 from kafkalog.batches.batch_table import shows_compaction
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
-from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
+from kafkalog.log.own_cluster import cleanup_policy
 from kafkalog.log.segment_file import iterate_headers
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
 _COMPACTED_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
-_POLICY, _BROKER_POLICY = "cleanup.policy", "log.cleanup.policy"
-_COMPACT = "compact"
 
 
 def compaction_sign(partition: PartitionInventory) -> str | None:
-    """Why compaction may have taken offsets; None if it cannot have.
+    """What says that the partition is compacted, or was; None if nothing does.
 
-    Read only where there is a gap: the settings of the log dir's cluster, and where these do not
-    tell the batch headers of the log. OSError or a KafkaLogError if these cannot be read.
+    To be asked only where there is a gap: the settings of the log dir's cluster are read.
     """
     topic = partition.topic_partition.topic
-    if topic == CLUSTER_METADATA_TOPIC:
-        return None
     if topic in _COMPACTED_TOPICS:
         return f"{topic} is compacted"
     if partition.checkpoints.cleaner is not None:
         return f"{CLEANER_OFFSET_FILE} has a line for it"
-    policy = _policy(partition)
-    if policy is not None and _COMPACT in policy:
-        return f"its {_POLICY} is {policy}"
+    policy = cleanup_policy(partition)
+    if policy is not None and "compact" in policy:
+        return f"its cleanup.policy is {policy}"
+    return None
+
+
+def batches_sign(partition: PartitionInventory) -> str | None:
+    """What cleaning left in a log of which nobody says whether it is compacted; None of one that
+    cannot have been. Headers of all batches are read. OSError or LogChangedError if they cannot be.
+    """
+    policy = cleanup_policy(partition)
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        return None
     if policy is not None and Path(partition.log_dir, CLEANER_OFFSET_FILE).exists():
-        return None
-    return _sign_in_batches(partition)
-
-
-def _policy(partition: PartitionInventory) -> str | None:
-    """The topic's policy by the metadata log in its log dir; None if that does not tell."""
-    directory = Path(partition.log_dir, METADATA_DIR)
-    try:
-        newest = max(entry.stat().st_mtime_ns for entry in os.scandir(directory))
-    except (OSError, ValueError):
-        return None
-    cluster = _cluster_settings(str(directory), newest)
-    topic = cluster.topics.get(partition.topic_partition.topic)
-    if cluster.problems or topic is None:
-        return None
-    brokers = [each.get(_BROKER_POLICY, "") for each in cluster.broker_configs.values()]
-    by_default = next((policy for policy in brokers if _COMPACT in policy), "delete")
-    return topic.config.get(_POLICY) or by_default
-
-
-@lru_cache(maxsize=4)
-def _cluster_settings(directory: str, newest_ns: int) -> ClusterSettings:
-    """Read once for all partitions of a log dir, as long as it does not change (`newest_ns`)."""
-    return read_cluster_settings(Path(directory))
-
-
-def _sign_in_batches(partition: PartitionInventory) -> str | None:
-    """Of a log of which nobody says whether it is compacted: what cleaning left in it."""
+        return None  # it would have a line
     for segment in partition.segments:
         last_offset = None
         for scan in iterate_headers(segment.path):

@@ -44,11 +44,12 @@ from kafkalog.format.file_names import (
     log_file_name,
     offset_index_file_name,
 )
-from kafkalog.log.compaction_signs import compaction_sign
+from kafkalog.log.compaction_signs import batches_sign, compaction_sign
 from kafkalog.log.disk_traces import DiskTraces, Witness, index_witnesses, read_traces
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.own_cluster import is_tiered
 from kafkalog.log.segment_span import SegmentSpan, segment_span
 
 REMOTE = "remote"
@@ -64,6 +65,28 @@ class MissingPlace(StrEnum):
     END = "end"
 
 
+class MissingCause(StrEnum):
+    """What became of the offsets, as far as the disk tells.
+
+    lost      proven, see the head of the module
+    remote    proven to be not here; the cluster says that the topic is tiered
+    cleaning  of a compacted topic, where the cleaner has not said that it came so far: a loss, or a
+              round that was interrupted
+    compaction  of a log that nobody says is compacted, but its batches look so
+    stale     a log start that can be older than what retention took
+    doubtful  one file alone speaks of them, and others contradict it
+    damage    they may be in batches that cannot be walked over
+    """
+
+    LOST = "lost"
+    REMOTE = "remote"
+    CLEANING = "cleaning"
+    COMPACTION = "compaction"
+    STALE = "stale"
+    DOUBTFUL = "doubtful"
+    DAMAGE = "damage"
+
+
 @dataclass(frozen=True, slots=True)
 class MissingRange(JsonFacts):
     """No file here has the offsets from `start_offset` to `end_offset` (excluded). `evidence` says
@@ -74,10 +97,15 @@ class MissingRange(JsonFacts):
     place: MissingPlace
     start_offset: int
     end_offset: int
-    is_proven: bool
+    cause: MissingCause
     evidence: str
     path: str
     position: int | None = None
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the log had these offsets, and they are not here."""
+        return self.cause in (MissingCause.LOST, MissingCause.REMOTE)
 
     def __str__(self) -> str:
         return f"offsets {self.start_offset} to {self.end_offset - 1} are not here: {self.evidence}"
@@ -168,13 +196,15 @@ def _in_front(partition: PartitionInventory, traces: DiskTraces) -> Iterator[Mis
         return
     begins = f"{known}, the first segment begins at {first.base_offset}"
     doubt = _doubt_of_start(partition, traces, first.base_offset)
+    cause = MissingCause.STALE if doubt else MissingCause.LOST
     if doubt:
         begins += f"; not proven: {doubt}"
-    elif partition.has_remote_segments and first.state != REMOTE:
+    elif first.state != REMOTE and is_tiered(partition):
+        cause = MissingCause.REMOTE
+        begins += "; the topic is tiered: remoteDir (remote_dirs) reads them"
+    elif first.state != REMOTE and partition.has_remote_segments:
         begins += "; of a tiered topic they are in remote storage (remoteDir)"
-    yield MissingRange(
-        MissingPlace.START, start, first.base_offset, not doubt, begins, partition.path
-    )
+    yield MissingRange(MissingPlace.START, start, first.base_offset, cause, begins, partition.path)
 
 
 def _doubt_of_start(partition: PartitionInventory, traces: DiskTraces, first_base: int) -> str:
@@ -241,19 +271,22 @@ def _between(partition: PartitionInventory, bounds: tuple[int, int]) -> Iterator
     gaps = list(_gaps(partition.segments, bounds))
     if not gaps:
         return
-    sign = compaction_sign(partition)
+    sign, cause = compaction_sign(partition), MissingCause.CLEANING
+    if sign is None:
+        sign, cause = batches_sign(partition), MissingCause.COMPACTION
     cleaned_to = partition.checkpoints.cleaner or 0
     for gap in gaps:
         if gap.before is not None and gap.before.is_damaged:
             yield _behind_bad_batches(gap.before, gap.end, MissingPlace.MIDDLE, partition)
             continue
-        proof = _proof_in_indexes(partition, gap) if sign is not None else ""
-        if sign is not None and not proof and gap.end <= cleaned_to:
+        proof = "" if sign is None else _proof_in_indexes(partition, gap)
+        is_proven = sign is None or bool(proof)
+        if not is_proven and gap.end <= cleaned_to:
             continue  # as the cleaner leaves it
-        doubt = f"not proven: {sign}" if sign is not None and not proof else ""
+        why = proof if is_proven else f"not proven: {sign}"
         yield MissingRange(
-            MissingPlace.MIDDLE, gap.start, gap.end, not doubt,
-            "; ".join(text for text in (str(gap), proof, doubt) if text), gap.behind.path,
+            MissingPlace.MIDDLE, gap.start, gap.end, MissingCause.LOST if is_proven else cause,
+            f"{gap}; {why}" if why else str(gap), gap.behind.path,
         )  # fmt: skip
 
 
@@ -293,7 +326,8 @@ def _at_the_end(partition: PartitionInventory, traces: DiskTraces) -> Iterator[M
     said = ", ".join(dict.fromkeys(str(witness) for witness in beyond))
     doubt = "; not proven: nothing else knows of them" if agreed is None else ""
     yield MissingRange(
-        MissingPlace.END, end, agreed or max(w.end_offset for w in beyond), agreed is not None,
+        MissingPlace.END, end, agreed or max(w.end_offset for w in beyond),
+        MissingCause.DOUBTFUL if agreed is None else MissingCause.LOST,
         f"{ends}, {said}{doubt}",
         partition.path if span is None else partition.segments[-1].path,
         None if span is None else span.end_position,
@@ -307,7 +341,7 @@ def _behind_bad_batches(
     path = next(s.path for s in partition.segments if s.base_offset == span.base_offset)
     evidence = "not proven: batches of the segment in front of them break the format"
     return MissingRange(
-        place, span.next_offset, end, False, evidence, path, position=span.end_position
+        place, span.next_offset, end, MissingCause.DAMAGE, evidence, path, span.end_position
     )
 
 

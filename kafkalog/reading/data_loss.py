@@ -2,8 +2,8 @@
 
 Which are missing `log.missing_ranges` says. A proven loss within the offsets of a read is an error
 in mode FAILFAST; with the other modes, and with `failOnDataLoss=false`, it is a warning in the log
-of the process that plans. So is what may be a loss; but a gap that compaction may have made is told
-as information only. Reads bounded to other offsets are not concerned, nor are those of single
+of the process that plans. So is what may be a loss; what a sound log may look like as well is told
+as information. Reads bounded to other offsets are not concerned, nor are those of single
 `.log` files.
 """
 
@@ -14,8 +14,11 @@ import logging
 from kafkalog.errors import OffsetOutOfRangeError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.missing_ranges import MissingPlace, MissingRange, missing_ranges
+from kafkalog.log.missing_ranges import MissingCause, MissingRange, missing_ranges
 from kafkalog.reading.selection import EARLIEST_OFFSET, PartitionSelection
+
+# What a sound log may look like.
+_INFORMATION = (MissingCause.COMPACTION, MissingCause.STALE)
 
 _logger = logging.getLogger(__name__)
 
@@ -34,8 +37,7 @@ def check_loss(
     for missing in missing_ranges(partition, start_offset, end_offset):
         if missing.is_proven and selection.refuses_loss:
             raise loss_error(missing)
-        is_likely = missing.is_proven or missing.place is not MissingPlace.MIDDLE
-        level = logging.WARNING if is_likely else logging.INFO
+        level = logging.INFO if missing.cause in _INFORMATION else logging.WARNING
         _logger.log(level, "%s: %s", missing.path, missing)
 
 
