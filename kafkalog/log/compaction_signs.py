@@ -13,10 +13,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafkalog.batches.batch_table import shows_compaction
-from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.own_cluster import cleanup_policy
 from kafkalog.log.segment_file import iterate_headers
+from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
@@ -39,6 +41,18 @@ def compaction_sign(partition: PartitionInventory) -> str | None:
     return None
 
 
+def cleaner_would_tell(partition: PartitionInventory) -> bool:
+    """Whether the log dir's cleaner checkpoint is there and can be read: how far a round came that
+    was finished.
+    """
+    path = Path(partition.log_dir, CLEANER_OFFSET_FILE)
+    try:
+        parse_offset_checkpoint(read_small_file(path), str(path))
+    except (OSError, KafkaLogError):
+        return False
+    return True
+
+
 def batches_sign(partition: PartitionInventory) -> str | None:
     """What cleaning left in a log of which nobody says whether it is compacted; None of one that
     cannot have been. Headers of all batches are read. OSError or LogChangedError if they cannot be.
@@ -46,7 +60,7 @@ def batches_sign(partition: PartitionInventory) -> str | None:
     policy = cleanup_policy(partition)
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
         return None
-    if policy is not None and Path(partition.log_dir, CLEANER_OFFSET_FILE).exists():
+    if policy is not None and cleaner_would_tell(partition):
         return None  # it would have a line
     for segment in partition.segments:
         last_offset = None

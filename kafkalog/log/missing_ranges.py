@@ -44,7 +44,7 @@ from kafkalog.format.file_names import (
     log_file_name,
     offset_index_file_name,
 )
-from kafkalog.log.compaction_signs import batches_sign, compaction_sign
+from kafkalog.log.compaction_signs import batches_sign, cleaner_would_tell, compaction_sign
 from kafkalog.log.disk_traces import DiskTraces, Witness, index_witnesses, read_traces
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
@@ -72,7 +72,7 @@ class MissingCause(StrEnum):
     remote    proven to be not here; the cluster says that the topic is tiered
     cleaning  of a compacted topic, where the cleaner has not said that it came so far: a loss, or a
               round that was interrupted
-    compaction  of a log that nobody says is compacted, but its batches look so
+    compaction  of a log that is compacted, or looks so, and nothing tells how far
     stale     a log start that can be older than what retention took
     doubtful  one file alone speaks of them, and others contradict it
     damage    they may be in batches that cannot be walked over
@@ -273,7 +273,10 @@ def _between(partition: PartitionInventory, bounds: tuple[int, int]) -> Iterator
         return
     sign, cause = compaction_sign(partition), MissingCause.CLEANING
     if sign is None:
-        sign, cause = batches_sign(partition), MissingCause.COMPACTION
+        sign = batches_sign(partition)
+        cause = MissingCause.COMPACTION
+    elif not cleaner_would_tell(partition):
+        cause = MissingCause.COMPACTION
     cleaned_to = partition.checkpoints.cleaner or 0
     for gap in gaps:
         if gap.before is not None and gap.before.is_damaged:

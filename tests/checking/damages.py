@@ -105,6 +105,19 @@ def no_middle_segment(log_dir: Path) -> None:
     _remove_segment(log_dir / ORDERS, 1)
 
 
+def no_first_segment(log_dir: Path) -> None:
+    _remove_segment(log_dir / ORDERS, 0)
+
+
+def no_log_at_all(log_dir: Path) -> None:
+    for log in segments(log_dir / ORDERS):
+        log.unlink()
+
+
+def an_empty_middle_segment(log_dir: Path) -> None:
+    os.truncate(segments(log_dir / ORDERS)[1], 0)
+
+
 def no_last_segment(log_dir: Path) -> None:
     _remove_segment(log_dir / ORDERS, -1)
 
@@ -219,7 +232,10 @@ DAMAGES = (
     _damage(no_snapshots, "open-transaction-forgotten", TRANSACTIONS),
     _damage(snapshot_of_another_time, "snapshot-disagrees", TRANSACTIONS),
     _damage(no_middle_segment, "segment-missing"),
+    _damage(no_first_segment, "first-segments-missing"),
     _damage(no_last_segment, "log-end-lost"),
+    _damage(no_log_at_all, "log-end-lost orphan-index"),
+    _damage(an_empty_middle_segment, "segment-missing offset-index-disagrees time-index-disagrees"),
     _damage(no_log_start, "log-start-lost", DELETED),
     _damage(log_start_beyond_the_end, "log-start-beyond-end", DELETED),
     _damage(one_wrong_bit, "crc-mismatch"),

@@ -11,6 +11,7 @@ import pytest
 
 from data.copy_samples import SAMPLES, copy_sample
 from kafkalog.checking.finding_kinds import KIND
+from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from tests.checking.damages import DAMAGES, ORDERS, Damage, segments
 from tests.checking.running import failures, findings
 
@@ -41,11 +42,13 @@ def test_damage_is_found_and_nothing_else(sample: Path, damage: Damage) -> None:
     assert damage.partition in places or places == {"None-None"}
 
 
-def test_the_first_segment_may_go_and_nobody_can_tell(sample: Path) -> None:
+def test_that_the_first_segment_is_gone_only_leader_epochs_tell(sample: Path) -> None:
     first = segments(sample / ORDERS)[0]
     for path in first.parent.glob(f"{first.stem}.*"):
         path.unlink()
-    assert failures(sample) == set()
+    assert failures(sample) == {"first-segments-missing"}
+    (first.parent / LEADER_EPOCH_CHECKPOINT_FILE).unlink()
+    assert failures(sample) == {"leader-epochs-missing"}
 
 
 def test_a_shortened_offset_index_is_harmless(sample: Path) -> None:
