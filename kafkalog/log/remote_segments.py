@@ -29,6 +29,7 @@ from kafkalog.log.partition_dir import describe_segment
 REMOTE = "remote"
 _STORAGE_DIR = "kafka-tiered-storage"
 _LOG = re.compile(r"(\d{20})(?:-[A-Za-z0-9_-]{22})?\.log", re.ASCII)
+_DIRECTORY = re.compile(r".+-\d+-[A-Za-z0-9_-]{22}", re.ASCII)
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 
@@ -38,8 +39,8 @@ def with_remote_segments(
     """The partitions, each with its segments below `remote_dirs` in front of its own; those that
     have none there as they were.
 
-    InvalidConfigError for a path that is no directory, or where topic ids do not tell which of
-    several directories is a partition's.
+    InvalidConfigError for a path that is no directory, or not laid out as above, or where topic ids
+    do not tell which of several directories is a partition's.
     """
     found = [entry for path in remote_dirs for entry in _directories(Path(path))]
     return [_with_segments(partition, found) for partition in partitions]
@@ -50,7 +51,15 @@ def _directories(path: Path) -> Iterator[Path]:
         raise InvalidConfigError("remote storage is a directory", path=str(path))
     inner = path / _STORAGE_DIR
     with os.scandir(inner if inner.is_dir() else path) as entries:
-        yield from sorted(Path(entry.path) for entry in entries if entry.is_dir())
+        found = sorted(Path(e.path) for e in entries if e.is_dir() and _DIRECTORY.fullmatch(e.name))
+    if not found:
+        # Nothing to put in front of a log is no answer: the log would look as if it began here.
+        raise InvalidConfigError(
+            "the layout of this remote storage is not known: no directory TOPIC-PARTITION-TOPIC_ID,"
+            " as of Kafka's LocalTieredStorage, is in it",
+            path=str(path),
+        )
+    yield from found
 
 
 def _with_segments(partition: PartitionInventory, found: Sequence[Path]) -> PartitionInventory:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -94,8 +95,8 @@ def read_producer_views(
     for partition in partitions:
         walk = _PartitionWalk(partition)
         rows: list[Row] = []
-        bases = [segment.base_offset for segment in partition.segments]
-        for segment, end_offset in zip(partition.segments, [*bases[1:], None], strict=True):
+        later_bases = [segment.base_offset for segment in partition.segments[1:]]
+        for segment, end_offset in zip_longest(partition.segments, later_bases):
             ended = walk.segment(FileRange.of(segment, end_offset))
             for error in walk.errors:
                 if request.mode == ReadMode.FAILFAST:

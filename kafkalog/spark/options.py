@@ -47,6 +47,8 @@ from kafkalog.spark.option_values import (
     parse_version,
 )
 
+# As in `reading.producer_views`, which needs kernels.
+PRODUCER_VIEWS = ("transactions", "producers")
 RECORDS_ONLY = frozenset({"records"})
 REMOTE_VIEWS = frozenset({"records", "batches"})
 LOG_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS, *OFFSET_VIEWS})
@@ -291,9 +293,10 @@ _TABLE = (
     Option(
         "failOnDataLoss",
         "true or false",
-        "an offset to start or go on at that the log does not have is an error (default true)",
+        "offsets that are proven to be missing, and one to start or go on at that the log does not"
+        " have, are an error (default true)",
         parse_flag,
-        LOG_VIEWS,
+        LOG_VIEWS | frozenset(PRODUCER_VIEWS),
     ),
     Option("includeHeaders", "true or false", "add column headers", parse_flag, RECORDS_ONLY),
     Option(
