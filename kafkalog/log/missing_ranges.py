@@ -279,7 +279,7 @@ def _between(partition: PartitionInventory, bounds: tuple[int, int]) -> Iterator
         cause = MissingCause.COMPACTION
     cleaned_to = partition.checkpoints.cleaner or 0
     for gap in gaps:
-        if gap.before is not None and gap.before.is_damaged:
+        if gap.before is not None and (gap.before.is_damaged or gap.before.has_tail):
             yield _behind_bad_batches(gap.before, gap.end, MissingPlace.MIDDLE, partition)
             continue
         proof = "" if sign is None else _proof_in_indexes(partition, gap)
@@ -340,9 +340,11 @@ def _at_the_end(partition: PartitionInventory, traces: DiskTraces) -> Iterator[M
 def _behind_bad_batches(
     span: SegmentSpan, end: int, place: MissingPlace, partition: PartitionInventory
 ) -> MissingRange:
-    """A segment whose batches break the format: who reads it says so, and what else there is."""
+    """A segment whose batches break the format, or that ends inside of one: who reads it says so,
+    and what else there is.
+    """
     path = next(s.path for s in partition.segments if s.base_offset == span.base_offset)
-    evidence = "not proven: batches of the segment in front of them break the format"
+    evidence = "not proven: the segment in front of them is damaged there"
     return MissingRange(
         place, span.next_offset, end, MissingCause.DAMAGE, evidence, path, span.end_position
     )

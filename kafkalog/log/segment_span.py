@@ -33,7 +33,7 @@ class SegmentSpan:
     """`first_offset`: of the first batch, None without one, or where only the content of a legacy
     wrapper tells it. `next_offset`: one past the last batch, the base offset without one.
     `end_position`: where the last batch ends. `is_damaged`: bytes there, or batches before, break
-    the format; a file that ends within a batch is cut, not damaged.
+    the format. `has_tail`: bytes are left behind the last batch, too few for another or zeros.
     """
 
     base_offset: int
@@ -41,6 +41,7 @@ class SegmentSpan:
     next_offset: int
     end_position: int = 0
     is_damaged: bool = False
+    has_tail: bool = False
 
 
 def segment_span(segment: SegmentInfo) -> SegmentSpan:
@@ -64,7 +65,14 @@ def segment_span(segment: SegmentInfo) -> SegmentSpan:
     if _has_more(scan):
         next_offset, scan = end_behind_damage(segment, scan, next_offset)
         is_damaged |= scan.error is not None
-    return SegmentSpan(segment.base_offset, first_offset, next_offset, scan.valid_bytes, is_damaged)
+    return SegmentSpan(
+        segment.base_offset,
+        first_offset,
+        next_offset,
+        scan.valid_bytes,
+        is_damaged,
+        scan.trailing_bytes > 0,
+    )
 
 
 def _from_last_index_entry(segment: SegmentInfo) -> HeaderScan | None:
