@@ -45,7 +45,8 @@ from kafkalog.log.retention_facts import read_leader_epochs
 @dataclass(frozen=True, slots=True)
 class Witness:
     """The log once had all offsets below `end_offset`, as the file `name` says. `is_strong`: that
-    needs no other witness. `is_entry`: it is the last entry of an index.
+    needs no other witness. `is_entry`: it is the last entry of an index, or of
+    the leader epochs.
     """
 
     name: str
@@ -124,7 +125,8 @@ def _of_checkpoints(
     }
     for name, end_offset in said.items():
         if end_offset is not None:
-            yield Witness(name, end_offset, _fits(end_offset, closed_at))
+            is_epoch = name == LEADER_EPOCH_CHECKPOINT_FILE
+            yield Witness(name, end_offset, _fits(end_offset, closed_at), is_entry=is_epoch)
 
 
 def _fits(end_offset: int, closed_at: int | None) -> bool:
