@@ -58,6 +58,11 @@ MOVED_CLASSES: dict[str, tuple[str, str]] = {
     "4.4": UTIL_CLASSES,
 }
 
+# What needs a whole broker, with its line of Main: of other releases only the classes of the log
+# are here.
+BROKER_COMMAND = "StartCmd"
+BROKER_RELEASE = "4.3"
+
 
 @dataclass(frozen=True, slots=True)
 class OracleRuntime:
@@ -129,6 +134,8 @@ def _compile(line: str, runtime: OracleRuntime) -> None:
         sources, classes = scratch / "src", scratch / "classes"
         shutil.copytree(RESOURCES, classes)
         for file in _sources():
+            if file.stem == BROKER_COMMAND and line != BROKER_RELEASE:
+                continue
             target = sources / file.relative_to(SOURCES)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(_as_in_release(file.read_text(), line))
@@ -147,7 +154,10 @@ def _compile(line: str, runtime: OracleRuntime) -> None:
 
 
 def _as_in_release(source: str, line: str) -> str:
-    """The source with the packages of a release."""
+    """The source with the packages of a release, and without a broker where it has none."""
+    if line != BROKER_RELEASE:
+        lines = source.splitlines(keepends=True)
+        source = "".join(each for each in lines if BROKER_COMMAND not in each)
     return re.sub(*MOVED_CLASSES[line], source) if line in MOVED_CLASSES else source
 
 
