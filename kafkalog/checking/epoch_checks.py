@@ -18,6 +18,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 from kafkalog.checking.finding import FindingList
+from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.segment import DAMAGED
 from kafkalog.checking.segment_report import EpochRun, SegmentReport
@@ -38,14 +39,14 @@ def check_leader_epochs(view: PartitionView, found: FindingList) -> None:
         lines = leader_epoch_lines(read_small_file(path), str(path))
     except FileNotFoundError:
         if runs:
-            found.add("leader-epochs-missing", "it is not there", path=str(path))
+            _add_missing(view, "it is not there", str(path), found)
         return
     except (KafkaLogError, OSError) as error:
         found.add("leader-epochs-unreadable", str(error), path=str(path))
         return
     if not lines:
         if runs:
-            found.add("leader-epochs-missing", "it is empty", path=str(path))
+            _add_missing(view, "it is empty", str(path), found)
         return
     entries = rising_leader_epochs(lines)
     is_right = _is_rising(lines, entries, str(path), found)
@@ -53,6 +54,15 @@ def check_leader_epochs(view: PartitionView, found: FindingList) -> None:
     is_right &= _agrees(view, entries, runs, found)
     if is_right and runs:
         _check_log_start(view, entries, runs, found)
+
+
+def _add_missing(view: PartitionView, text: str, path: str, found: FindingList) -> None:
+    """Where all segments are recovered at the next start, their batches tell the epochs again."""
+    is_made_anew = not view.is_loaded_as_left and all(
+        map(view.is_rebuilt, range(len(view.reports)))
+    )
+    severity = Severity.INFO if is_made_anew else None
+    found.add("leader-epochs-missing", text, path=path, severity=severity)
 
 
 def _check_batches(view: PartitionView, found: FindingList) -> None:
@@ -130,7 +140,9 @@ def _check_log_start(
     path = str(Path(view.partition.path, LEADER_EPOCH_CHECKPOINT_FILE))
     begins = entries[0][1]
     effective = max(runs[0][1].first_offset, view.partition.log_start_offset)
-    if begins <= effective or view.partition.checkpoints.log_start is not None:
+    line = view.partition.checkpoints.log_start
+    # A line below the first batch is none: a file that was cut can have one.
+    if begins <= effective or (line is not None and line >= runs[0][1].first_offset):
         return
     if begins > runs[-1][1].last_offset:
         found.add(

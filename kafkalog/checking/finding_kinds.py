@@ -406,9 +406,17 @@ KINDS = (
     FindingKind(
         "metadata-record-unknown",
         _WARNING,
-        "a record of the cluster's metadata log has a type that is not known",
+        "a type, a version or a feature in the cluster's metadata log is not known (an error where "
+        "metadata.version is known: no release writes it then)",
         "does not start if it is older than the release that wrote it",
         "none if the broker is of that release",
+    ),
+    FindingKind(
+        "topic-setting-invalid",
+        _ERROR,
+        "a topic has a setting whose value cannot be parsed",
+        "ends itself when it loads the topic",
+        "take the metadata log of a member that has the value right, or an older copy",
     ),
     FindingKind(
         "metadata-snapshot-broken",

@@ -10,6 +10,7 @@ from kafkalog.checking.finding import FindingList
 from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.errors import KafkaLogError
+from kafkalog.log.metadata_records import metadata_files
 from kafkalog.log.missing_ranges import MissingCause, MissingPlace, MissingRange, missing_ranges
 
 _KINDS = {
@@ -35,13 +36,24 @@ def check_missing(view: PartitionView, found: FindingList) -> None:
     except (KafkaLogError, OSError) as error:
         found.add("segment-changed", str(error))
         return
+    covered = _covered_by_snapshots(view)
     for missing in ranges:
+        if missing.end_offset <= covered:
+            continue
         severity = _SEVERITIES.get(missing.cause)
         if severity is not None:
             found.add(
                 _KINDS[missing.place], f"{missing}{_set_aside(view, missing)}",
                 severity=severity, path=missing.path, offset=missing.start_offset,
             )  # fmt: skip
+
+
+def _covered_by_snapshots(view: PartitionView) -> int:
+    """The offset below which a snapshot of the cluster's metadata has all that its log had."""
+    if not view.is_metadata_log:
+        return 0
+    _, snapshots = metadata_files(Path(view.partition.path))
+    return max((snapshot.end_offset for snapshot in snapshots), default=0)
 
 
 def _set_aside(view: PartitionView, missing: MissingRange) -> str:

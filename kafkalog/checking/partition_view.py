@@ -33,9 +33,14 @@ class PartitionView:
         return self.partition.kind is PartitionKind.LIVE
 
     @property
+    def is_metadata_log(self) -> bool:
+        """Whether it is the cluster's metadata log, of which a start recovers every segment."""
+        return self.partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
+
+    @property
     def is_loaded_as_left(self) -> bool:
         """Whether the next start trusts indexes and tails: never those of the metadata log."""
-        if self.partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
+        if self.is_metadata_log:
             return False
         return self.is_clean_stop or not self.is_broker_dir
 
@@ -44,7 +49,11 @@ class PartitionView:
         index, or the broker did not stop cleanly and it reaches past the recovery point.
         """
         report = self.reports[number]
-        if report.offset_index_count < 0 or not report.is_transaction_index_readable:
+        if (
+            self.is_metadata_log
+            or report.offset_index_count < 0
+            or not report.is_transaction_index_readable
+        ):
             return True
         recovery_point = self.partition.checkpoints.recovery_point or 0
         return not self.is_loaded_as_left and self.end_of(number) > recovery_point

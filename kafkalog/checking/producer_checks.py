@@ -46,7 +46,7 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
     found = FindingList(view.partition.path)
     snapshots = _read_snapshots(view, found)
     if not any(map(_is_hidden, view.reports)):
-        newest = max(snapshots, default=None)
+        newest = max((at for at in snapshots if _is_loaded(view, at)), default=None)
         state = _State({}, {}, {})
         for number, report in enumerate(view.reports):
             if newest == report.task.base_offset:
@@ -61,6 +61,11 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
         if not kept_snapshots(view.partition) and view.is_replica and view.is_loaded_as_left:
             _check_no_snapshot(view, state, found)
     yield from found.findings()
+
+
+def _is_loaded(view: PartitionView, snapshot_offset: int) -> bool:
+    """After a crash the last segment is recovered, and a snapshot behind its base made anew."""
+    return view.is_loaded_as_left or snapshot_offset <= view.reports[-1].task.base_offset
 
 
 def _is_hidden(report: SegmentReport) -> bool:

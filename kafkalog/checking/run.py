@@ -14,10 +14,11 @@ from pathlib import Path
 
 from kafkalog.checking.directory_checks import Owner, check_directory
 from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.log_checks import check_log
 from kafkalog.checking.log_dir_checks import GivenLogDir, check_log_dir, check_log_dirs
 from kafkalog.checking.metadata_checks import check_metadata_files
-from kafkalog.checking.metadata_replay import check_replay
+from kafkalog.checking.metadata_replay import check_replay, check_topic_settings
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_checks import check_producers
 from kafkalog.checking.run_records import read_known_reports, write_run
@@ -197,7 +198,9 @@ def _log_dir_findings(request: VerifyRequest, opened: _Opened) -> Iterator[Findi
         path, _, text = problem.partition(": ")
         if path not in covered and not text.startswith(NO_PARTITION):
             other = FindingList(path)
-            other.add("unreadable", text)
+            # A broker passes a link to nowhere by; the cluster's own is missed there.
+            is_broken_link = Path(path).is_symlink() and not Path(path).exists()
+            other.add("unreadable", text, severity=Severity.WARNING if is_broken_link else None)
             found += (replace(f, log_dir=str(Path(path).parent)) for f in other.findings())
     across = check_log_dirs(opened.whole)
     found += (replace(f, log_dir=str(Path(f.path).parent)) for f in across)
@@ -219,6 +222,8 @@ def _partition_findings(
     found = [*check_log(view), *check_producers(view), *check_directory(view, owner)]
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
         found += [*check_replay(partition.path), *check_metadata_files(partition.path)]
+        if owner.cluster is not None:
+            found += check_topic_settings(owner.cluster)
     return _placed(partition, found)
 
 

@@ -295,6 +295,8 @@ class ClusterHistory:
         elif kind is ControlRecordType.KRAFT_VERSION:
             level = decode_kraft_control(kind, value or b"")["kRaftVersion"]
             self.features.hold(KRAFT_VERSION, level, moment)
+        elif kind is ControlRecordType.UNKNOWN:
+            self.unread["control record of an unknown type"] += 1
 
     def _data(self, record: Any, moment: Moment) -> None:
         if not isinstance(record, MetadataRecord):

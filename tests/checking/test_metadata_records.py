@@ -16,7 +16,14 @@ from kafkalog.log.metadata_records import METADATA_DIR
 from kafkalog.planning.config_sources import Told, resolve_config
 from kafkalog.planning.log_config import LogConfig
 from tests.checking.running import findings
-from tests.support.metadata_builder import MetadataBuilder, config, frame, partition, topic
+from tests.support.metadata_builder import (
+    MetadataBuilder,
+    config,
+    feature,
+    frame,
+    partition,
+    topic,
+)
 from tests.support.metadata_variants import OTHER_NEW_ID, VARIANTS, append_records
 
 POLICY = "cleanup.policy"
@@ -38,13 +45,18 @@ def test_verify_finds_the_record_at_which_a_controller_ends_itself(
     assert found == ([] if refused is None else [("metadata-record", end + refused)])
 
 
-def test_an_unknown_type_is_a_warning_for_a_newer_broker_may_know_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("level", "severity"), [(30, "error"), (40, "warning")])
+def test_an_unknown_type_is_a_warning_where_a_newer_release_may_know_it(
+    tmp_path: Path, level: int, severity: str
+) -> None:
+    """The level of metadata.version tells which releases wrote the log."""
     log_dir = copy_sample("broker", tmp_path / "data")
-    append_records(log_dir, [frame(99, 0, b"\0"), frame(99, 0, b"\0")])
+    newest = feature("metadata.version", level)
+    append_records(log_dir, [newest, frame(99, 0, b"\0"), frame(99, 0, b"\0")])
     (found,) = of_metadata(log_dir)
     assert (found.kind, found.severity, found.text) == (
         "metadata-record-unknown",
-        "warning",
+        severity,
         "2 of type 99 version 0",
     )
 

@@ -229,7 +229,6 @@ _BOTH = (
     ("producer snapshot: all gone", _all_snapshots(TRANSACTIONS, gone)),
     ("producer snapshot: all empty", _all_snapshots(TRANSACTIONS, empty)),
     ("producer snapshot: the newest of another log", lambda disk: _copy_snapshot(disk)),
-    ("producer snapshot: one beyond the end", lambda disk: _snapshot_at(disk, 9000)),
     ("producer snapshot: one within a segment", lambda disk: _snapshot_at(disk, 300)),
     ("producer snapshot: all of an idempotent log gone", _all_snapshots("idempotent-0", gone)),
     (
@@ -271,9 +270,7 @@ _CLEAN = (
         _appended(ORDERS, O3, _plain(O_END, partition_leader_epoch=1)),
     ),
     ("batch: no leader epoch", _appended(ORDERS, O3, _plain(O_END, partition_leader_epoch=-1))),
-    ("batch: an offset is left out before it", _appended(ORDERS, O3, _plain(O_END + 5))),
     ("batch: an offset comes again", _appended(ORDERS, O3, _plain(O_END - 5))),
-    ("batch: an offset far above the segment's base", _appended(ORDERS, O3, _plain(2**31 + 5000))),
     (
         "batch: a timestamp below zero",
         _appended(

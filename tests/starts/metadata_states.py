@@ -190,30 +190,10 @@ _RECORDS = (
     ("record: a transaction ends that did not begin", _appended(records.end())),
     ("record: a transaction is aborted that did not begin", _appended(records.abort())),
     ("record: an unknown feature", _appended(records.feature("no.such.feature", 1))),
-    (
-        "record: a metadata.version from the future",
-        _appended(records.feature("metadata.version", 999)),
-    ),
     ("record: a setting nobody knows", _appended(records.config("orders", "no.such.setting", "1"))),
     (
         "record: a setting with a wrong value",
         _appended(records.config("orders", "retention.ms", "soon")),
-    ),
-    (
-        "record: an offset is left out",
-        _appended_batch(
-            pack_batch(
-                [Record(END + 5, TIME_MS, None, records.no_op())], partition_leader_epoch=EPOCH
-            )
-        ),
-    ),
-    (
-        "record: an offset comes again",
-        _appended_batch(
-            pack_batch(
-                [Record(END - 5, TIME_MS, None, records.no_op())], partition_leader_epoch=EPOCH
-            )
-        ),
     ),
     (
         "record: a leader epoch falls",

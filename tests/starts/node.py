@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -120,8 +119,9 @@ def _losses(sound: Answer, found: Answer, disk: Disk) -> Iterator[str]:
     if found["leaderless"]:
         yield f"{len(found['leaderless'])} partitions without a leader"
     for what in ("topics", "configs", "groups"):
-        if found[what] != sound[what]:
-            yield f"{what}: {_difference(sound[what], found[what])}"
+        lost = _lost(sound[what], found[what])
+        if lost:
+            yield f"{what} lost or other: {lost}"
     for name, before in sound["logs"].items():
         after = found["logs"].get(name)
         if after is None:
@@ -162,15 +162,10 @@ def _own_epochs(log: dict[str, Any]) -> list[list[int]]:
     return [entry for entry in log["epochs"] if entry[1] < log["end"]]
 
 
-def _difference(before: Any, after: Any) -> str:
-    if isinstance(before, list) and isinstance(after, list):
-        lost = [each for each in before if each not in after]
-        return f"{len(lost)} of {len(before)} lost"
-    if isinstance(before, dict) and isinstance(after, dict):
-        lost = [key for key in before if after.get(key) != before[key]]
-        more = [key for key in after if key not in before]
-        return f"other for {', '.join(sorted(map(str, lost + more)))}"
-    return str(after)
-
-
-__all__ = ["LOADS", "LOSES", "METADATA", "REFUSES", "Node", "Path", "Start"]
+def _lost(before: Any, after: Any) -> str:
+    """Names of what is not there any more, or is otherwise; the text of what could not be asked."""
+    if isinstance(after, str):
+        return after
+    if isinstance(before, list):
+        return ", ".join(each for each in before if each not in after)
+    return ", ".join(key for key in before if after.get(key) != before[key])

@@ -1,6 +1,7 @@
 """What the documents take from the code, and README's examples.
 
-`python -m tests.support.documents` writes README's tables and DESIGN's file map anew.
+`python -m tests.support.documents` writes README's tables, DESIGN's file map and
+docs/broker-start.md anew.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kafkalog.columns.schemas import FINDINGS, VIEWS, Column
 from kafkalog.format.limits import LIMITS
 from kafkalog.spark.option_values import ALL_VIEWS
 from kafkalog.spark.options import OPTIONS
+from tests.starts.page import PAGE, start_page
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -170,3 +172,5 @@ def with_tables(text: str, tables: dict[str, list[str]]) -> str:
 if __name__ == "__main__":
     for document, made in ((README, readme_tables()), (DESIGN, design_tables())):
         document.write_text(with_tables(document.read_text(encoding="utf-8"), made), "utf-8")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(start_page(), "utf-8")

@@ -1,0 +1,49 @@
+"""The page `docs/broker-start.md`: what a broker makes of each state, and what `verify` says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from tests.starts.node import LOADS, LOSES, REFUSES
+from tests.starts.rows import KAFKA_VERSION, Row, read_rows
+from tests.starts.states import STATES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "broker-start.md"
+_HEAD = f"""# What a broker's start makes of a disk, and what `verify` says of it
+
+Each row is a log dir of Kafka {KAFKA_VERSION} (KRaft, one node, stopped in order) with one thing
+wrong or odd. A real broker was started on it and looked at once it was up: offsets, records and
+times of every log, leader epochs, producers, open transactions, committed offsets, topics,
+settings, renamed directories, and whether an appended record can be read. What differs from the
+start of the same disk without the change is a loss. `kafkalog verify` was run on the disk before.
+It says an error where the broker does not start, an error or a warning where something is lost,
+and no error where all is there.
+
+Made by `python -m tests.starts.rows --broker`; the tests hold `verify` to every row, `make soak`
+the broker too.
+"""
+
+
+def start_page() -> str:
+    rows = read_rows()
+    counts = Counter(row.broker for row in rows.values())
+    counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (LOADS, LOSES, REFUSES))
+    lines = [_HEAD, f"{len(rows)} states: {counted}.", ""]
+    area = None
+    for state in STATES:
+        if state.area != area:
+            area = state.area
+            lines += ["", f"## {area}", "", "| state | the broker | verify |", "|---|---|---|"]
+        lines.append(_line(rows[state.name]))
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: Row) -> str:
+    broker = row.broker + (f": {row.what}" if row.what else "")
+    found = [f"{s}: {', '.join(kinds)}" for s, kinds in row.verify.items()]
+    return f"| {_cell(row.state)} | {_cell(broker)} | {'; '.join(found) or 'nothing'} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
