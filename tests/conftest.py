@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.support.processes import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
@@ -21,6 +22,9 @@ NOW_MS = 1_750_000_000_000
 # 2026-11-30T00:00:00Z, soon after the samples were made.
 SAMPLES_NOW_MS = 1_795_996_800_000
 _MEMORY = Path("/dev/shm")
+# No example fails for the time it took: that is the machine's business, and a compiled kernel's.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ from kafkalog.log.index_lookup import (
     start_position,
 )
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.segment_file import scan_headers
 from kafkalog.log.small_files import read_small_file
@@ -238,7 +239,7 @@ def _wanted_ranges(
     if chosen and (selection.read_committed or needs.with_transactions):
         transactions = ranges_of(partition, chosen[0].base_offset, end_offset)
         transactions = replace(transactions, leave_aborted_out=selection.read_committed)
-    next_bases = {s.path: n.base_offset for s, n in pairwise(partition.segments)}
+    next_bases = _next_bases(partition)
     for segment in chosen:
         if not selection.accepts_file(segment.path):
             continue
@@ -266,6 +267,12 @@ def _wanted_ranges(
         narrowed = None if timely is None else _from_offsets(segment, timely, next_base)
         if narrowed is not None:
             yield segment, narrowed
+
+
+def _next_bases(partition: PartitionInventory) -> dict[str, int]:
+    """The base offset of the segment behind, by path; of single files their directory tells."""
+    whole = partition if partition.is_whole else reopen_partition(partition.path) or partition
+    return {s.path: n.base_offset for s, n in pairwise(whole.segments)}
 
 
 def _check_loss(

@@ -44,7 +44,7 @@ def contents_of(log_dir: Path, *, first_dirty: int = 0, most_rows: int = 1000) -
     return Contents(scan.finish(), records, problem)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(spec=log_specs(keyless=True), first_dirty=st.integers(0, 30), most_rows=st.integers(1, 3))
 def test_records_are_counted_as_one_by_one(
     spec: LogSpec, first_dirty: int, most_rows: int, tmp_path_factory: pytest.TempPathFactory

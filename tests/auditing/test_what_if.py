@@ -66,7 +66,7 @@ def changes(draw: st.DrawFn) -> dict[str, str]:
     return {key: value for key, value in found.items() if draw(st.booleans())}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(log=logs(), configured=changes(), changed=changes(), days=st.lists(st.integers(0, 15)))
 def test_simulation_at_a_time_is_the_plan_of_that_time(
     log: PartitionInventory, configured: dict[str, str], changed: dict[str, str], days: list[int]

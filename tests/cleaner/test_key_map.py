@@ -77,7 +77,7 @@ def flags_of(
     st.sampled_from([0, 4]),
     st.sampled_from(list(BUDGETS)),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_flags_are_those_of_a_dict_in_memory_and_spilled(
     pattern: list[int | None], count: int, first_dirty: int, bits: int, codec: int, budget: str
 ) -> None:

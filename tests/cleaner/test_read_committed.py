@@ -96,7 +96,7 @@ def _newest(records: list[Record]) -> dict[bytes | None, Record]:
 
 
 @given(st.lists(steps, min_size=4, max_size=40))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 def test_a_read_committed_consumer_sees_the_same_over_rounds(
     script: list[tuple[object, ...]],
 ) -> None:

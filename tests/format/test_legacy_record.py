@@ -84,7 +84,7 @@ def test_magic_0_has_no_timestamp_type() -> None:
     assert parse_legacy_message(vectors.SPEC_LEGACY_V1).timestamp_type == TimestampType.CREATE_TIME
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), magic=magics, codec=codecs)
 def test_kafka_python_reads_what_we_write(data: st.DataObject, magic: int, codec: int) -> None:
     assume((magic, codec) != (0, LZ4))  # kafka-python needs another library for that checksum
@@ -94,7 +94,7 @@ def test_kafka_python_reads_what_we_write(data: st.DataObject, magic: int, codec
     assert read_by_kafka_python(packed) == records
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), magic=magics, codec=codecs)
 def test_we_read_what_kafka_python_writes(data: st.DataObject, magic: int, codec: int) -> None:
     """Its wrappers have offset 0, and their inner offsets are taken as they are."""

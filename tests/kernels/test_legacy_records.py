@@ -42,7 +42,7 @@ def read(data: bytes) -> list[Record]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_entries_become_the_records_the_plain_codec_reads(data: st.DataObject) -> None:
     packed, expected = b"", list[Record]()

@@ -213,7 +213,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=_STEPS, clean_shutdown=st.booleans())
 def test_any_history_gives_the_state_a_broker_has(
     steps: list[tuple[str, int, int]],

@@ -132,7 +132,7 @@ def _reference_groups(case: Case, sources: list[SegmentInfo], end: int) -> list[
     return groups
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(case=cases())
 def test_plan_is_what_the_spec_says(case: Case) -> None:
     inventory = partition(

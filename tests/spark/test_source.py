@@ -175,6 +175,10 @@ def test_views_of_a_log(spark: SparkSession, path: str) -> None:
 
 
 def test_log_dir_without_partitions_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """A formatted one; a directory that is none is an error."""
+    with pytest.raises(PySparkException, match="no log dir"):
+        load(spark, str(tmp_path)).collect()
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
     assert load(spark, str(tmp_path)).collect() == []
 
 
