@@ -77,10 +77,10 @@ def test_a_replicas_disk_is_told_by_its_directory_id(
     """The same files at the same path, sizes, times and all: but another broker's directory."""
     copy = undisturbed.copy(log_dir / "copy")
     meta = copy / "meta.properties"
-    meta.write_text("version=1\ncluster.id=c\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n")
+    meta.write_text("version=1\ncluster.id=c\nnode.id=1\ndirectory.id=bMlluLhQIw4ZCbzFubEoXQ\n")
     plan = plan_of(copy)
     assert plan.status == "clean"
-    meta.write_text("version=1\ncluster.id=c\nnode.id=2\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAg\n")
+    meta.write_text("version=1\ncluster.id=c\nnode.id=2\ndirectory.id=cMlluLhQIw4ZCbzFubEoXQ\n")
     before = tree(copy)
     with LogDirLock(str(copy)):
         result = clean_partition(plan, CleanRun(RUN, os.getpid()))

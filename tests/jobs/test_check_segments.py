@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.submit import submit
-from tests.spark.test_verification import DAMAGED, PARTITIONS, write_many
+from tests.spark.test_verification import FOUND, PARTITIONS, write_many
 
 pytestmark = pytest.mark.spark
 
@@ -22,5 +22,5 @@ def test_spark_submit_checks_and_prints_one_document(log_dir: Path, tmp_path: Pa
     document = json.loads(done.stdout)
     assert len(document["partitions"]) == PARTITIONS
     found = {f["partition"]: f["id"] for f in document["findings"] if f["severity"] != "info"}
-    assert found == DAMAGED
+    assert found == FOUND
     assert (tmp_path / document["runId"] / "segments.jsonl").exists()

@@ -56,6 +56,7 @@ def test_several_paths_and_none_of_a_topic(spark: SparkSession, two_topics: Path
     assert scan(spark, paths).count() == 18
     empty = two_topics / "empty"
     empty.mkdir()
+    (empty / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
     assert scan(spark, str(empty)).collect() == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafkalog.columns.schemas import FINDINGS
 from kafkalog.spark.verification import verify
-from tests.checking.running import findings
+from tests.checking.running import verify as verify_alone
 from tests.support.log_builder import LogBuilder
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PARTITIONS = 120
 DAMAGED = {3: "crc-mismatch", 57: "segment-missing", 58: "time-index-short", 119: "torn-tail"}
+# A log dir that tests build is a node's whose metadata log is nowhere.
+FOUND = {**DAMAGED, None: "metadata-log-missing"}
 
 
 def write_many(log_dir: Path) -> None:
@@ -45,8 +47,9 @@ def test_findings_of_many_partitions_are_a_data_frame(
     found = verify(spark, [str(log_dir)], run_dir=str(tmp_path))
     assert found.columns == [column.name for column in FINDINGS]
     rows = found.collect()
-    assert {row.partition: row.id for row in rows if row.severity != "info"} == DAMAGED
-    alone = {(f.partition, f.kind, f.path, f.position, f.text) for f in findings(log_dir)}
+    assert {row.partition: row.id for row in rows if row.severity != "info"} == FOUND
+    told = verify_alone(log_dir).findings
+    alone = {(f.partition, f.kind, f.path, f.position, f.text) for f in told}
     assert {(r.partition, r.id, r.path, r.position, r.text) for r in rows} == alone
     (kept,) = tmp_path.iterdir()
     again = verify(spark, [str(log_dir)], run_dir=str(tmp_path), since=kept.name)
