@@ -42,6 +42,7 @@ from kafkalog.format.limits import MOST_MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.missing_ranges import MissingCause, MissingRange, missing_ranges
 from kafkalog.planning.log_config import LogConfig
 
 MANIFEST_FILE = "salvage.json"
@@ -65,7 +66,9 @@ class SalvagedSegment(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class SalvagedPartition(JsonFacts):
-    """One partition. `reason` says why it failed; its copy is not to be used then."""
+    """One partition. `reason` says why it failed; its copy is not to be used then. `missing`: what
+    no file of it has any more.
+    """
 
     topic: str
     partition: int
@@ -76,11 +79,18 @@ class SalvagedPartition(JsonFacts):
     log_start_offset: int
     log_end_offset: int | None
     segments: tuple[SalvagedSegment, ...] = ()
+    missing: tuple[MissingRange, ...] = ()
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything was taken over."""
-        return self.status == SALVAGED and not any(s.left_out for s in self.segments)
+        """Whether everything was there, and was taken over."""
+        is_left_out = any(segment.left_out for segment in self.segments)
+        return self.status == SALVAGED and not is_left_out and not self.lost
+
+    @property
+    def lost(self) -> list[MissingRange]:
+        """Of what is missing, what is proven and not just in remote storage."""
+        return [missing for missing in self.missing if missing.cause is MissingCause.LOST]
 
 
 def salvage_partition(
@@ -98,9 +108,11 @@ def salvage_partition(
     """
     copy = output / Path(partition.path).name
     segments: list[SalvagedSegment] = []
+    missing: list[MissingRange] = []
     status, reason, log_end_offset = SALVAGED, "", None
     log_start = partition.log_start_offset
     try:
+        missing = [m for m in missing_ranges(partition) if m.cause is not MissingCause.DAMAGE]
         copy.mkdir(parents=True)
         _copy_small_files(partition, copy, files)
         later_bases = [segment.base_offset for segment in partition.segments[1:]]
@@ -121,6 +133,7 @@ def salvage_partition(
         log_start_offset=log_start,
         log_end_offset=log_end_offset,
         segments=tuple(segments),
+        missing=tuple(missing),
     )
 
 

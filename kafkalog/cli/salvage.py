@@ -26,7 +26,9 @@ from kafkalog.runs.durable import make_directories
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Write the copies and the manifest; FINDINGS if anything was left out or could not be done."""
+    """Write the copies and the manifest; FINDINGS if anything was left out, is missing or
+    could not be done.
+    """
     if args.output is None:
         raise UsageError("salvage needs --output DIR, a new directory outside of the log dirs")
     started = time.monotonic()
@@ -69,6 +71,7 @@ def _row(result: SalvagedPartition) -> dict[str, Any]:
         "bytes": sum(segment.bytes_after for segment in result.segments),
         "leftOut": len(gaps),
         "leftOutBytes": sum(gap.length for gap in gaps),
+        "missing": len(result.lost),
         "output": result.output,
     }
 
@@ -78,7 +81,10 @@ def _told(result: SalvagedPartition) -> str:
     if result.status == FAILED:
         return f"{name}: {result.reason}"
     gaps = [gap for segment in result.segments for gap in segment.left_out]
-    return f"{name}: {len(gaps)} ranges left out, the first: {gaps[0].reason}"
+    told = [str(missing) for missing in result.lost]
+    if gaps:
+        told.insert(0, f"{len(gaps)} ranges left out, the first: {gaps[0].reason}")
+    return f"{name}: {'; '.join(told)}"
 
 
 def _document(result: SalvagedPartition) -> dict[str, Any]:
@@ -92,6 +98,16 @@ def _document(result: SalvagedPartition) -> dict[str, Any]:
         "reason": result.reason,
         "logStartOffset": result.log_start_offset,
         "logEndOffset": result.log_end_offset,
+        "missing": [
+            {
+                "firstOffset": missing.start_offset,
+                "lastOffset": missing.end_offset - 1,
+                "isProven": missing.is_proven,
+                "cause": missing.cause.value,
+                "evidence": missing.evidence,
+            }
+            for missing in result.missing
+        ],
         "segments": [
             {
                 "baseOffset": segment.base_offset,

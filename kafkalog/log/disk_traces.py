@@ -82,7 +82,9 @@ def read_traces(partition: PartitionInventory) -> DiskTraces:
     is_clean_stop = Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists()
     epochs = _leader_epochs(partition) if is_live else []
     newest = max(partition.snapshot_offsets, default=None)
-    closed_at = newest if is_clean_stop else None
+    # A stop in order writes one at the log's end; where that is gone an older one tells nothing.
+    is_closing = newest is not None and newest >= partition.log_end_offset
+    closed_at = newest if is_clean_stop and is_closing else None
     active = partition.active_segment
     ends = list(_of_checkpoints(partition, epochs, closed_at)) if is_live else []
     if newest is not None:

@@ -195,7 +195,8 @@ def _in_front(partition: PartitionInventory, traces: DiskTraces) -> Iterator[Mis
     else:
         return
     begins = f"{known}, the first segment begins at {first.base_offset}"
-    doubt = _doubt_of_start(partition, traces, first.base_offset)
+    has_orphan = orphan is not None and start <= orphan < first.base_offset
+    doubt = _doubt_of_start(partition, traces, first.base_offset, has_orphan=has_orphan)
     cause = MissingCause.STALE if doubt else MissingCause.LOST
     if doubt:
         begins += f"; not proven: {doubt}"
@@ -207,15 +208,19 @@ def _in_front(partition: PartitionInventory, traces: DiskTraces) -> Iterator[Mis
     yield MissingRange(MissingPlace.START, start, first.base_offset, cause, begins, partition.path)
 
 
-def _doubt_of_start(partition: PartitionInventory, traces: DiskTraces, first_base: int) -> str:
-    """Why offsets in front of the first segment need not have been lost; empty if they were."""
+def _doubt_of_start(
+    partition: PartitionInventory, traces: DiskTraces, first_base: int, *, has_orphan: bool
+) -> str:
+    """Why offsets in front of the first segment need not have been lost; empty if they were.
+    `has_orphan`: an index there outlived its `.log`, which retention takes together.
+    """
     going = [s.base_offset for s in partition.other_segments if s.base_offset < first_base]
     if going:
         return f"{log_file_name(max(going))} waits for its deletion"
     epochs = traces.first_epoch_offset
     if epochs is not None:
         return "" if epochs < first_base else f"the leader epochs begin at {epochs}"
-    if not traces.is_clean_stop:
+    if not traces.is_clean_stop and not has_orphan:
         return "the broker did not stop in order, and a log start can be older than retention"
     return ""
 

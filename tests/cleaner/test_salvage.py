@@ -255,6 +255,29 @@ def test_the_log_start_comes_along(tmp_path: Path) -> None:
     assert found.log_start_offset == 2
 
 
+@pytest.mark.parametrize(("gone", "lost"), [(0, [0, 1]), (1, [2, 3]), (2, [4, 5])])
+def test_a_segment_that_is_gone_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gone: int, lost: list[int]
+) -> None:
+    log = LogBuilder(tmp_path / "logs", "orders-0")
+    for number in range(6):
+        if number % 2 == 0:
+            log.segment()
+        log.batch((f"k{number}", "v"))
+    path = log.write()
+    (path / f"{2 * gone:020}.log").unlink()
+    code, manifest = salvage(tmp_path / "logs", tmp_path / "out")
+    assert code == 1
+    (missing,) = manifest["partitions"][0]["missing"]
+    assert [missing["firstOffset"], missing["lastOffset"]] == lost
+    assert missing["isProven"]
+    assert missing["evidence"]
+    assert f"offsets {lost[0]} to {lost[1]} are not here" in capsys.readouterr().err
+    kept = [n for n in range(6) if n not in lost]
+    given = kafkalog.read_records(tmp_path / "out", columns=["offset"], mode="PERMISSIVE")
+    assert given.read_all()["offset"].to_pylist() == kept
+
+
 def test_of_random_damage_all_that_is_untouched_is_saved(log_dir: Path, tmp_path: Path) -> None:
     """The batches around a damaged one: offsets 0, 1 in front, 300 behind."""
     contents = random_damage(random.Random(7), 60)

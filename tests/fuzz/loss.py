@@ -1,9 +1,13 @@
 """Random mutations of a log dir: is any record missing without a word?
 
-Each mutation damages one file of a small log dir of several topics (codecs, old magics, compacted,
-with transactions, offset commits) and reads its partition in every mode. What must hold:
+Each mutation damages a file or two of a small log dir of several topics (codecs, old magics,
+compacted, with transactions, offset commits; stopped in order and crashed) and reads its partition
+in every mode. What must hold:
 
-* where the bytes prove a loss (`tests.reference.loss`) every reader in FAILFAST raises;
+* where the bytes of a segment prove a loss (`tests.reference.loss`) every reader in FAILFAST
+  raises;
+* where other files prove that offsets are missing (`tests.reference.missing`) every reader in
+  FAILFAST raises, with the range;
 * where nothing is wrong by the same bytes and no record is gone FAILFAST does not raise;
 * PERMISSIVE gives all that `salvage` gives, and every record of a batch that is still whole;
 * DROPMALFORMED gives the same records as PERMISSIVE.
@@ -38,6 +42,7 @@ from kafkalog.reading.fetch import fetch
 from kafkalog.reading.tables import read_view
 from tests.oracle.setup import PROJECT_ROOT
 from tests.reference.loss import SegmentVerdict, judge_segment
+from tests.reference.missing import Proof, missing
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 
@@ -55,8 +60,10 @@ RecordKey = tuple[int, bytes | None, bytes | None]
 # -- the log dir -----------------------------------------------------------------------------------
 
 
-def build_log_dir(log_dir: Path) -> None:
+def build_log_dir(log_dir: Path, *, clean_shutdown: bool = True) -> None:
     """One partition of each topic, all sound."""
+    log_dir.mkdir()
+    how = {"clean_shutdown": clean_shutdown}
     for name, codecs in (("plain-0", (0,)), ("codecs-0", (4, 3, 2, 1, 0))):
         log = LogBuilder(log_dir, name, index_interval_bytes=150)
         for number in range(15):
@@ -64,7 +71,7 @@ def build_log_dir(log_dir: Path) -> None:
                 log.segment()
             records = [(f"k{number}", f"value {number}-{i}") for i in range(3)]
             log.batch(*records, codec=codecs[number % len(codecs)])
-        log.write()
+        log.write(**how)
     compacted = LogBuilder(log_dir, "compacted-0", index_interval_bytes=150).cleaner_offset(60)
     for base in (0, 30, 60):
         compacted.segment(base)
@@ -74,7 +81,7 @@ def build_log_dir(log_dir: Path) -> None:
                 Record(offset + 1, START_MS, b"k%d" % offset, b"v"), base_offset=offset,
                 last_offset=offset + 4,
             )  # fmt: skip
-    compacted.write()
+    compacted.write(**how)
     txn = LogBuilder(log_dir, "transactions-0", index_interval_bytes=150)
     for number in range(6):
         if number % 3 == 0:
@@ -82,8 +89,19 @@ def build_log_dir(log_dir: Path) -> None:
         txn.batch(("k", f"{number}"), ("l", "x" * 20), producer_id=7, is_transactional=True)
         kind = ControlRecordType.ABORT if number % 2 else ControlRecordType.COMMIT
         txn.marker(kind, 7)
-    txn.write()
-    _write_commits(log_dir)
+    txn.write(**how)
+    trimmed = LogBuilder(log_dir, "trimmed-0", index_interval_bytes=150).log_start_offset(9)
+    for base in (6, 12, 18):
+        trimmed.segment(base)
+        for number in range(3):
+            trimmed.batch(("k", f"{number}"), ("l", "x" * 20))
+    path = trimmed.write(**how)
+    (path / "leader-epoch-checkpoint").write_text("0\n1\n0 9\n")
+    single = LogBuilder(log_dir, "single-0", index_interval_bytes=150)
+    for number in range(6):
+        single.batch(("k", f"{number}"), ("l", "x" * 20))
+    single.write(**how)
+    _write_commits(log_dir, **how)
     for name, magic, codec in (("magic0-0", 0, 0), ("magic1-0", 1, 1)):
         path = log_dir / name
         path.mkdir()
@@ -98,7 +116,7 @@ def build_log_dir(log_dir: Path) -> None:
             (path / f"{base:020d}.log").write_bytes(b"".join(entries))
 
 
-def _write_commits(log_dir: Path) -> None:
+def _write_commits(log_dir: Path, *, clean_shutdown: bool) -> None:
     log = LogBuilder(log_dir, "__consumer_offsets-0", index_interval_bytes=150)
     for number in range(8):
         if number % 4 == 0:
@@ -110,7 +128,7 @@ def _write_commits(log_dir: Path) -> None:
         }  # fmt: skip
         key = encode_key(OFFSET_COMMIT.key, names)
         log.batch((key, encode_value(OFFSET_COMMIT.value, 3, fields)))
-    log.write()
+    log.write(clean_shutdown=clean_shutdown)
 
 
 # -- what is done to a file ------------------------------------------------------------------------
@@ -186,7 +204,7 @@ OF_SEGMENTS: dict[str, Mutation] = {
     "batches swapped": _swapped,
     "batch twice": _twice,
 }
-GONE = "file gone"
+GONE, SEGMENT_GONE, TWO_FILES = "file gone", "segment gone", "two of these"
 OF_FILES: dict[str, Mutation] = {
     "bytes changed": _flip,
     "zeros": _zeros,
@@ -203,7 +221,8 @@ OF_FILES: dict[str, Mutation] = {
 @dataclass
 class LossTally:
     """What a row of mutations came to. `proven` by the segments' own bytes, `proven_elsewhere` by
-    what readers found in other files; `traceless`: by kind, mutations after which records were gone
+    other files; `only_told`: by readers, though this judge finds no proof; `claimed`: nothing was
+    lost, and a damaged file says so; `traceless`: by kind, mutations after which records were gone
     and no reader can know it.
     """
 
@@ -211,6 +230,8 @@ class LossTally:
     harmless: int = 0
     proven: int = 0
     proven_elsewhere: int = 0
+    only_told: int = 0
+    claimed: int = 0
     failed: list[int] = field(default_factory=list)
     traceless: dict[str, int] = field(default_factory=dict)
 
@@ -218,20 +239,24 @@ class LossTally:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.traceless.items()))
         return (
             f"{self.mutations} mutations: {self.harmless} lost nothing, {self.proven} losses proven"
-            f" by the segments' bytes and named, {self.proven_elsewhere} by other files,"
+            f" by the segments' bytes and named, {self.proven_elsewhere} by other files with their"
+            f" range, {self.only_told} told without our proof, {self.claimed} claimed by damage,"
             f" {sum(self.traceless.values())} without a trace ({kinds or 'none'}); "
             f"{len(self.failed)} broken promises"
         )
 
 
 class LossTrial:
-    """A log dir in memory, one file of which is damaged at a time."""
+    """Log dirs in memory, some files of which are damaged at a time."""
 
-    def __init__(self, log_dir: Path) -> None:
-        self._log_dir = log_dir
-        build_log_dir(log_dir)
-        self._out = log_dir.parent / "salvaged"
-        self._partitions = sorted(path for path in log_dir.iterdir() if path.is_dir())
+    def __init__(self, root: Path) -> None:
+        build_log_dir(root / "clean")
+        build_log_dir(root / "crashed", clean_shutdown=False)
+        for index in root.glob("crashed/*/*index"):
+            # what a crash left preallocated, in short
+            index.write_bytes(index.read_bytes().rstrip(b"\0").ljust(1200, b"\0"))
+        self._out = root / "salvaged"
+        self._partitions = sorted(path for path in root.glob("c*/*") if path.is_dir())
         self._pristine = {path: self._permissive(path) for path in self._partitions}
         self._batches = {
             path: {batch.data for verdict in _verdicts(path) for batch in verdict.sound}
@@ -242,50 +267,53 @@ class LossTrial:
         """What is broken after the mutation of this seed."""
         rnd = random.Random(seed)
         partition = rnd.choice(self._partitions)
-        file = rnd.choice(sorted(partition.iterdir()) + 6 * sorted(partition.glob("*.log")))
-        content = file.read_bytes()
-        if not content:
-            return []
-        kinds = OF_FILES | (OF_SEGMENTS if file.suffix == ".log" else {})
-        kind = rnd.choice([*sorted(kinds), GONE])
-        edges = _edges(content) if file.suffix == ".log" else []
-        if kind == GONE:
-            file.unlink()
-        else:
-            file.write_bytes(kinds[kind](rnd, Data(content), edges))
+        before: dict[Path, bytes] = {}
+        told = []
         try:
-            wrong = self._check(partition, kind, tally)
+            for _ in range(rnd.choice((1, 1, 1, 2))):
+                kind, name = _damage(rnd, partition, before)
+                told.append(f"{kind} of {name}")
+            wrong = self._check(partition, kind if len(told) == 1 else TWO_FILES, tally)
         finally:
-            file.write_bytes(content)
+            for file, content in before.items():
+                file.write_bytes(content)
         tally.mutations += 1
         tally.failed += [seed] if wrong else []
-        return [f"{seed}: {kind} of {partition.name}/{file.name}: {text}" for text in wrong]
+        where = f"{partition.parent.name}/{partition.name}: {', '.join(told)}"
+        return [f"{seed}: {where}: {text}" for text in wrong]
 
     def _check(self, partition: Path, kind: str, tally: LossTally) -> list[str]:
         verdicts = _verdicts(partition)
         proofs = [verdict.proof for verdict in verdicts if verdict.proof]
+        ranges = missing(partition, verdicts)
         found = self._permissive(partition)
         is_lost = bool(Counter(self._pristine[partition]) - Counter(found))
         wrong: list[str] = []
         errors: list[str] = []
-        for name, reader in _readers(partition).items():
+        for name, reader in _readers(partition, ranges).items():
             raised = _raised(reader)
             errors += [raised] if name == "records" and raised else []
             if proofs and not raised and not name.startswith("walk"):
                 wrong.append(f"{name} does not raise: {proofs[0]}")
-            if raised and not proofs and not is_lost and not _is_odd(partition, raised):
+            if ranges and not proofs and not any(_says(raised, each) for each in ranges):
+                wrong.append(f"{name} does not raise {ranges[0]}: {raised or 'nothing'}")
+            is_right = proofs or ranges or is_lost or _is_odd(partition, raised)
+            if raised and not is_right:
                 wrong.append(f"{name} raises, and nothing is wrong: {raised}")
         dropped = [row[:3] for row in _rows(partition, "DROPMALFORMED")]
         if Counter(found) != Counter(dropped):
             wrong.append("DROPMALFORMED gives other records than PERMISSIVE")
-        missing = Counter(self._salvaged(partition)) - Counter(found)
-        if missing:
-            wrong.append(f"salvage gives more than PERMISSIVE: {sorted(missing)[:3]}")
+        not_given = Counter(self._salvaged(partition)) - Counter(found)
+        if not_given:
+            wrong.append(f"salvage gives more than PERMISSIVE: {sorted(not_given)[:3]}")
         wrong += self._lost_whole(partition, verdicts, found)
         if proofs:
             tally.proven += 1
+        elif ranges:
+            tally.proven_elsewhere += is_lost
+            tally.claimed += not is_lost
         elif is_lost and errors:
-            tally.proven_elsewhere += 1
+            tally.only_told += 1
         elif is_lost:
             tally.traceless[kind] = tally.traceless.get(kind, 0) + 1
         else:
@@ -316,7 +344,38 @@ class LossTrial:
         self._out.mkdir()
         (opened,) = kafkalog.open_log_dir(partition)
         result = salvage_partition(opened, self._out, now_ms=NOW_MS, files=LocalFiles())
-        return [] if result.status == FAILED else self._permissive(self._out / partition.name)
+        return [] if result.status == FAILED else self._permissive(self._out)
+
+
+def _damage(rnd: random.Random, partition: Path, before: dict[Path, bytes]) -> tuple[str, str]:
+    """Damage a file of the partition, or of its log dir; `before` gets what files were. The kind of
+    mutation, and what it was done to.
+    """
+    logs = [log for log in sorted(partition.glob("*.log")) if log.stat().st_size]
+    log_dir_files = sorted(file for file in partition.parent.iterdir() if file.is_file())
+    own = sorted(file for file in partition.iterdir() if file.stat().st_size)
+    file = rnd.choice(own + 6 * logs + log_dir_files)
+    is_log = file.suffix == ".log"
+    is_whole = file not in before
+    kinds = OF_FILES | (OF_SEGMENTS if is_log and is_whole else {})
+    kind = rnd.choice([*sorted(kinds), GONE, *([SEGMENT_GONE] if is_log else [])])
+    gone = [file] if kind == GONE else sorted(partition.glob(f"{file.stem}.*"))
+    if kind in (GONE, SEGMENT_GONE):
+        for each in gone:
+            before.setdefault(each, each.read_bytes())
+            each.unlink()
+        return kind, file.name
+    content = file.read_bytes()
+    before.setdefault(file, content)
+    edges = _edges(content) if is_log and is_whole else []
+    file.write_bytes(kinds[kind](rnd, Data(content), edges))
+    return kind, file.name
+
+
+def _says(raised: str, proof: Proof) -> bool:
+    """A fetch below the log's start is told where the log begins, as by a broker."""
+    is_out_of_range = "the log has offsets" in raised and f"(offset {proof.start}" in raised
+    return f"offsets {proof.start} to {proof.end - 1} are not here" in raised or is_out_of_range
 
 
 def _edges(content: bytes) -> list[int]:
@@ -331,7 +390,9 @@ def _verdicts(partition: Path) -> list[SegmentVerdict]:
     bases = [int(file.stem) for file in files]
     return [
         judge_segment(file.read_bytes(), base, next_base)
-        for file, base, next_base in zip(files, bases, [*bases[1:], None], strict=True)
+        for file, base, next_base in zip(
+            files, bases, [*bases[1:], None][: len(bases)], strict=True
+        )
     ]
 
 
@@ -345,13 +406,15 @@ def _rows(partition: Path, mode: str) -> list[tuple[int, bytes | None, bytes | N
     return list(zip(*columns, errors, strict=True))
 
 
-def _readers(partition: Path) -> dict[str, Callable[[], object]]:
-    """What reads a partition and fails on damage. Those called walk need not look at bodies."""
+def _readers(partition: Path, ranges: list[Proof]) -> dict[str, Callable[[], object]]:
+    """What reads a partition and fails on damage, from the first offset its log had. Those called
+    walk need not look at bodies.
+    """
     readers: dict[str, Callable[[], object]] = {
         "records": lambda: _rows(partition, "FAILFAST"),
         "batches": lambda: _valid_batches(partition),
         "walk of headers": lambda: kafkalog.read_batches(partition),
-        "walk of a fetch": lambda: _fetch_all(partition),
+        "walk of a fetch": lambda: _fetch_all(partition, [proof.start for proof in ranges]),
     }
     if partition.name == "__consumer_offsets-0":
         for view in ("messages", "offset_commits", "latest_offset_commits"):
@@ -372,10 +435,11 @@ def _valid_batches(partition: Path) -> None:
         before = last
 
 
-def _fetch_all(partition: Path) -> None:
+def _fetch_all(partition: Path, offsets: list[int]) -> None:
+    """As a consumer does, up to the end, where it waits for more."""
     (opened,) = kafkalog.open_log_dir(partition)
-    offset = opened.log_start_offset
-    while offset < opened.log_end_offset:
+    offset = min([opened.log_start_offset, *offsets])
+    while True:
         fetched = fetch(opened, offset)
         if fetched.next_offset <= offset:
             return
@@ -424,14 +488,15 @@ def run_loss(seed: int, count: int) -> int:
 
 
 class loss_trial:
-    """A trial whose log dir goes with it."""
+    """A trial whose log dirs go with it."""
 
     def __enter__(self) -> LossTrial:
-        logging.getLogger("kafkalog").setLevel(logging.ERROR)  # what is left out is meant to be
+        self._logger = logging.getLogger("kafkalog")
+        self._level = self._logger.level
+        self._logger.setLevel(logging.ERROR)  # what is left out is meant to be
         self._dir = tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
-        log_dir = Path(self._dir.name) / "logs"
-        log_dir.mkdir()
-        return LossTrial(log_dir)
+        return LossTrial(Path(self._dir.name))
 
     def __exit__(self, *_: object) -> None:
+        self._logger.setLevel(self._level)
         self._dir.cleanup()

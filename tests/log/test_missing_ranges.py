@@ -189,6 +189,19 @@ def test_the_front(
     assert found(front_gone(log_dir, line, epochs, clean=clean)) == expected
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("line", [10, None])
+def test_an_index_in_front_proves_it_without_epochs(
+    log_dir: Path, line: int | None, *, clean: bool
+) -> None:
+    partition = built(log_dir, clean_shutdown=clean)
+    remove(partition, 20, only_log=True)
+    remove(partition, 0, only_log=line is None)
+    set_line(partition, LOG_START_OFFSET_FILE, line)
+    (partition / LEADER_EPOCH_CHECKPOINT_FILE).unlink()
+    assert found(partition) == [("start", line or 0, 40, True)]
+
+
 def test_segments_that_wait_for_their_deletion_are_not_lost(log_dir: Path) -> None:
     partition = front_gone(log_dir, 0, 0, clean=False)
     (partition / f"{0:020d}.log.deleted").touch()
@@ -241,6 +254,16 @@ def test_a_line_that_the_last_snapshot_contradicts_is_not_believed_alone(partiti
     assert found(partition) == [("end", 100, 900, False)]
     set_line(partition, HIGH_WATERMARK_FILE, 800)
     assert found(partition) == [("end", 100, 800, True)]
+
+
+def test_an_older_snapshot_contradicts_no_line(partition: Path) -> None:
+    """The one that the stop in order wrote is gone, and so is what two witnesses knew."""
+    remove(partition, 100)
+    drop_active(partition)
+    set_line(partition, HIGH_WATERMARK_FILE, None)
+    set_line(partition, RECOVERY_POINT_FILE, 100)
+    (partition / LEADER_EPOCH_CHECKPOINT_FILE).unlink()
+    assert found(partition) == [("end", 80, 100, True)]
 
 
 def test_a_wrong_index_entry_proves_nothing(partition: Path) -> None:
