@@ -93,7 +93,7 @@ class RunRequest:
         except InvalidConfigError as error:
             # What was asked for may well be what could not be read.
             raise InvalidConfigError("; ".join([error.reason, *found.problems])) from None
-        return LogInventory(tuple(chosen), found.problems)
+        return LogInventory(tuple(chosen), found.problems, found.unread)
 
     def read_settings(self, found: LogInventory | None = None) -> RunSettings:
         """What holds for each partition: a metadata log may be in a log dir of which no partition

@@ -1,8 +1,9 @@
 """What the small files of a partition say of offsets that its log once had.
 
 Each file that outlives its `.log` is a witness: it was written when the log reached that far. A
-name cannot be damaged into a higher number, nor can an index entry in such a way that its offset
-and its position both lie behind the log's end: such a witness is strong. A line of a checkpoint is
+name cannot be damaged into a higher number, nor can an index that rises all along in such a way
+that the offset and the position of its last entry lie behind the log's end: such a witness is
+strong. A line of a checkpoint is
 one where nothing contradicts it. What they prove together `missing_ranges` decides.
 
 Source: Kafka LogManager (checkpoints), LeaderEpochFileCache, ProducerStateManager, AbstractIndex.
@@ -111,7 +112,11 @@ def index_witnesses(
     for name, end_offset, position in _last_entries(Path(directory), base_offset):
         log = Path(directory, log_file_name(base_offset))
         is_behind = position is not None and position >= _size(log) > 0
-        is_strong = is_behind and _fits(end_offset, closed_at)
+        is_strong = (
+            is_behind
+            and _fits(end_offset, closed_at)
+            and _is_in_order(Path(directory, name), base_offset)
+        )
         yield Witness(name, end_offset, is_strong, is_entry=True)
 
 
@@ -161,6 +166,18 @@ def _last_entries(directory: Path, base_offset: int) -> Iterator[tuple[str, int,
         aborted = read_index_tail(path, TRANSACTION_INDEX_ENTRY_BYTES).last_entry
         for transaction in parse_transaction_index(aborted, base_offset):
             yield path.name, transaction.last_offset + 1, None
+
+
+def _is_in_order(path: Path, base_offset: int) -> bool:
+    """Whether all of an offset index rises: bytes that got between make a last entry of any value.
+    Looked at only where the last entry lies behind the log's end.
+    """
+    try:
+        data = path.read_bytes()
+        parse_offset_index(data, base_offset)
+    except (OSError, CorruptIndexError):
+        return False
+    return len(data) % OFFSET_INDEX_ENTRY_BYTES == 0
 
 
 def _size(log: Path) -> int:

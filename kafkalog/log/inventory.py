@@ -180,13 +180,23 @@ class PartitionInventory(JsonFacts):
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadPartition(JsonFacts):
+    """A partition's directory that cannot be read: `reason` says why."""
+
+    topic_partition: TopicPartition
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LogInventory(JsonFacts):
     """The partition directories found below some paths, ordered by topic, partition and path; what
-    could not be read.
+    could not be read. The live partitions among that are `unread`, and in `problems` too.
     """
 
     partitions: tuple[PartitionInventory, ...]
     problems: tuple[str, ...] = ()
+    unread: tuple[UnreadPartition, ...] = ()
 
     def __iter__(self) -> Iterator[PartitionInventory]:
         return iter(self.partitions)

@@ -22,7 +22,12 @@ from pathlib import Path
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.file_names import OF_KAFKA_0_7, is_of_kafka_0_7, parse_file_name
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
-from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.inventory import (
+    LogInventory,
+    PartitionInventory,
+    PartitionKind,
+    UnreadPartition,
+)
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
@@ -45,12 +50,13 @@ def open_log_dir(
     `.log` file, or a directory that is no log dir (`wrong_directory`).
     """
     problems: list[str] = []
+    unread: list[UnreadPartition] = []
     # The segments asked for by directory, None for all.
     wanted: dict[Path, set[str] | None] = {}
     for path in expand_paths(paths):
         if path.is_dir():
             refuse_wrong_directory(path)
-        for directory, only_file in _readable_dirs(path, problems):
+        for directory, only_file in _readable_dirs(path, problems, unread):
             names = wanted.setdefault(directory, set())
             if only_file is None:
                 wanted[directory] = None
@@ -61,7 +67,7 @@ def open_log_dir(
     for directory, names in wanted.items():
         if directory.parent not in log_dirs:
             log_dirs[directory.parent] = read_log_dir_files(directory.parent)
-        partition = _read(directory, log_dirs[directory.parent], names, problems, known)
+        partition = _read(directory, log_dirs[directory.parent], names, problems, unread, known)
         if partition is not None:
             found.append(partition)
     for files in log_dirs.values():
@@ -69,7 +75,7 @@ def open_log_dir(
     partitions = _refuse_duplicates(found, log_dirs)
     ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
     _refuse_kafka_0_7(ordered)
-    return LogInventory(tuple(ordered), tuple(problems))
+    return LogInventory(tuple(ordered), tuple(problems), tuple(unread))
 
 
 def reopen_partition(path: str) -> PartitionInventory | None:
@@ -78,7 +84,7 @@ def reopen_partition(path: str) -> PartitionInventory | None:
     """
     directory = Path(path)
     try:
-        return _read(directory, read_log_dir_files(directory.parent), None, [])
+        return _read(directory, read_log_dir_files(directory.parent), None, [], [])
     except OSError:
         return None
 
@@ -109,16 +115,20 @@ def expand_paths(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
         yield from map(Path, matches)
 
 
-def _readable_dirs(path: Path, problems: list[str]) -> list[tuple[Path, str | None]]:
+def _readable_dirs(
+    path: Path, problems: list[str], unread: list[UnreadPartition]
+) -> list[tuple[Path, str | None]]:
     """Those of `_partition_dirs`; a directory that cannot be listed is a problem."""
     try:
-        return list(_partition_dirs(path, problems))
+        return list(_partition_dirs(path, problems, unread))
     except OSError as error:
         problems.append(f"{path}: cannot be listed: {error.strerror or error}")
         return []
 
 
-def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str | None]]:
+def _partition_dirs(
+    path: Path, problems: list[str], unread: list[UnreadPartition]
+) -> Iterator[tuple[Path, str | None]]:
     """(partition directory, name of the one file to look at or None)."""
     if path.is_file():
         if is_of_kafka_0_7(path.name):
@@ -133,7 +143,7 @@ def _partition_dirs(path: Path, problems: list[str]) -> Iterator[tuple[Path, str
     elif _is_partition_dir(path):
         yield _own_path(path), None
     else:
-        yield from ((directory, None) for directory in _subdirectories(path, problems))
+        yield from ((directory, None) for directory in _subdirectories(path, problems, unread))
 
 
 def _is_partition_dir(path: Path) -> bool:
@@ -162,14 +172,18 @@ def _own_path(path: Path) -> Path:
     return target
 
 
-def _subdirectories(log_dir: Path, problems: list[str]) -> Iterator[Path]:
+def _subdirectories(
+    log_dir: Path, problems: list[str], unread: list[UnreadPartition]
+) -> Iterator[Path]:
     root = log_dir.resolve()
     with os.scandir(log_dir) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
         is_partition = parse_partition_dir_name(entry.name) is not None
         if is_partition and entry.is_symlink() and not Path(entry.path).exists():
-            problems.append(f"{entry.path}: a link to nowhere: a broker cannot load or make it")
+            reason = "a link to nowhere: a broker cannot load or make it"
+            problems.append(f"{entry.path}: {reason}")
+            _note_unread(root / entry.name, reason, unread)
         if not entry.is_dir() or entry.name == REMOTE_INDEX_CACHE_DIR:
             continue
         if not is_partition:
@@ -183,6 +197,7 @@ def _read(
     files: LogDirFiles,
     only_files: Collection[str] | None,
     problems: list[str],
+    unread: list[UnreadPartition],
     known: Mapping[str, KnownDirectory] | None = None,
 ) -> PartitionInventory | None:
     """None, and a problem, if the directory cannot be read.
@@ -196,8 +211,17 @@ def _read(
         except (OSError, KafkaLogError) as error:
             if is_last or not isinstance(error, FileNotFoundError | LogChangedError):
                 problems.append(f"{directory}: {error}")
+                if not isinstance(error, FileNotFoundError | LogChangedError):
+                    _note_unread(directory, str(error), unread)
                 break
     return None
+
+
+def _note_unread(directory: Path, reason: str, unread: list[UnreadPartition]) -> None:
+    """Unless it is a copy, or waits for its deletion."""
+    name = parse_partition_dir_name(directory.name)
+    if name is not None and name.kind is PartitionKind.LIVE:
+        unread.append(UnreadPartition(name.topic_partition, str(directory), reason))
 
 
 def _refuse_duplicates(

@@ -308,7 +308,9 @@ def _proof_in_indexes(partition: PartitionInventory, gap: _Gap) -> str:
     if gap.before is None or gap.behind.state == REMOTE:
         return ""
     known = index_witnesses(partition.path, gap.before.base_offset)
-    agreed = _agreed_end([witness for witness in known if witness.end_offset > gap.start])
+    # Offsets of the next segment no index of this one ever had.
+    within = [w for w in known if gap.start < w.end_offset <= gap.behind.base_offset]
+    agreed = _agreed_end(within)
     return "" if agreed is None else f"an index of the segment before goes to {agreed}"
 
 

@@ -8,7 +8,9 @@ formatting writes and no broker starts without; a new one has the latter alone.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
@@ -23,6 +25,9 @@ from kafkalog.log.topic_partition import parse_partition_dir_name
 
 _OWN_FILES = (PARTITION_METADATA_FILE, LEADER_EPOCH_CHECKPOINT_FILE)
 _SHOWN = 3
+# As plug-ins for remote storage name a segment: BASE_OFFSET-SEGMENT_ID.log.
+_REMOTE_LOG = re.compile(r"\d{20}-[A-Za-z0-9_-]{22}\.log", re.ASCII)
+_LOOKED_AT = 100
 
 
 def refuse_wrong_directory(path: Path) -> None:
@@ -35,6 +40,12 @@ def refuse_wrong_directory(path: Path) -> None:
         return
     if _is_log_dir(path, names) or _is_partition(path, names):
         return
+    if remote := _remote_storage(path, names):
+        raise InvalidConfigError(
+            f"remote storage of tiered topics ({remote}), no log dir: its segments are read with"
+            " the log dir of the broker that tiered them, which has the rest, and remoteDir",
+            path=str(path),
+        )
     below = list(_log_dirs_below(path, names))
     shown = ", ".join(map(str, below[:_SHOWN])) + (", …" if len(below) > _SHOWN else "")
     hint = f"; did you mean {shown}?" if below else "" if names else "; the directory is empty"
@@ -42,6 +53,15 @@ def refuse_wrong_directory(path: Path) -> None:
         f"no log dir: it has neither a partition's directory nor {META_PROPERTIES_FILE}{hint}",
         path=str(path),
     )
+
+
+def _remote_storage(path: Path, names: list[str]) -> str | None:
+    """A segment that a broker put here: its name has the segment's id behind the offset."""
+    for pattern in ("*.log", "*/*.log", "*/*/*.log"):
+        for found in islice(path.glob(pattern), _LOOKED_AT):
+            if _REMOTE_LOG.fullmatch(found.name):
+                return str(found.relative_to(path))
+    return None
 
 
 def _is_log_dir(path: Path, names: list[str]) -> bool:

@@ -7,6 +7,7 @@ what is still on the disk below it.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ LATEST_OFFSET = -1
 EARLIEST = "earliest"
 LATEST = "latest"
 HIGH_WATERMARK = "highWatermark"
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ def select_partitions(
     inventory: LogInventory, selection: PartitionSelection, *, every_kind: bool
 ) -> list[PartitionInventory]:
     """The selected partitions in order, with their remote segments where these are asked for;
-    InvalidConfigError when a topic or partition asked for is not there.
+    InvalidConfigError when a topic or partition asked for is not there, and where losses end the
+    read also when the directory of a selected one cannot be read (else that is said).
 
     Directories of other kinds than live are left out unless `every_kind` or named by the caller:
     they hold copies of records, or records of a topic that is gone.
@@ -92,6 +96,7 @@ def select_partitions(
         if selection.accepts(p.topic_partition)
         and (every_kind or p.kind == PartitionKind.LIVE or _is_named(p, selection))
     ]
+    _tell_unread(inventory, selection)
     present = {p.topic_partition for p in chosen}
     _refuse_missing(inventory, selection, present)
     for name, offsets in (
@@ -106,6 +111,21 @@ def select_partitions(
 
         chosen = with_remote_segments(chosen, selection.remote_dirs)
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
+
+
+def _tell_unread(inventory: LogInventory, selection: PartitionSelection) -> None:
+    for unread in inventory.unread:
+        if not selection.tells_loss or not selection.accepts(unread.topic_partition):
+            continue
+        if selection.refuses_loss:
+            raise InvalidConfigError(
+                f"{unread.topic_partition} cannot be read: {unread.reason}; failOnDataLoss=false "
+                "(fail_on_data_loss=False) or mode PERMISSIVE reads the others",
+                path=unread.path,
+            )
+        _logger.warning(
+            "%s: %s cannot be read: %s", unread.path, unread.topic_partition, unread.reason
+        )
 
 
 def is_all_replicas(text: str | None) -> bool:

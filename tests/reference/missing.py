@@ -75,6 +75,11 @@ def missing(directory: Path, verdicts: list[SegmentVerdict]) -> list[Proof]:
     return [*_in_front(disk), *_between(disk), *_at_the_end(disk)]
 
 
+def log_start(directory: Path) -> int:
+    """The partition's line of `log-start-offset-checkpoint`, 0 without one."""
+    return _Disk(directory, []).line("log-start-offset") or 0
+
+
 def _in_front(disk: _Disk) -> list[Proof]:
     if not disk.bases or [base for base in disk.waiting if base < disk.bases[0]]:
         return []
@@ -106,7 +111,7 @@ def _between(disk: _Disk) -> list[Proof]:
             proofs.append(Proof(start, end, "an index without its .log, between"))
         elif i:
             witnesses = _of_indexes(disk, disk.bases[i - 1])
-            if _agreed([w for w in witnesses if w[0] > start]) is not None:
+            if _agreed([w for w in witnesses if start < w[0] <= disk.bases[i]]) is not None:
                 proofs.append(Proof(start, end, "index entries behind their .log, between"))
     return proofs
 
