@@ -282,10 +282,16 @@ def test_a_split_that_died_ends_where_kafkas_loader_ends_it(
 
 
 def test_indexes_without_a_log_go_as_with_the_loader(kafka: Kafka, log_dir: Path) -> None:
+    """With what an interrupted cleaning left; where nothing was interrupted they stay, since what
+    a run does not do it does not remove.
+    """
     ours, kafkas = log_dir / "ours", log_dir / "kafkas"
     path = LogBuilder(ours, NAME).segment().batch(("a", "1")).segment().batch(("a", "2")).write()
     for suffix in (".index", ".timeindex", ".txnindex"):
         (path / f"{5:020d}{suffix}").write_bytes(b"")
+    recover_partition(str(path), LocalFiles())
+    assert len(list(path.glob(f"{5:020d}*"))) == 3
+    (path / f"{0:020d}.log.cleaned").write_bytes(b"")
     shutil.copytree(ours, kafkas)
     recover_partition(str(path), LocalFiles())
     kafka.open_once(kafkas, NAME, now_ms=NOW_MS, config=CONFIG)

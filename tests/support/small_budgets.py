@@ -9,12 +9,17 @@ from unittest import mock
 
 from kafkalog.cleaner import across_tasks, clean
 from kafkalog.cleaner.memory import MemoryBudget, memory_budget
+from kafkalog.format.constants import MAX_BATCH_BYTES
 
 
-def small_budget(memory_bytes: int) -> MemoryBudget:
+def small_budget(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> MemoryBudget:
     """A pool of two blocks a bucket, three keys held at once, windows of 16 records."""
     return replace(
-        memory_budget(memory_bytes), pool_bytes=0, kept_bytes=64, most_keys=3, window_records=16
+        memory_budget(memory_bytes, max_batch_bytes),
+        pool_bytes=0,
+        kept_bytes=64,
+        most_keys=3,
+        window_records=16,
     )
 
 
