@@ -8,7 +8,7 @@
 # The broker must be stopped, and stay so until the script has ended. Nothing is changed unless all
 # files are what they were when the segments were made, by size and SHA-256. Interrupted at any step
 # it may be run again, either way, and a broker that is started meanwhile finishes or undoes the
-# group of segments it was at. Needs sha256sum and stat of GNU or BusyBox.
+# group of segments it was at; so after a power cut. Needs sha256sum and stat of GNU or BusyBox.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -68,8 +68,17 @@ same() {
     [ "$(stat -c %y -- "$1")" = "$(stat -c %y -- "$2")" ] && cmp -s -- "$1" "$2"
 }
 
+# Files, or the names in a directory, are on disk when it ends. Of what is not, a power cut may take
+# any part in any order. A sync that knows no arguments says so and writes everything.
+to_disk() { sync -- "$@"; }
+
 # A second name for a file; a copy where the file system has none.
-keep() { ln -- "$1" "$2" 2>/dev/null || cp -p -- "$1" "$2"; }
+keep() {
+    ln -- "$1" "$2" 2>/dev/null || {
+        cp -p -- "$1" "$2"
+        to_disk "$2"
+    }
+}
 
 # Whether the group is in the middle of its swap: its first .log is on its way.
 on_its_way() {
@@ -150,8 +159,12 @@ check_group() {
 }
 
 check_ended() {
-    on_its_way "$1" "$3" && die "$1: its swap has not ended: run swap.sh or swap.sh --undo first"
-    return 0
+    for name in $(names_of "$3
+$5"); do
+        if [ -e "$1/$name.swap" ] || [ -e "$1/$name.cleaned" ]; then
+            die "$1: its swap has not ended: run swap.sh or swap.sh --undo first"
+        fi
+    done
 }
 
 # Whether the live file of this name is the original.
@@ -164,13 +177,65 @@ is_original() {
 # -- swap -------------------------------------------------------------------------------------------
 
 remember_partition() {
-    [ -e "$2/directory.time" ] || touch -r "$1" "$2/directory.time"
+    [ ! -e "$2/directory.time" ] || return 0
+    touch -r "$1" "$2/directory.tmp"
+    to_disk "$2/directory.tmp"
+    mv -f -- "$2/directory.tmp" "$2/directory.time"
+    to_disk "$2"
+}
+
+# As long as a .cleaned is left nothing has gone: what was on its way goes, as a loader does it.
+forget_unfinished() {
+    names=$(names_of "$2
+$3")
+    unfinished=
+    for name in $names; do [ ! -e "$1/$name.cleaned" ] || unfinished=1; done
+    [ -n "$unfinished" ] || return 0
+    for name in $names; do rm -f -- "$1/$name.swap"; done
+    to_disk "$1"
+    for name in $names; do rm -f -- "$1/$name.cleaned"; done
+}
+
+# In the order of a broker's cleaner: directory, names that lie there as .cleaned for good, of several
+# segments the last first; what goes, ascending; names that come, ascending.
+swap_in() {
+    # A loader undoes all of them as long as the first segment has a .cleaned, and finishes them after.
+    last=
+    for name in $2; do
+        [ -z "$last" ] || mv -f -- "$1/$last.cleaned" "$1/$last.swap"
+        last=$name
+    done
+    to_disk "$1"
+    [ -z "$last" ] || mv -f -- "$1/$last.cleaned" "$1/$last.swap"
+    to_disk "$1"
+    # One by one: a value must not outlive the tombstone behind it.
+    for name in $3; do
+        case $name in *.log)
+            rm -f -- "$1/$name"
+            to_disk "$1"
+            ;;
+        esac
+    done
+    for name in $3; do rm -f -- "$1/$name"; done
+    to_disk "$1"
+    # Between two .log.swap a loader deletes every segment; it deletes an index without its .log.
+    for name in $4; do
+        case $name in *.log)
+            mv -f -- "$1/$name.swap" "$1/$name"
+            to_disk "$1"
+            ;;
+        esac
+    done
+    for name in $4; do
+        case $name in *.log) ;; *) mv -f -- "$1/$name.swap" "$1/$name" ;; esac
+    done
+    to_disk "$1"
 }
 
 swap_group() {
+    forget_unfinished "$1" "$3" "$5"
     if undo_is_on_its_way "$1" "$3"; then undo_group "$@"; fi
     dir=$1 sub=$2 old=$3 snapshots=$4 new=$5
-    for name in $(names_of "$old"); do rm -f -- "$dir/$name.cleaned"; done # of an undo that died
     todo=$(for name in $(names_of "$new"); do
         same "$dir/$name" "$sub/$name" || printf '%s\n' "$name"
     done)
@@ -188,6 +253,7 @@ swap_group() {
             die "$to: cannot be given to the owner of $like: run this as that user or as root"
         chmod "$(stat -c %a -- "$like")" "$to"
         cmp -s -- "$sub/$name" "$to" || die "$to: differs from the file it was copied from"
+        to_disk "$to"
     done
     printf '%s\n' "$old" "$snapshots" | while read -r name size sum; do
         [ -n "$name" ] || continue
@@ -197,68 +263,74 @@ swap_group() {
             keep "$dir/$name" "$kept"
         fi
     done
-    sync
+    to_disk "$dir"
     for name in $unstaged; do mv -f -- "$(staged "$dir" "$name")" "$dir/$name.cleaned"; done
-    for name in $unstaged; do mv -f -- "$dir/$name.cleaned" "$dir/$name.swap"; done
-    sync
-    for name in $(names_of "$old"); do
+    to_disk "$dir"
+    going=$(for name in $(names_of "$old"); do
         if has_line "$(names_of "$new")" "$name" && ! has_line "$todo" "$name"; then continue; fi
-        rm -f -- "$dir/$name"
-    done
-    for name in $todo; do mv -f -- "$dir/$name.swap" "$dir/$name"; done
+        printf '%s\n' "$name"
+    done)
+    swap_in "$dir" "$unstaged" "$going" "$todo"
     for name in $(names_of "$snapshots"); do rm -f -- "$dir/$name"; done
-    sync
+    to_disk "$dir"
     say "$dir: $(names_of "$new" | grep -c '[.]log$') segment in place of $(names_of "$old" | grep -c '[.]log$')"
 }
 
 # -- undo -------------------------------------------------------------------------------------------
 
-# The originals take the place of the new segment as when a broker splits one: of several .cleaned
-# the last is renamed first, so that a loader undoes all of them as long as one is left.
+# The originals take the place of the new segment as when a broker splits one.
 undo_group() {
+    forget_unfinished "$1" "$3" "$5"
     if swap_is_on_its_way "$1" "$2" "$5"; then swap_group "$@"; fi
     dir=$1 old=$3 snapshots=$4 new=$5
     todo=$(for name in $(names_of "$old"); do
         kept=$(aside "$dir" "$name")
         [ ! -e "$kept" ] || same "$dir/$name" "$kept" || printf '%s\n' "$name"
     done)
-    for name in $(names_of "$new"); do rm -f -- "$(staged "$dir" "$name")" "$dir/$name.cleaned"; done
-    unstaged=$(for name in $todo; do
-        same "$dir/$name.swap" "$(aside "$dir" "$name")" || printf '%s\n' "$name"
+    for name in $(names_of "$new"); do rm -f -- "$(staged "$dir" "$name")"; done
+    bases=$(for name in $todo; do printf '%s\n' "${name%%.*}"; done | sort -ru)
+    unstaged=$(for base in $bases; do
+        for name in $todo; do
+            case $name in "$base".*)
+                same "$dir/$name.swap" "$(aside "$dir" "$name")" || printf '%s\n' "$name"
+                ;;
+            esac
+        done
     done)
-    if [ -n "$unstaged" ]; then
-        for name in $unstaged; do
-            rm -f -- "$dir/$name.cleaned"
-            keep "$(aside "$dir" "$name")" "$dir/$name.cleaned"
-        done
-        sync
-        bases=$(for name in $unstaged; do printf '%s\n' "${name%%.*}"; done | sort -ru)
-        for base in $bases; do
-            for name in $unstaged; do
-                case $name in "$base".*) mv -f -- "$dir/$name.cleaned" "$dir/$name.swap" ;; esac
-            done
-        done
-        sync
-    fi
+    for name in $unstaged; do keep "$(aside "$dir" "$name")" "$dir/$name.cleaned"; done
+    to_disk "$dir"
+    going=$(for name in $(names_of "$new"); do
+        if has_line "$(names_of "$old")" "$name" && ! has_line "$todo" "$name"; then continue; fi
+        printf '%s\n' "$name"
+    done)
+    swap_in "$dir" "$unstaged" "$going" "$todo"
     for name in $(names_of "$new"); do
-        has_line "$(names_of "$old")" "$name" || rm -f -- "$dir/$name" "$dir/$name.swap"
+        has_line "$(names_of "$old")" "$name" || rm -f -- "$dir/$name.swap"
     done
-    for name in $todo; do mv -f -- "$dir/$name.swap" "$dir/$name"; done
     for name in $(names_of "$snapshots"); do
-        [ -e "$dir/$name" ] || keep "$(aside "$dir" "$name")" "$dir/$name"
+        kept=$(aside "$dir" "$name")
+        if [ -e "$kept" ] && ! same "$dir/$name" "$kept"; then
+            rm -f -- "$dir/$name"
+            keep "$kept" "$dir/$name"
+        fi
     done
-    sync
+    to_disk "$dir"
     say "$dir: the originals are back"
 }
 
 purge_group() {
     for name in $(names_of "$3
 $4"); do rm -f -- "$(aside "$1" "$name")"; done
+    to_disk "$1"
 }
 
 restore_partition() {
-    [ ! -e "$2/directory.time" ] || touch -r "$2/directory.time" "$1"
-    rm -f -- "$2/directory.time"
+    if [ -e "$2/directory.time" ]; then
+        touch -r "$2/directory.time" "$1"
+        to_disk "$1"
+    fi
+    rm -f -- "$2/directory.time" "$2/directory.tmp"
+    to_disk "$2"
 }
 
 # -- the cleaner's checkpoint -----------------------------------------------------------------------
@@ -282,28 +354,36 @@ write_checkpoint() {
     { printf '0\n%s\n' "$count"; [ -z "$body" ] || printf '%s\n' "$body"; } >"$1/$checkpoint.tmp"
     [ "$(owner_of "$1/$checkpoint.tmp")" = "$(owner_of "$like")" ] || chown "$(owner_of "$like")" "$1/$checkpoint.tmp"
     if [ -f "$like" ]; then chmod "$(stat -c %a -- "$like")" "$1/$checkpoint.tmp"; else chmod 644 "$1/$checkpoint.tmp"; fi
-    sync
+    to_disk "$1/$checkpoint.tmp"
 }
 
 put_checkpoint() {
     mv -f -- "$1/$checkpoint.tmp" "$1/$checkpoint"
-    sync
+    to_disk "$1"
 }
 
 swap_checkpoint() {
     kept=$(aside "$1" "$checkpoint")
     if [ ! -e "$kept" ] && [ ! -e "checkpoint-$2.none" ]; then
-        if [ -e "$1/$checkpoint" ]; then keep "$1/$checkpoint" "$kept"; else : >"checkpoint-$2.none"; fi
+        if [ -e "$1/$checkpoint" ]; then
+            rm -f -- "$kept.tmp"
+            keep "$1/$checkpoint" "$kept.tmp"
+            mv -f -- "$kept.tmp" "$kept"
+        else
+            : >"checkpoint-$2.none"
+        fi
     fi
     write_checkpoint "$1" "$3"
     cp -- "$1/$checkpoint.tmp" "checkpoint-$2.written"
+    to_disk "checkpoint-$2.written" . "$1"
     put_checkpoint "$1"
 }
 
 undo_checkpoint() {
     kept=$(aside "$1" "$checkpoint")
-    [ -e "$kept" ] || [ -e "checkpoint-$2.none" ] || return 0
-    if [ -e "$kept" ] && cmp -s -- "$1/$checkpoint" "$kept"; then
+    if [ ! -e "$kept" ] && [ ! -e "checkpoint-$2.none" ]; then
+        : # it was never kept, or is back
+    elif [ -e "$kept" ] && cmp -s -- "$1/$checkpoint" "$kept"; then
         : # it was not written yet
     elif [ ! -e "$kept" ] && [ ! -e "$1/$checkpoint" ]; then
         :
@@ -320,12 +400,15 @@ undo_checkpoint() {
         write_checkpoint "$1" "$lines"
         put_checkpoint "$1"
     fi
+    to_disk "$1"
     purge_checkpoint "$@"
 }
 
 purge_checkpoint() {
-    rm -f -- "$(aside "$1" "$checkpoint")" "checkpoint-$2.written" "checkpoint-$2.none" \
-        "$1/$checkpoint.tmp"
+    rm -f -- "$(aside "$1" "$checkpoint")" "$(aside "$1" "$checkpoint").tmp" "$1/$checkpoint.tmp"
+    to_disk "$1"
+    rm -f -- "checkpoint-$2.written" "checkpoint-$2.none"
+    to_disk .
 }
 
 # ---------------------------------------------------------------------------------------------------
@@ -346,6 +429,7 @@ esac
 
 each_log_dir check_checkpoint
 each_partition check_partition
+sync # what an interrupted run left
 case $what in
 swap)
     each_group check_group
