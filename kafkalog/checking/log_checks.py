@@ -23,7 +23,10 @@ from kafkalog.checking.missing_checks import check_missing
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.segment import DAMAGED, GONE, TORN, ZEROS
 from kafkalog.checking.segment_report import Hole, SegmentReport
+from kafkalog.errors import KafkaLogError
 from kafkalog.format.file_names import LogFileKind
+from kafkalog.kernels.status import NEED_MORE
+from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
 _OF_RECORDS_LOADED = ("coordinator-record", "coordinator-record-unknown")
 _OF_INDEXES = ("offset-index-", "time-index-", "transaction-index-")
@@ -64,6 +67,17 @@ def _is_loaded(view: PartitionView, finding: Finding) -> bool:
     return finding.offset is None or finding.offset >= view.partition.log_start_offset
 
 
+def _behind_tail(report: SegmentReport) -> str | None:
+    """What says that the log does not end with this torn tail; None if nothing does."""
+    task = report.task
+    tail = Tail(report.valid_bytes, task.size_in_bytes, NEED_MORE, report.next_offset - 1)
+    try:
+        error = tail_error(task.path, tail, SegmentEnds(task.base_offset, None, is_last=True))
+    except (KafkaLogError, OSError):  # it changed meanwhile
+        return None
+    return None if error is None else error.reason
+
+
 def _segment_state(view: PartitionView, number: int) -> Iterator[Finding]:
     """What depends on how the broker stopped, and on whether the segment is the last one."""
     report = view.reports[number]
@@ -76,9 +90,13 @@ def _segment_state(view: PartitionView, number: int) -> Iterator[Finding]:
         # A running broker is in the middle of an append, a stopped one was.
         severity = Severity.INFO if is_active and not view.is_loaded_as_left else None
         kind = "torn-tail" if report.tail == TORN else "zero-tail"
+        text = f"{trailing} bytes behind the last whole batch"
+        follows = _behind_tail(report) if is_active and report.tail == TORN else None
+        if follows is not None:
+            # A length is wrong: what a start cuts off are records.
+            severity, text = None, f"{text}: {follows}"
         found.add(
-            kind, f"{trailing} bytes behind the last whole batch", severity=severity,
-            position=report.valid_bytes, offset=report.next_offset,
+            kind, text, severity=severity, position=report.valid_bytes, offset=report.next_offset,
         )  # fmt: skip
     _check_index_files(view, report, found, heals, is_active=is_active)
     limit = view.config.segment_bytes if view.config is not None else None

@@ -12,8 +12,11 @@ import pytest
 from data.copy_samples import SAMPLES, copy_sample
 from kafkalog.checking.finding_kinds import KIND
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
+from kafkalog.format.record import Record
+from kafkalog.format.record_batch import pack_batch
 from tests.checking.damages import DAMAGES, ORDERS, Damage, segments
 from tests.checking.running import failures, findings
+from tests.support.log_builder import START_MS, LogBuilder
 
 HEALTHY = ("broker", "cleaning/before", "cleaning/after")
 
@@ -79,6 +82,17 @@ def test_after_a_crash_what_the_next_start_heals_is_information(sample: Path) ->
     expected = {"torn-tail", "time-index-padded", "transaction-index-missing"}
     assert found.keys() >= expected | {"offset-index-disagrees", "deleted-left"}
     assert not any(found.values())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_torn_tail_with_a_sound_batch_behind_it_is_none(log_dir: Path, *, clean: bool) -> None:
+    """A length is wrong: a start cuts off what follows as well."""
+    long = pack_batch([Record(0, START_MS, b"k", b"x" * 5000)])
+    log = LogBuilder(log_dir).raw(long[:70]).batch(("a", "1")).batch(("b", "2"))
+    log.write(clean_shutdown=clean)
+    (found,) = [f for f in findings(log_dir) if f.kind == "torn-tail"]
+    assert found.is_failure
+    assert "a sound batch follows at 70" in found.text
 
 
 def test_an_index_that_is_not_there_is_information(sample: Path) -> None:
