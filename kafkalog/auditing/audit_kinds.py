@@ -15,8 +15,8 @@ from kafkalog.checking.finding_kinds import KIND
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _ROLL = "set segment.ms below the retention time; a segment rolls at the next append"
 _TIMES = (
-    "message.timestamp.after.max.ms keeps such records out; `kafka-delete-records` or "
-    "retention.bytes removes these"
+    "message.timestamp.after.max.ms keeps such records out; `kafka-delete-records` up to the "
+    "offset that the finding names removes these, where all in front of it is due"
 )
 
 AUDIT_KINDS = (
@@ -85,14 +85,15 @@ AUDIT_KINDS = (
         _WARNING,
         "segments were due long before the broker's last sign of life, and are still here",
         "looks every log.retention.check.interval.ms (5 minutes)",
-        "look for errors of its scheduler and log dir, restart it; or `kafkalog retain --apply`",
+        "look for errors of its scheduler and log dir, restart it; or the `kafkalog retain` that "
+        "the finding names, which was tried",
     ),
     FindingKind(
         "retention-due",
         _INFO,
         "segments are due",
         "deletes them at its next check, when it runs",
-        "nothing, or `kafkalog retain --apply` while it does not run",
+        "nothing, or the `kafkalog retain` that the finding names, which was tried",
     ),
     FindingKind(
         "below-log-start",
@@ -100,7 +101,7 @@ AUDIT_KINDS = (
         "segments lie entirely below the log start offset: nobody can read them",
         "deletes them at its next check, whatever cleanup.policy says; before 2.0 not of compacted "
         "topics",
-        "`kafkalog retain --apply` while it does not run",
+        "nothing, or the `kafkalog retain` that the finding names, which was tried",
     ),
     FindingKind(
         "active-never-rolls",
@@ -146,15 +147,15 @@ AUDIT_KINDS = (
         _WARNING,
         "a log has been cleanable long before the broker's last sign of life, and is not cleaned",
         "has a dead cleaner, or calls the partition uncleanable until its restart",
-        "look for `log cleaner` in its errors, restart it; `kafkalog compact --apply` while it "
-        "does not run",
+        "look for `log cleaner` in its errors, restart it; or the `kafkalog compact` that the "
+        "finding names, which was tried",
     ),
     FindingKind(
         "compaction-due",
         _INFO,
         "a log can be cleaned",
         "cleans the dirtiest first",
-        "nothing, or `kafkalog compact --apply` while it does not run",
+        "nothing, or the `kafkalog compact` that the finding names, which was tried",
     ),
     FindingKind(
         "compaction-lag",
@@ -183,7 +184,8 @@ AUDIT_KINDS = (
         _ERROR,
         "a batch or a segment will make the cleaner fail",
         "marks the partition uncleanable until its restart, and then fails again",
-        "`kafkalog verify` names what is wrong; a sound replica, or `kafkalog salvage`",
+        "`kafkalog verify` names what is wrong; a sound replica, or `kafkalog salvage` where a "
+        "checksum is wrong: it copies every batch with a right one as it is",
     ),
     FindingKind(
         "map-too-small",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafkalog.auditing.advice import Advice
 from kafkalog.auditing.contents import Contents
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
@@ -40,7 +41,8 @@ class CompactionVerdict(JsonFacts):
     judged), `not-compacted` by policy. `cleanable_at_ms`: when a round first begins if nothing is
     appended, -1 for never. `cleaned_up_to_ms`: the largest timestamp below the first dirty offset,
     `dirty_since_ms` the first one from there on; -1 where there is none. `can_clean_again`: nothing
-    is to be done, and would be if nothing counted as cleaned.
+    is to be done, and would be if nothing counted as cleaned. `advice`: `kafkalog compact` for
+    either, tried.
     """
 
     status: str
@@ -57,6 +59,7 @@ class CompactionVerdict(JsonFacts):
     cleaned_up_to_ms: int
     dirty_since_ms: int
     can_clean_again: bool
+    advice: Advice
 
 
 @dataclass(frozen=True, slots=True)

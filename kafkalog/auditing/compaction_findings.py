@@ -86,8 +86,8 @@ def _negative_timestamps(context: FindingContext) -> Finding | None:
         position=found.position,
         offset=found.offset,
         path=found.path,
-        fix="let the producer send times after 1970; `kafkalog compact --apply` while the broker "
-        "does not run goes further than its cleaner and cleans them",
+        fix=verdict.advice.told("let the producer send times after 1970")
+        + (", which goes further than its cleaner" if verdict.advice.command else ""),
     )
 
 
@@ -104,6 +104,8 @@ def _bad_control(context: FindingContext) -> Iterator[Finding]:
             segment=segment.base_offset,
             position=segment.bad_control_position,
             path=segment.path,
+            fix="take the partition from another replica: `kafkalog salvage` copies a batch with a "
+            "right checksum as it is, this one too",
         )
 
 
@@ -146,8 +148,10 @@ def _due(context: FindingContext) -> Finding:
             "compaction-overdue",
             f"{text}; the broker was alive {days:.0f} days after the first dirty segment",
             offset=verdict.first_dirty_offset,
+            fix=verdict.advice.told("look for `log cleaner` in the broker's errors, restart it"),
         )
-    return context.say("compaction-due", text, offset=verdict.first_dirty_offset)
+    fix = verdict.advice.told("nothing")
+    return context.say("compaction-due", text, offset=verdict.first_dirty_offset, fix=fix)
 
 
 def _waiting(context: FindingContext) -> Iterator[Finding]:

@@ -37,7 +37,8 @@ def find_in_contents(
 
     contents = audited.contents
     if audited.topic in COORDINATED and audited.log_bytes > LARGE_LOAD_BYTES:
-        yield make("coordinator-load", _load(audited))
+        fix = audited.compaction.advice.told("find out why it is not compacted (`kafkalog why`)")
+        yield replace(make("coordinator-load", _load(audited)), fix=fix)
     if contents is None:
         return
     if all(finding.kind != SECONDS for finding in audited.findings):
@@ -170,12 +171,12 @@ def _another_round(audited: AuditedPartition, *, in_two: bool) -> str:
     write = "write to the topic until the active segment rolls: the next round takes them"
     if not audited.compaction.can_clean_again:
         return write
+    advice = audited.compaction.advice
+    if not advice.command:
+        return f"{write}; {advice.why_not}"
     later = audited.config.delete_retention_ms
     second = f"; those without a delete horizon go in a second such round {later} ms later"
-    return (
-        f"`kafkalog compact --topic-partition {audited.name} --force nothing-dirty --apply` while "
-        f"the broker does not run cleans the log once more{second if in_two else ''}; or {write}"
-    )
+    return f"{advice.command} cleans the log once more{second if in_two else ''}; or {write}"
 
 
 def _keys(audited: AuditedPartition, contents: Contents, make: Maker) -> Iterator[Finding]:

@@ -33,14 +33,14 @@ CONTENTS_KINDS = (
         _WARNING,
         "tombstones are past their time, or have none, and no round of cleaning is to come",
         "removes them in the next round, which only new records bring about",
-        "clean the log once more (`kafkalog compact --force nothing-dirty`), or write to the topic",
+        "write to the topic, or clean the log once more by the command that the finding names",
     ),
     FindingKind(
         "stuck-markers",
         _WARNING,
         "markers of transactions that have no record left, and no round of cleaning is to come",
         "gives them a delete horizon in one round and removes them in a later one",
-        "clean the log once more (`kafkalog compact --force nothing-dirty`), or write to the topic",
+        "write to the topic, or clean the log once more by the command that the finding names",
     ),
     FindingKind(
         "fake-tombstones",
@@ -96,7 +96,8 @@ CONTENTS_KINDS = (
         _WARNING,
         "a coordinator has to read more than a GiB before it can serve its groups or transactions",
         "answers COORDINATOR_LOAD_IN_PROGRESS meanwhile, after every change of leader",
-        "find out why it is not compacted, and compact it offline (`kafkalog compact`)",
+        "find out why it is not compacted (`kafkalog why`), or the `kafkalog compact` that the "
+        "finding names, which was tried",
     ),
     FindingKind(
         "unfinished-remote-copies",

@@ -135,7 +135,9 @@ def partition_row(partition: AuditedPartition) -> Row:
             "blockedBytes": forecast.blocked_bytes,
         },
         "compaction": {
-            camel_case(name): value for name, value in partition.compaction.to_json().items()
+            camel_case(name): value
+            for name, value in partition.compaction.to_json().items()
+            if name != "advice"  # findings have it, in words
         },
     }
 

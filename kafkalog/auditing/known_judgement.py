@@ -132,7 +132,9 @@ def judgement_key(task: AuditTask) -> str:
         scan, task.settings_digest, task.kafka_version, task.assumed_high_watermark,
         task.map_entries, task.twin_path, task.is_stray, task.cluster_topic_id,
         task.has_no_metadata, task.uploaded_offset, task.cluster_id, task.redact, task.is_copied,
-        task.transaction_paths,
+        task.transaction_paths, task.other_options,
+        # What the metadata was read from changes with each of its records.
+        None if task.known_epoch is None else task.known_epoch.epoch,
     )  # fmt: skip
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.advice import advise_compaction, nothing_to_compact
+from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerdict
 from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.directory_bytes import DirectoryBytes
@@ -21,6 +22,7 @@ from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts
 from kafkalog.log.retention_facts import repaired_segments
+from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.retention_forecast import forecast_retention
 
@@ -84,13 +86,17 @@ def _judged(
             high_watermark=high_watermark,
             uploaded_offset=-1 if task.uploaded_offset is None else task.uploaded_offset,
         ),
-        compaction=judge_compaction(
-            partition,
-            config,
+        compaction=_with_advice(
+            judge_compaction(
+                partition,
+                config,
+                facts,
+                now_ms=task.now_ms,
+                high_watermark=high_watermark,
+                kafka_version=task.kafka_version,
+            ),
+            task,
             facts,
-            now_ms=task.now_ms,
-            high_watermark=high_watermark,
-            kafka_version=task.kafka_version,
         ),
         problems=tuple(problems),
     )
@@ -98,6 +104,16 @@ def _judged(
         audited, task, partition, facts, is_high_watermark_known=watermark is not None
     )
     return replace(audited, findings=tuple(find_core(context)))
+
+
+def _with_advice(
+    verdict: CompactionVerdict, task: AuditTask, facts: PartitionFacts
+) -> CompactionVerdict:
+    """A log in which nothing is to be done costs no second plan."""
+    again = verdict.can_clean_again
+    if verdict.status == CLEAN or again:
+        return replace(verdict, advice=advise_compaction(task, facts, cleans_again=again))
+    return replace(verdict, advice=nothing_to_compact(verdict.reason))
 
 
 def _repaired(partition: PartitionInventory, facts: PartitionFacts) -> PartitionFacts:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kafkalog.auditing.what_if import Scenario
 from kafkalog.cleaner.run_request import RunOptions, RunRequest, run_options_of
+from kafkalog.cleaner.settings import KnownEpoch
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
@@ -76,7 +77,9 @@ class AuditTask:
     None if nobody tells. `reads_records`, `reads_keys`: whether to decode records, and to look at
     their keys. `cluster_id`: as the log dir says. `settings_digest`: of `resolved`. `known`: the
     scan of an earlier run; `keeps_scan`: whether the result is to have its own; `is_unchanged`: its
-    directory is as the earlier run saw it; `redact`: as in AuditScope.
+    directory is as the earlier run saw it; `redact`: as in AuditScope. `known_epoch`: of the
+    partition in the cluster's metadata; `other_options`: those of files, which a command that goes
+    by the same settings needs.
     """
 
     partition: PartitionInventory
@@ -101,6 +104,8 @@ class AuditTask:
     keeps_scan: bool = False
     is_unchanged: bool = False
     redact: bool = False
+    known_epoch: KnownEpoch | None = None
+    other_options: tuple[str, ...] = ()
 
     @property
     def segments_to_read(self) -> int:

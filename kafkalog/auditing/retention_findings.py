@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from kafkalog.auditing.advice import Advice, advise_retention
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
 from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
@@ -99,7 +100,12 @@ def _below_log_start(context: FindingContext) -> Iterator[Finding]:
             f"{_counted(context, below)} lie below the log start offset "
             f"{context.audited.log_start_offset}",
             segment=below[0].base_offset,
+            fix=_advice(context, below).told("nothing, the broker deletes them when it runs"),
         )
+
+
+def _advice(context: FindingContext, due: list[SegmentForecast]) -> Advice:
+    return advise_retention(context.task, context.facts, [s.base_offset for s in due])
 
 
 def _due(context: FindingContext) -> Iterator[Finding]:
@@ -112,6 +118,9 @@ def _due(context: FindingContext) -> Iterator[Finding]:
             f"{_counted(context, overdue)} are due by {_rules(overdue)} since {since}; the broker "
             f"was alive until {format_timestamp(context.alive_ms)}, at least",
             segment=overdue[0].base_offset,
+            fix=_advice(context, others).told(
+                "look for errors of the broker's scheduler and log dir, restart it"
+            ),
         )
     elif others:
         since = format_timestamp(_due_since(context, others[0]))
@@ -119,6 +128,7 @@ def _due(context: FindingContext) -> Iterator[Finding]:
             "retention-due",
             f"{_counted(context, others)} are due by {_rules(others)} since {since}",
             segment=others[0].base_offset,
+            fix=_advice(context, others).told("nothing, the broker deletes them when it runs"),
         )
 
 

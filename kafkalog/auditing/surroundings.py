@@ -47,6 +47,7 @@ class Surroundings:
                 transactions.setdefault(self._owner(partition)[0], []).append(partition.path)
         self._transactions = {owner: tuple(paths) for owner, paths in transactions.items()}
         self._map_entries = _map_entries(request)
+        self._other_options = _other_options(request)
         self._uploads = read_uploads(everything)
         self._digests: dict[int, tuple[ResolvedConfig, str]] = {}
         self._presumed: dict[tuple[int, str], tuple[ResolvedConfig, ResolvedConfig]] = {}
@@ -86,6 +87,8 @@ class Surroundings:
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
             redact=self._request.scope.redact,
+            known_epoch=self._settings.leader_epoch(partition),
+            other_options=self._other_options,
             uploaded_offset=None
             if self._uploads is None
             else self._uploads.get(
@@ -124,6 +127,16 @@ class Surroundings:
             digest = hashlib.sha256(repr(resolved).encode(errors="surrogateescape")).hexdigest()
             self._digests[id(resolved)] = resolved, digest
         return self._digests[id(resolved)][1]
+
+
+def _other_options(request: AuditRequest) -> tuple[str, ...]:
+    given = {
+        "--config-file": request.config_file,
+        "--server-properties": request.server_properties,
+        "--zookeeper-dir": request.zookeeper,
+        "--kafka-version": request.kafka_version,
+    }
+    return tuple(name for name, value in given.items() if value)
 
 
 def _map_entries(request: AuditRequest) -> int:

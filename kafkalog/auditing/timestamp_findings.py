@@ -9,6 +9,7 @@ from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import parse_producer_snapshot
 from kafkalog.log.inventory import SegmentInfo
@@ -131,7 +132,47 @@ def find_future(context: FindingContext) -> Iterator[Finding]:
             position=None if known is None else known.largest_timestamp_position,
             segment=segment.base_offset,
             path=None if known is None else known.path,
+            fix=_what_removes_it(context, number),
         )
+
+
+def _what_removes_it(context: FindingContext, number: int) -> str:
+    """Offsets up to which all is due by times that are right: `kafka-delete-records` takes these,
+    and the segments between with a wrong time, but nothing younger. Where there is nothing due
+    behind the segment, how old its own records are nobody knows.
+    """
+    keeps_out = "let the producer write ms that are no later than now" + (
+        "" if context.audited.config.message_timestamp_after_max_ms < MAX_INT64
+        else "; message.timestamp.after.max.ms refuses others"
+    )  # fmt: skip
+    end = _due_but_for_wrong_times(context, number)
+    if end is None:
+        return f"{keeps_out}; nothing behind it is due, so nothing is held back yet"
+    name = context.audited
+    return (
+        f"{keeps_out}; `kafka-delete-records.sh` up to offset {end} of {name.topic}, partition "
+        f"{name.partition}, deletes what is due behind it, this segment, and nothing younger"
+    )
+
+
+def _due_but_for_wrong_times(context: FindingContext, number: int) -> int | None:
+    """The end of the last segment behind this one that is expired, where all in front of it are
+    too, or have times ahead: what is in these was written before. None without one, and where a
+    broker refuses to delete records.
+    """
+    config, segments = context.audited.config, context.audited.retention.segments
+    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+        return None
+    end = None
+    ends = [*(s.base_offset for s in segments[1:]), context.audited.log_end_offset]
+    for n, (segment, segment_end) in enumerate(zip(segments, ends, strict=True)):
+        is_expired = context.now_ms - segment.timestamp_ms > config.retention_ms
+        is_ahead = segment.timestamp_ms > context.now_ms and not segment.is_file_time
+        if not (is_expired or is_ahead) or segment_end > context.audited.high_watermark:
+            break
+        if n > number and is_expired:
+            end = segment_end
+    return end
 
 
 def _in_another_unit(timestamp: int) -> str:

@@ -14,7 +14,9 @@ __all__ = ["KIND", "KINDS", "FindingKind", "Severity"]
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _REBUILD = "`kafkalog recover --apply`, or delete all index files of the segment before a start"
-_REPLICA = "take the partition from another replica, or salvage the rest"
+_REPLICA = "take the partition from another replica"
+# `kafkalog salvage` copies every batch with a right checksum as it is, in the order of offsets.
+_SALVAGE = f"{_REPLICA}, or salvage the rest"
 
 KINDS = (
     # -- batches and records ---------------------------------------------------------------------
@@ -23,14 +25,14 @@ KINDS = (
         _ERROR,
         "a batch's bytes do not have the checksum in its header",
         "serves it as it is; after a crash cuts the log there if past the recovery point",
-        _REPLICA,
+        _SALVAGE,
     ),
     FindingKind(
         "batch-unreadable",
         _ERROR,
         "a batch's length, magic or count makes no sense; what follows is not checked",
         "fails reads there; after a crash cuts the log there if past the recovery point",
-        _REPLICA,
+        _SALVAGE,
     ),
     FindingKind(
         "records-unreadable",
@@ -70,7 +72,7 @@ KINDS = (
         "serves it as it lies, fetches miss records; where an index is made again (after a crash, "
         "or if it is gone) it may notice: empties the segment and deletes those behind it, or does "
         "not load the log",
-        _REPLICA,
+        _SALVAGE,
     ),
     FindingKind(
         "record-offset-order",
@@ -84,7 +86,7 @@ KINDS = (
         _ERROR,
         "an offset is more than 2147483647 above the segment's base",
         "splits the segment when it cleans it or rebuilds its index",
-        "kafkalog compact --apply or kafkalog recover --apply splits it",
+        "`kafkalog recover --apply` splits it",
     ),
     FindingKind(
         "segment-too-large",
@@ -364,7 +366,7 @@ KINDS = (
         _ERROR,
         "leader-epoch-checkpoint cannot be parsed",
         "takes the log dir offline",
-        "copy the file of a replica, or delete it",
+        "copy the file of a replica, or delete it and run `kafkalog recover --apply`",
     ),
     # -- producer snapshots ----------------------------------------------------------------------
     FindingKind(

@@ -47,7 +47,7 @@ from kafkalog.cleaner.run_journal import RETAIN, RunJournal
 from kafkalog.cleaner.scratch import Scratch
 from kafkalog.cleaner.stats import FAILED, REFUSED
 from kafkalog.cleaner.swap import SEGMENT_KINDS, existing_files
-from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     EpochEntry,
@@ -62,11 +62,14 @@ from kafkalog.format.file_names import (
     time_index_file_name,
 )
 from kafkalog.log.retention_facts import read_leader_epochs
-from kafkalog.planning.retention_plan import RetentionPlan
+from kafkalog.planning.retention_plan import DELETE, RetentionPlan
 
 DELETED = "deleted"
 # Whoever holds the locks deletes by itself: there is one attempt.
 _ATTEMPT = "0"
+
+# The name of a file that is made, its bytes, and the path of the file whose owner it gets.
+NewFile = tuple[str, bytes, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +128,10 @@ def _retain(
 ) -> Replacement:
     check_unchanged(plan.path, plan.token)
     key = plan.topic_partition.topic, plan.topic_partition.partition
-    active = path_in(plan.path, log_file_name(plan.deleted[-1].base_offset))
-    if plan.roll_offset is not None:
-        _check_ownership(active)
+    new_files = _new_files(plan)
+    _check_ownership(new_files)
     dir_mtime_ns = Path(plan.path).stat().st_mtime_ns
-    made = _write_new_files(plan, active, scratch, files)
+    made = _write_new_files(new_files, scratch, files)
     bases = [segment.base_offset for segment in plan.deleted]
     deleted = [
         *existing_files(plan.path, bases, SEGMENT_KINDS),
@@ -163,24 +165,35 @@ def _retain(
     return record
 
 
-def _check_ownership(active: str) -> None:
-    owner = Path(active).stat()
-    if not can_give_ownership(owner):
-        raise LogCleaningRefusedError(
-            f"the new segment must belong to user {owner.st_uid}, group {owner.st_gid}, which "
-            "this process may not give: run it as that user or as root",
-            path=active,
-        )
+def refuse_by_owners(plan: RetentionPlan) -> RetentionPlan:
+    """The plan, refused where this process may not make files of the same owners."""
+    if plan.status != DELETE:
+        return plan
+    try:
+        _check_ownership(_new_files(plan))
+    except (KafkaLogError, OSError) as error:
+        return plan.refused(describe_error(error, plan.path))
+    return plan
 
 
-def _write_new_files(
-    plan: RetentionPlan, active: str, scratch: Scratch, files: LocalFiles
-) -> list[str]:
-    """Write what will be new under scratch names; the names in the order they come into place."""
-    contents: list[tuple[str, bytes, str]] = []
+def _check_ownership(new_files: Sequence[NewFile]) -> None:
+    for _, _, old in new_files:
+        owner = Path(old).stat()
+        if not can_give_ownership(owner):
+            raise LogCleaningRefusedError(
+                f"a new file must belong to user {owner.st_uid}, group {owner.st_gid}, which "
+                "this process may not give: run it as that user or as root",
+                path=old,
+            )
+
+
+def _new_files(plan: RetentionPlan) -> list[NewFile]:
+    """What will be new, in the order it comes into place."""
+    made: list[NewFile] = []
     if (base_offset := plan.roll_offset) is not None:
+        active = path_in(plan.path, log_file_name(plan.deleted[-1].base_offset))
         # A broker removes indexes without a log, and makes missing ones anew: the log comes last.
-        contents += [
+        made += [
             (offset_index_file_name(base_offset), b"", active),
             (time_index_file_name(base_offset), b"", active),
             (log_file_name(base_offset), b"", active),
@@ -191,10 +204,17 @@ def _write_new_files(
         if trimmed != list(epochs):
             path = path_in(plan.path, LEADER_EPOCH_CHECKPOINT_FILE)
             data = pack_leader_epoch_checkpoint(trimmed)
-            contents.append((LEADER_EPOCH_CHECKPOINT_FILE, data, path))
-    for name, data, owner in contents:
-        files.write_new(scratch.output(_ATTEMPT, name), data, Path(owner).stat())
-    return [name for name, _, _ in contents]
+            made.append((LEADER_EPOCH_CHECKPOINT_FILE, data, path))
+    return made
+
+
+def _write_new_files(
+    new_files: Sequence[NewFile], scratch: Scratch, files: LocalFiles
+) -> list[str]:
+    """Write what will be new under scratch names; the names in the order they come into place."""
+    for name, data, old in new_files:
+        files.write_new(scratch.output(_ATTEMPT, name), data, Path(old).stat())
+    return [name for name, _, _ in new_files]
 
 
 def _delete(directory: str, names: Sequence[str], files: LocalFiles) -> None:

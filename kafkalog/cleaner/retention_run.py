@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.retain import DELETED, RetentionResult, retain_partition
+from kafkalog.cleaner.plan_by_settings import retention_by_settings
+from kafkalog.cleaner.retain import DELETED, RetentionResult, refuse_by_owners, retain_partition
 from kafkalog.cleaner.run_frame import Run
 from kafkalog.cleaner.run_journal import RETAIN, RunJournal, begin_journal
 from kafkalog.cleaner.run_request import RunRequest
@@ -33,15 +34,9 @@ from kafkalog.log.inventory import (
     PartitionKind,
 )
 from kafkalog.log.retention_facts import scan_retention_facts
-from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.policy_evidence import PolicyStanding, why_not_deleted_from
-from kafkalog.planning.retention import (
-    DELETE,
-    REFUSED,
-    RetentionPlan,
-    RetentionRule,
-    plan_retention,
-)
+from kafkalog.planning.compaction_plan import REFUSED
+from kafkalog.planning.policy_evidence import why_not_deleted_from
+from kafkalog.planning.retention_plan import DELETE, RetentionPlan
 
 RetentionRun = Run[RetentionPlan, RetentionResult]
 
@@ -155,33 +150,15 @@ def _plan(
             facts = scan_retention_facts(partition)
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
-    plan = plan_retention(
+    plan = retention_by_settings(
         partition,
-        resolved.config,
+        resolved,
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
         kafka_version=settings.kafka_version(partition),
-        # What contradicts the cluster's own word is refused with that word.
-        standing=resolved.standing if resolved.refusal is None else PolicyStanding.IN_FORCE,
-        is_forced=resolved.is_forced,
     )
-    refusal = resolved.refusal or _why_not_by_default(plan)
-    return plan if refusal is None or plan.status == REFUSED else plan.refused(refusal)
-
-
-def _why_not_by_default(plan: RetentionPlan) -> str | None:
-    """Why what Kafka's default of a week alone would delete is not deleted; None where it does
-    not.
-    """
-    rules = {segment.rule for segment in plan.deleted}
-    config = plan.config
-    if RetentionRule.RETENTION_MS in rules and config.source("retention.ms") == LogConfig.DEFAULT:
-        return (
-            f"{plan.reason}, but nobody says how long to keep, it is Kafka's default of "
-            f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) says it, or a file"
-        )
-    return None
+    return refuse_by_owners(plan)
 
 
 def _settle_checkpoints(

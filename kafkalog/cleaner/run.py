@@ -14,6 +14,7 @@ from dataclasses import replace
 from kafkalog.cleaner.checkpoint import CheckpointFile
 from kafkalog.cleaner.clean import CleanRun, clean_partition
 from kafkalog.cleaner.local_files import LocalFiles, path_in
+from kafkalog.cleaner.plan_by_settings import compaction_by_settings, is_never_cleaned
 from kafkalog.cleaner.recovery import clear_run
 from kafkalog.cleaner.rehearsal import refuse_by_owners, refuse_by_records
 from kafkalog.cleaner.run_frame import Run
@@ -35,7 +36,6 @@ from kafkalog.clock import seconds_in
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.inventory import (
-    CLUSTER_METADATA_TOPIC,
     LogInventory,
     PartitionFacts,
     PartitionInventory,
@@ -44,8 +44,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.pace import paced
 from kafkalog.log.segment_facts import scan_partition_facts
-from kafkalog.planning.compaction import plan_compaction
-from kafkalog.planning.compaction_plan import CLEAN, SKIP, WITHIN_TASK, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import why_not_compacted
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
@@ -243,31 +242,20 @@ def _plan(
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
 
-    def planned(partition: PartitionInventory) -> CompactionPlan:
-        return plan_compaction(
-            partition,
-            config,
-            facts,
-            now_ms=request.now_ms,
-            high_watermark=request.high_watermark,
-            kafka_version=settings.kafka_version(partition),
-            dedupe_buffer_size=request.dedupe_buffer_size,
-            strategy=WITHIN_TASK
-            if request.swap_per_group or request.keeps_corrupt
-            else request.strategy,
-            standing=resolved.standing,
-            is_forced=resolved.is_forced,
-        )
-
-    plan = planned(partition)
-    if FORCE_NOTHING_DIRTY in request.force and plan.status == SKIP and config.is_compacted:
-        again = planned(partition.as_never_cleaned())
-        reason = f"{again.reason}, as nothing counts as cleaned (--force {FORCE_NOTHING_DIRTY})"
-        if again.status == CLEAN:
-            plan = replace(again, token=partition.token, reason=reason)
-    if resolved.refusal is None or _is_never_cleaned(partition):
-        return _beyond_the_brokers(plan, facts)
-    return plan.refused(resolved.refusal)
+    plan = compaction_by_settings(
+        partition,
+        resolved,
+        facts,
+        now_ms=request.now_ms,
+        high_watermark=request.high_watermark,
+        kafka_version=settings.kafka_version(partition),
+        dedupe_buffer_size=request.dedupe_buffer_size,
+        strategy=WITHIN_TASK
+        if request.swap_per_group or request.keeps_corrupt
+        else request.strategy,
+        cleans_again=FORCE_NOTHING_DIRTY in request.force,
+    )
+    return _beyond_the_brokers(plan, facts)
 
 
 def _beyond_the_brokers(plan: CompactionPlan, facts: PartitionFacts) -> CompactionPlan:
@@ -282,16 +270,11 @@ def _beyond_the_brokers(plan: CompactionPlan, facts: PartitionFacts) -> Compacti
     return replace(plan, reason=reason)
 
 
-def _is_never_cleaned(partition: PartitionInventory) -> bool:
-    is_metadata = partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
-    return partition.kind is not PartitionKind.LIVE or is_metadata
-
-
 def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
     try:
         resolved = settings.resolve_for_change(partition)
         return (
-            not _is_never_cleaned(partition)
+            not is_never_cleaned(partition)
             and _may_be_cleaned(resolved)
             and why_not_compacted(partition, resolved.standing, is_forced=resolved.is_forced)
             is None

@@ -53,6 +53,32 @@ def _read(path: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownEpoch:
+    """A partition's leader epoch, and the metadata that has it, in words."""
+
+    epoch: int
+    read_from: str
+
+
+def why_metadata_is_older(directory: str, known: KnownEpoch) -> str | None:
+    """A leader writes with the epoch that the metadata gave it: a log with a later one than the
+    metadata here knows has been written since. None if it has not.
+    """
+    try:
+        entries = read_leader_epochs(directory)
+    except (KafkaLogError, OSError):
+        return None  # its plan tells
+    newest = max((entry[0] for entry in entries or ()), default=-1)
+    if newest <= known.epoch:
+        return None
+    return (
+        f"the cluster metadata ({known.read_from}) is older than the log: leader epoch "
+        f"{newest} in {LEADER_EPOCH_CHECKPOINT_FILE}, {known.epoch} in the metadata; settings may "
+        "have changed since"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class _LogDir:
     """Whose a log dir is, and what its node's metadata log says; None without one."""
 
@@ -124,26 +150,15 @@ class RunSettings:
         return replace(resolved, unreliable=older, refusal=refusal, standing=standing)
 
     def _why_older(self, partition: PartitionInventory) -> str | None:
-        """A leader writes with the epoch that the metadata gave it: a log with a later one than the
-        metadata here knows has been written since.
-        """
+        known = self.leader_epoch(partition)
+        return None if known is None else why_metadata_is_older(partition.path, known)
+
+    def leader_epoch(self, partition: PartitionInventory) -> KnownEpoch | None:
+        """The partition's leader epoch in the cluster's metadata; None if it does not tell."""
         cluster, name = self.cluster(partition), partition.topic_partition
         known = cluster.topics.get(name.topic) if cluster is not None else None
         epoch = -1 if known is None else known.leader_epochs.get(name.partition, -1)
-        if cluster is None or epoch < 0:
-            return None
-        try:
-            entries = read_leader_epochs(partition.path)
-        except (KafkaLogError, OSError):
-            return None  # its plan tells
-        newest = max((entry[0] for entry in entries or ()), default=-1)
-        if newest <= epoch:
-            return None
-        return (
-            f"the cluster metadata ({cluster.read_from}) is older than the log: leader epoch "
-            f"{newest} in {LEADER_EPOCH_CHECKPOINT_FILE}, {epoch} in the metadata; settings may "
-            "have changed since"
-        )
+        return None if cluster is None or epoch < 0 else KnownEpoch(epoch, cluster.read_from)
 
     def kafka_version(self, partition: PartitionInventory) -> str:
         """The version asked for, else the one of the cluster's feature level."""

@@ -29,6 +29,8 @@ from kafkalog.clock import now_ms
 from kafkalog.planning.texts import format_bytes
 from kafkalog.report.page import write_page
 
+# Of one kind, on the screen.
+_MOST_FIXES = 3
 _COLUMNS = (
     "topic", "partitions", "segments", "records", "bytes", "cleanupPolicy", "retentionMs",
     "retentionBytes", "dueBytes", "blockedBytes",
@@ -95,8 +97,13 @@ def _write_tables(done: AuditRun, document: dict[str, Any], tell: Callable[[str]
     if rows:
         columns = ("severity", "id", "file", "offset", "text")
         write_table(columns, rows)
-    for kind in dict.fromkeys(finding.kind for finding in done.findings):
-        tell(f"{kind}: {ALL_KINDS[kind].means}. To do: {ALL_KINDS[kind].remedy}.")
+    fixes: dict[str, dict[str, None]] = {}
+    for finding in done.findings:
+        fixes.setdefault(finding.kind, {})[finding.fix or ALL_KINDS[finding.kind].remedy] = None
+    for kind, own in fixes.items():
+        shown = "; or ".join([*own][:_MOST_FIXES])
+        more = f" ({len(own) - _MOST_FIXES} more: --json)" if len(own) > _MOST_FIXES else ""
+        tell(f"{kind}: {ALL_KINDS[kind].means}. To do: {shown}{more}.")
 
 
 def _summary(done: AuditRun, document: dict[str, Any]) -> str:

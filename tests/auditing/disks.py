@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.auditing.documents import audited_document, findings_of
 from tests.support.log_builder import START_MS, LogBuilder
-from tests.support.metadata_builder import MetadataBuilder, config, topic
+from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -37,7 +37,7 @@ class Disk:
         """Everything on disk. `alive_age_ms`: how long ago the broker last wrote a checkpoint."""
         cluster = MetadataBuilder(self.log_dir)
         records = [config("orders", key, value) for key, value in self.settings.items()]
-        cluster.batch(topic("orders", ORDERS_ID), *records).write()
+        cluster.batch(topic("orders", ORDERS_ID), partition([1], ORDERS_ID), *records).write()
         self.log.write(clean_shutdown=clean_shutdown)
         if alive_age_ms is not None:
             time_ns = (NOW_MS - alive_age_ms) * 1_000_000

@@ -25,6 +25,7 @@ from kafkalog.auditing.moment import Moment, Term
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditScope, audit_request
 from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.cleaner.settings import KnownEpoch
 from kafkalog.format import checkpoints
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.control_record import ControlRecordType
@@ -324,8 +325,14 @@ def test_the_key_has_all_of_a_task_that_is_not_time(known_disk: LivingDisk) -> N
     assert known
     apart = {"partition", "resolved", "now_ms", "alive_ms", "known", "keeps_scan", "is_unchanged"}
     apart |= {"reads_records", "reads_keys"}  # more than is kept
+    apart |= {"known_epoch"}  # counts without what it was read from
+    keys = [
+        judgement_key(replace(task, known_epoch=KnownEpoch(*each)))
+        for each in ((4, "here"), (4, "there"), (5, "there"))
+    ]
+    assert keys[0] == keys[1] != keys[2] != known
     others = {item.name for item in fields(task)} - apart
-    assert len(others) == 13
+    assert len(others) == 14
     for name in others:
         value = getattr(task, name)
         other = not value if isinstance(value, bool) else value + type(value)("1")

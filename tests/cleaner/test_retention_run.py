@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafkalog.cleaner import retain
 from kafkalog.cleaner.local_files import LocalFiles
 from kafkalog.cleaner.retain import retain_partition, trimmed_leader_epochs
 from kafkalog.cleaner.retention_run import apply_retention_run, plan_retention_run
@@ -123,6 +124,22 @@ def test_kafkas_default_alone_deletes_nothing(
     assert contents(log_dir) == before
     assert main(words(log_dir, "--apply", "--topic=t", POLICY, "--config=retention.bytes=0")) == 0
     assert bases(log_dir / "t-0") == [4]  # by size, which was said; nothing is a week old
+
+
+def test_the_dry_run_tells_that_new_files_may_not_get_their_owner(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the new active segment, and of the leader epochs alone where only some segments go."""
+    write_partition(log_dir, "t-0").write()
+    monkeypatch.setattr(retain, "can_give_ownership", lambda _: False)
+    for size, status in (("0", "refused"), ("150", "refused"), ("100000", "skip")):
+        given = ["--topic=t", POLICY, f"--config=retention.bytes={size}"]
+        for apply in ([], ["--apply"]):
+            main(words(log_dir, *apply, *given))
+            (partition,) = document(capsys)["partitions"]
+            assert partition["status"] == status, (size, apply)
+            assert ("a new file must belong to user" in partition["reason"]) == (status != "skip")
+    assert bases(log_dir / "t-0")[0] == 0
 
 
 def test_a_file_says_how_long_to_keep_but_not_of_which_policy_a_copied_topic_is(

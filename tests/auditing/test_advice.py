@@ -1,0 +1,241 @@
+"""A command that an audit advises does what it is for: it is printed if, and only if, it would.
+What is printed is run as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkalog.cli.main import main
+from kafkalog.format.checkpoints import pack_leader_epoch_checkpoint
+from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
+from kafkalog.log.log_dir import open_log_dir
+from tests.auditing.disks import DAY_MS, NOW_MS, Disk
+from tests.auditing.documents import audited_document, findings_of
+from tests.support.log_builder import LogBuilder
+
+WEEK = {"cleanup_policy": "delete", "retention_ms": 7 * DAY_MS}
+ALL = "`kafkalog retain --log-dir {} --topic orders --topic-partition orders-0"
+Change = Callable[[Disk], object]
+DUE_KINDS = ("retention-due", "retention-overdue", "below-log-start")
+
+
+def command(fix: str) -> list[str] | None:
+    """The words of the command that changes a log; None if none is advised."""
+    found = re.search(r"`kafkalog ([^`]*--apply)`", fix)
+    return shlex.split(found[1]) if found else None
+
+
+def bases(disk: Disk) -> list[int]:
+    (orders,) = (p for p in open_log_dir(disk.log_dir) if p.topic_partition.topic == "orders")
+    return [segment.base_offset for segment in orders.segments]
+
+
+def run(disk: Disk, words: list[str]) -> int:
+    return main([*words, "--now", str(NOW_MS), "--run-dir", str(disk.log_dir.parent / "runs")])
+
+
+def due_disk(log_dir: Path, **settings: object) -> Disk:
+    disk = Disk(log_dir, **(settings or WEEK))
+    for age in (20, 12, 1):
+        disk.segment(age * DAY_MS, modified_age_ms=age * DAY_MS)
+    return disk
+
+
+def the_fix(disk: Disk, *kinds: str, **options: Any) -> str:
+    document = disk.audit(**options)
+    (found,) = (f for kind in kinds for f in findings_of(document, kind))
+    return str(found["fix"])
+
+
+@pytest.mark.parametrize("alive_age_ms", [None, 3 * DAY_MS])
+def test_what_is_advised_for_segments_that_are_due_deletes_them(
+    tmp_path: Path, alive_age_ms: int | None
+) -> None:
+    disk = due_disk(tmp_path / "data").write(alive_age_ms=alive_age_ms)
+    fix = the_fix(disk, *DUE_KINDS)
+    assert ALL.format(disk.log_dir) + " --apply` while the broker does not run" in fix
+    words = command(fix)
+    assert words is not None
+    assert run(disk, words) == 0
+    assert bases(disk) == [2]
+    assert not [kind for kind in DUE_KINDS if findings_of(disk.audit(), kind)]
+
+
+def test_the_settings_that_were_given_are_in_the_command(tmp_path: Path) -> None:
+    """Of a copy without the cluster's metadata."""
+    disk = due_disk(tmp_path / "data")
+    disk.log.write()
+    config = ["cleanup.policy=delete", f"retention.ms={7 * DAY_MS}"]
+    fix = the_fix(disk, *DUE_KINDS, config=config, topics=["orders"], high_watermark=3)
+    words = command(fix)
+    assert words is not None
+    assert {*words} >= {*config, "--high-watermark", "3"}
+    assert run(disk, words) == 0
+    assert bases(disk) == [2]
+
+
+def write_later_epoch(disk: Disk) -> None:
+    """The metadata knows of leader epoch 0 only."""
+    path = disk.log.path / LEADER_EPOCH_CHECKPOINT_FILE
+    path.write_bytes(pack_leader_epoch_checkpoint([(0, 0), (9, 2)]))
+
+
+def forget_high_watermark(disk: Disk) -> None:
+    (disk.log_dir / "replication-offset-checkpoint").unlink()
+
+
+# What stands in retain's way: its doing, the audit's options, and what is said instead.
+REFUSED: dict[str, tuple[Change, dict[str, Any], str]] = {
+    "nobody says the policy of this topic": (
+        lambda disk: disk.log.write(),
+        {"config": ["cleanup.policy=delete", f"retention.ms={7 * DAY_MS}"]},
+        "cleanup.policy of orders is not known",
+    ),
+    "nobody says how long to keep": (
+        lambda disk: disk.log.write(),
+        {"config": ["cleanup.policy=delete"], "topics": ["orders"]},
+        "nobody says how long to keep",
+    ),
+    "the high watermark is not known": (forget_high_watermark, {}, "high watermark unknown"),
+    "the leader epochs cannot be read": (
+        lambda disk: (disk.log.path / LEADER_EPOCH_CHECKPOINT_FILE).write_bytes(b"0\nx\n"),
+        {},
+        LEADER_EPOCH_CHECKPOINT_FILE,
+    ),
+    "the metadata is older than the log": (write_later_epoch, {}, "is older than the log"),
+    "the option says otherwise than the cluster": (
+        lambda _: None,
+        {"config": ["retention.ms=1000"], "topics": ["orders"]},
+        f"retention.ms is {7 * DAY_MS}",
+    ),
+    "an interrupted cleaning": (
+        lambda disk: (disk.log.path / f"{0:020d}.log.cleaned").write_bytes(b""),
+        {},
+        "leftovers of an interrupted cleaning",
+    ),
+}
+
+
+# With --apply that is resolved first.
+AT_ONCE = "an interrupted cleaning"
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_retain_refuses_is_not_advised(tmp_path: Path, what: str) -> None:
+    change, options, said = REFUSED[what]
+    disk = due_disk(tmp_path / "data")
+    if not what.startswith("nobody"):
+        disk.write()
+    change(disk)
+    fix = the_fix(disk, *DUE_KINDS, **options)
+    assert command(fix) is None
+    assert "`kafkalog retain` deletes nothing here" in fix
+    assert said in fix
+    # It is so: what is not advised would delete nothing.
+    given = [f"--config={each}" for each in options.get("config", ())]
+    topic = "orders" if "topics" in options else "*"
+    words = ["retain", "--log-dir", str(disk.log_dir), "--topic", topic, *given]
+    before = bases(disk)
+    run(disk, words if what == AT_ONCE else [*words, "--apply"])
+    assert bases(disk) == before
+
+
+def test_below_the_log_start_of_a_topic_that_is_proven_to_be_compacted(tmp_path: Path) -> None:
+    """Nobody says its policy; the command says it, and nothing else is deleted by it."""
+    log = LogBuilder(tmp_path / "data").cleaner_offset(2).log_start_offset(1)
+    for number in range(3):
+        log.segment(modified_ms=NOW_MS).batch(("k", str(number)), timestamp=NOW_MS - 90 * DAY_MS)
+    log.write()
+    document = audited_document(log.log_dir, now_ms=NOW_MS)
+    (found,) = findings_of(document, "below-log-start")
+    words = command(found["fix"])
+    assert words is not None
+    assert "cleanup.policy=compact" in words
+    disk = Disk(log.log_dir)
+    assert run(disk, words) == 0
+    assert bases(disk) == [1, 2]
+
+
+def future_disk(log_dir: Path, *ages: int, **settings: object) -> Disk:
+    """Days; the first segment is of next year."""
+    disk = Disk(log_dir, **(settings or WEEK)).segment(-365 * DAY_MS)
+    for age in ages:
+        disk.segment(age * DAY_MS)
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("ages", "end"),
+    [
+        ((10, 9, 1, 0), 3),  # what is due ends at 3
+        ((10, 9), 3),
+        ((1, 10, 9), None),  # younger records are in front of what is due
+        ((1, 0), None),
+        ((10, -30, 9, 1), 4),
+    ],
+)
+def test_records_are_deleted_as_far_as_they_are_due(
+    tmp_path: Path, ages: tuple[int, ...], end: int | None
+) -> None:
+    disk = future_disk(tmp_path, *ages).write()
+    (found, *_) = findings_of(disk.audit(), "future-timestamp")
+    if end is None:
+        assert "delete" not in found["fix"]
+    else:
+        said = f"`kafka-delete-records.sh` up to offset {end} of orders, partition 0"
+        assert said in found["fix"]
+
+
+def test_records_are_not_deleted_past_the_high_watermark(tmp_path: Path) -> None:
+    disk = future_disk(tmp_path, 10, 9, 1)
+    disk.log.high_watermark(2)
+    (found,) = findings_of(disk.write().audit(), "future-timestamp")
+    assert "up to offset 2 of orders" in found["fix"]
+
+
+def test_a_broker_refuses_to_delete_records_of_a_compacted_topic(tmp_path: Path) -> None:
+    settings = {"cleanup_policy": "compact", "min_compaction_lag_ms": 1000}
+    disk = future_disk(tmp_path, 10, 9, 1, **settings).write()
+    (found,) = findings_of(disk.audit(), "future-timestamp")
+    assert "delete" not in found["fix"]
+
+
+DIRTY = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.01}
+
+
+def dirty_disk(log_dir: Path) -> Disk:
+    disk = Disk(log_dir, **DIRTY)
+    return disk.segment(20 * DAY_MS, 20 * DAY_MS).segment(10 * DAY_MS).segment(DAY_MS)
+
+
+def test_what_is_advised_for_a_dirty_log_cleans_it(tmp_path: Path) -> None:
+    disk = dirty_disk(tmp_path / "data").write()
+    words = command(the_fix(disk, "compaction-due", "compaction-overdue"))
+    assert words is not None
+    assert words[:4] == ["compact", "--log-dir", str(disk.log_dir), "--topic"]
+    assert run(disk, words) == 0
+    assert not findings_of(disk.audit(), "compaction-due")
+    assert not findings_of(disk.audit(), "compaction-overdue")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (forget_high_watermark, "high watermark unknown"),
+        (write_later_epoch, "is older than the log"),
+    ],
+)
+def test_what_compact_refuses_is_not_advised(tmp_path: Path, change: Change, said: str) -> None:
+    disk = dirty_disk(tmp_path / "data").write()
+    change(disk)
+    fix = the_fix(disk, "compaction-due", "compaction-overdue")
+    assert command(fix) is None
+    assert "`kafkalog compact` does nothing here" in fix
+    assert said in fix
