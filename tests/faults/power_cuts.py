@@ -221,7 +221,7 @@ def record(verb: str, case: Case, root: Path) -> Recorded:
     if verb == "run":
         return found
     if verb == "resume":
-        moved = [n for n, event in enumerate(trace.events) if _is_begun(event)]
+        moved = [n for n, event in enumerate(trace.events) if is_begun(event)]
         trace.crash(moved[0] + 1 if moved else len(trace.events) * 2 // 3, list).write_to(root)
     again: dict[str, Callable[[], None]] = {
         "undo": lambda: undo_all(place.run_dir, "recorded"),
@@ -233,7 +233,7 @@ def record(verb: str, case: Case, root: Path) -> Recorded:
     return replace(found, trace=trace)
 
 
-def _is_begun(event: Event) -> bool:
+def is_begun(event: Event) -> bool:
     """Whether a swap or a deletion has begun."""
     new = dict(event.given) if isinstance(event, Names) else {}
     return any(name.endswith((".log", ".deleted")) for name in new)
