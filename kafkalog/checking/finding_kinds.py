@@ -191,8 +191,10 @@ KINDS = (
     FindingKind(
         "offset-index-disagrees",
         _ERROR,
-        "an entry of .index does not fit the log",
-        "uses it: fetches inside the segment skip records, the log may end too early",
+        "an entry of .index does not fit the log; a warning where those that do not lie beyond the "
+        "end of a closed segment",
+        "uses it: fetches inside the segment skip records, the log may end too early; no search "
+        "comes to one beyond the end",
         _REBUILD,
     ),
     FindingKind(
@@ -414,6 +416,15 @@ KINDS = (
         "none if the broker is of that release",
     ),
     FindingKind(
+        "feature-level-unsupported",
+        _WARNING,
+        "metadata.version is at a level that no release known here has, or a feature at one that a "
+        "registered broker cannot go by (an error)",
+        "does not start if its release does not have the level",
+        "start a release that has the level; if there is none, take an older copy of the metadata "
+        "log of all controllers",
+    ),
+    FindingKind(
         "topic-setting-invalid",
         _ERROR,
         "a topic has a setting whose value cannot be parsed",
@@ -423,8 +434,10 @@ KINDS = (
     FindingKind(
         "metadata-snapshot-broken",
         _ERROR,
-        "a snapshot of the cluster's metadata is not whole, or holds what cannot be decoded",
-        "loads the newest one, even where the log goes back to offset 0, and does not get ready",
+        "a snapshot of the cluster's metadata is not whole, or holds what cannot be decoded; a "
+        "warning where only its end is missing, or a newer one is there",
+        "loads the newest one, even where the log goes back to offset 0, up to the last whole "
+        "batch, without missing the footer; does not get ready if it cannot read it",
         "move it away if an older one or the log's beginning is there, else take another member's",
     ),
     FindingKind(

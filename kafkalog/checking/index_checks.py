@@ -6,6 +6,10 @@ miss nothing.
  time index     (timestamp, offset): no batch up to the one that holds offset has a larger timestamp
  both           entries rise; the first batch of a segment has none
 
+Entries of an offset index whose offsets all lie past the segment's last one are never found: a
+search stops in front of them, whatever order they have. Only the last segment's end is taken from
+them (`log_checks`).
+
 Nothing more holds of every writer: up to 4.0 an entry stood for all batches of one append, and
 restarts change where entries fall. So an index is never compared with one made anew.
 
@@ -21,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.checking.finding import FindingList
+from kafkalog.checking.finding_kind import Severity
 
 Rows = NDArray[np.void]
 Entries = NDArray[np.void]
@@ -42,15 +47,16 @@ class OffsetIndexChecks:
         self._last_offset = base_offset - 1
         wrong = (relative < 0) | (self._positions <= 0)
         wrong[1:] |= (np.diff(relative) <= 0) | (np.diff(self._positions) <= 0)
-        self._is_sorted = not wrong.any()
-        if not self._is_sorted:
-            self._say(int(np.argmax(wrong)), "it does not lie above the one before it")
+        # Those in front of the first one that does not lie above the one before it.
+        self._sorted = int(np.argmax(wrong)) if wrong.any() else wrong.size
 
     def add(self, rows: Rows, end_position: int) -> None:
         """The next batches, which end at `end_position` of the file."""
-        if not self._is_sorted or not rows.size:
+        if not rows.size:
             return
-        first, stop = np.searchsorted(self._positions, [rows["position"][0], end_position])
+        first, stop = np.searchsorted(
+            self._positions[: self._sorted], [rows["position"][0], end_position]
+        )
         if first < stop:
             positions, offsets = self._positions[first:stop], self._offsets[first:stop]
             b = np.searchsorted(rows["position"], positions)
@@ -72,13 +78,21 @@ class OffsetIndexChecks:
 
     def end(self, valid_bytes: int, *, is_whole: bool) -> None:
         """After the last batch; `is_whole`: the walk came to the log's end."""
-        if not self._is_sorted:
+        is_past = (self._offsets > self._last_offset) & is_whole
+        is_beyond = (self._positions[: self._sorted] >= valid_bytes) & is_whole
+        is_wrong = is_beyond & ~is_past[: self._sorted]
+        if is_wrong.any():
+            self._say(int(np.argmax(is_wrong)), f"the log ends at {valid_bytes}")
+        elif self._sorted < self._offsets.size:
+            self._say(self._sorted, "it does not lie above the one before it", is_past)
+        elif is_beyond.any():
+            self._say(int(np.argmax(is_beyond)), f"the log ends at {valid_bytes}", is_past)
+        elif is_past.any():
+            self._say(
+                self._offsets.size - 1, f"the log's last offset is {self._last_offset}", is_past
+            )
+        if self._sorted < self._offsets.size:
             return
-        beyond = self._positions >= valid_bytes
-        if is_whole and beyond.any():
-            self._say(int(np.argmax(beyond)), f"the log ends at {valid_bytes}")
-        elif is_whole and self._offsets.size and int(self._offsets[-1]) > self._last_offset:
-            self._say(self._offsets.size - 1, f"the log's last offset is {self._last_offset}")
         stretches = np.diff(np.concatenate([[0], self._positions, [valid_bytes]]))
         longest = int(stretches.argmax())
         if stretches[longest] > _LONG_STRETCH_BYTES:
@@ -88,14 +102,19 @@ class OffsetIndexChecks:
                 path=self._path,
             )
 
-    def _say(self, entry: int, text: str) -> None:
+    def _say(self, entry: int, text: str, is_past: NDArray[np.bool_] | None = None) -> None:
+        """`is_past`: which entries lie past the segment's last offset."""
         if entry in self._said:
             return
         self._said.add(entry)
+        is_never_found = is_past is not None and is_past[entry:].all()
+        if is_never_found:
+            text += "; no search comes to it"
         self._found.add(
             "offset-index-disagrees",
             f"entry {entry} is (offset {self._offsets[entry]}, position {self._positions[entry]}): "
             f"{text}",
+            severity=Severity.WARNING if is_never_found else None,
             path=self._path,
             position=8 * entry,
             offset=int(self._offsets[entry]),

@@ -29,6 +29,7 @@ from kafkalog.kernels.status import NEED_MORE
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
 _OF_RECORDS_LOADED = ("coordinator-record", "coordinator-record-unknown")
+_OFFSET_INDEX = "offset-index-disagrees"
 _OF_INDEXES = ("offset-index-", "time-index-", "transaction-index-")
 
 
@@ -58,6 +59,9 @@ def _own_findings(view: PartitionView, number: int) -> Iterator[Finding]:
         if is_rebuilt and of_index and finding.kind != "transaction-index-unreadable":
             text = f"{finding.text}; made anew at the next start"
             yield replace(finding, severity=Severity.INFO, text=text)
+        elif finding.kind == _OFFSET_INDEX and number == len(view.reports) - 1:
+            # A broker takes the log's end from the last entry.
+            yield replace(finding, severity=Severity.ERROR)
         else:
             yield finding
 

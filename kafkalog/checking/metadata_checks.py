@@ -12,9 +12,11 @@ BootstrapDirectory; KIP-630.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.finding_kind import Severity
 from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.constants import (
     HEADER_SIZE_UP_TO_MAGIC,
@@ -53,7 +55,9 @@ def check_metadata_files(directory: str) -> Iterator[Finding]:
     except OSError:
         return  # told with the directory itself
     for snapshot in reversed(snapshots):
-        yield from _check(snapshot.path)
+        for finding in _check(snapshot.path):
+            is_older = finding.kind == _BROKEN and snapshot is not snapshots[0]
+            yield replace(finding, severity=Severity.WARNING) if is_older else finding
     for name in names:
         if name.endswith(_SNAPSHOT_SUFFIXES) and parse_file_name(name) is None:
             found.add("foreign-file", "a broker does not start", path=str(Path(directory, name)))
@@ -156,8 +160,12 @@ def _check(path: Path) -> Iterator[Finding]:
     try:
         records = read_snapshot_records(path)
     except KafkaLogError as error:
-        found.add(_BROKEN, error.reason, position=error.position, offset=error.offset)
-        records = []
+        records = _loaded_all_the_same(path)
+        severity = Severity.WARNING if records else None
+        text = f"{error.reason}; records may be missing there" if records else error.reason
+        found.add(
+            _BROKEN, text, severity=severity, position=error.position, offset=error.offset
+        )  # fmt: skip
     except OSError as error:
         found.add("unreadable", error.strerror or str(error))
         records = []
@@ -170,6 +178,14 @@ def _check(path: Path) -> Iterator[Finding]:
     if is_open:
         found.add(_BROKEN, "it ends within a transaction")
     yield from found.findings()
+
+
+def _loaded_all_the_same(path: Path) -> list[MetadataLogRecord]:
+    """What a broker loads of a snapshot that has lost its end; nothing where it does not."""
+    try:
+        return read_snapshot_records(path, as_started=True)
+    except (KafkaLogError, OSError):
+        return []
 
 
 def _decoded(record: MetadataLogRecord, is_open: bool) -> bool:

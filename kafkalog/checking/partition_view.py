@@ -46,7 +46,8 @@ class PartitionView:
 
     def is_rebuilt(self, number: int) -> bool:
         """Whether the next start makes the indexes of segment `number` anew: it has no offset
-        index, or the broker did not stop cleanly and it reaches past the recovery point.
+        index, or the broker did not stop cleanly and it is the last one or reaches past the
+        recovery point (LogLoader.recoverLog).
         """
         report = self.reports[number]
         if (
@@ -56,7 +57,8 @@ class PartitionView:
         ):
             return True
         recovery_point = self.partition.checkpoints.recovery_point or 0
-        return not self.is_loaded_as_left and self.end_of(number) > recovery_point
+        is_last = number + 1 == len(self.reports)
+        return not self.is_loaded_as_left and (is_last or self.end_of(number) > recovery_point)
 
     def end_of(self, number: int) -> int:
         """Where the offsets of a segment end: at the next one's base, or at the log's end."""

@@ -78,7 +78,8 @@ class ClusterHistory:
     """The tables of one cluster. end_offset, end_ms: one past the last record that counts, and when
     that was written. problems: what could not be read; of records the errors themselves are in
     `refused`. unread: records without a table here, by type and version. gap: the offsets, the last
-    one excluded, that neither the log nor a whole snapshot in front of it has.
+    one excluded, that neither the log nor a whole snapshot in front of it has. as_started: as a
+    broker's start reads it, which begins with the newest snapshot, if it lacks its end too.
     """
 
     def __init__(
@@ -211,10 +212,10 @@ class ClusterHistory:
         )
 
     def _newest(self, snapshots: Iterable[MetadataSnapshot]) -> _Whole | None:
-        """The first of them that is whole."""
+        """The first of them that can be read."""
         for snapshot in snapshots:
             try:
-                return snapshot, read_snapshot_records(snapshot.path)
+                return snapshot, read_snapshot_records(snapshot.path, as_started=self._as_started)
             except KafkaLogError as error:
                 if str(error) not in self.problems:
                     self.problems.append(str(error))

@@ -18,12 +18,15 @@ _FENCED, _UNFENCED = 1, -1
 
 
 class Brokers:
-    """Registrations and what became of them."""
+    """Registrations and what became of them. `supported`: of each that is registered, the lowest
+    and the highest level of each feature it can go by.
+    """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._now: dict[int, Row] = {}
         self._known: set[int] = set()
+        self.supported: dict[int, dict[str, tuple[int, int]]] = {}
 
     def register(self, fields: Fields, moment: Moment) -> None:
         """RegisterBrokerRecord; of the same process again where something of it changed."""
@@ -44,6 +47,10 @@ class Brokers:
             logDirs=list(fields["logDirs"]),
         )
         self._known.add(node)
+        self.supported[node] = {
+            each["name"]: (each["minSupportedVersion"], each["maxSupportedVersion"])
+            for each in fields["features"]
+        }
 
     def change(self, fields: Fields, moment: Moment) -> None:
         """BrokerRegistrationChangeRecord: a row for each thing that changed."""
@@ -64,6 +71,7 @@ class Brokers:
         """UnregisterBrokerRecord: the cluster forgets it, tables do not."""
         self._note(moment, fields["brokerId"], "unregistered")
         self._now.pop(fields["brokerId"], None)
+        self.supported.pop(fields["brokerId"], None)
 
     def alive(self) -> dict[int, Row]:
         """The registrations that hold now, by node."""

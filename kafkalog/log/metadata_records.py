@@ -24,7 +24,13 @@ from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import decode_spans
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.constants import CONTROL_FLAG_MASK
+from kafkalog.format.constants import (
+    CONTROL_FLAG_MASK,
+    HEADER_SIZE_UP_TO_MAGIC,
+    LEGACY_RECORD_OVERHEAD_V0,
+    LOG_OVERHEAD,
+    MAGIC_VALUE_V2,
+)
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.log.segment_file import read_chunks, scan_headers
@@ -110,26 +116,30 @@ def read_metadata_records(segments: Segments, start: int) -> Iterator[MetadataLo
                 yield record
 
 
-def read_snapshot_records(path: Path) -> list[MetadataLogRecord]:
+def read_snapshot_records(path: Path, *, as_started: bool = False) -> list[MetadataLogRecord]:
     """All records of a snapshot, header and footer too.
 
     CorruptRecordError for one that is not whole: a batch that is not sound, no header in front, no
-    footer at the end.
+    footer at the end. as_started: a broker's start reads up to the last whole batch, and does not
+    miss the footer (RecordsSnapshotReader).
     """
-    records = list(_records(path))
+    records = list(_records(path, is_last=as_started, is_snapshot=True))
     kinds = [record.control_type for record in records]
     if not kinds or kinds[0] != ControlRecordType.SNAPSHOT_HEADER:
         raise CorruptRecordError("the snapshot does not begin with its header", path=str(path))
-    if kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER:
+    if kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER and not as_started:
         raise CorruptRecordError("the snapshot does not end with its footer", path=str(path))
     return records
 
 
-def _records(path: Path, start: int = 0, *, is_last: bool = False) -> Iterator[MetadataLogRecord]:
+def _records(
+    path: Path, start: int = 0, *, is_last: bool = False, is_snapshot: bool = False
+) -> Iterator[MetadataLogRecord]:
     """Every record of a file, from the batch with offset `start` on, up to the first batch whose
     checksum does not agree.
 
-    Only the last segment of a log may end in the middle of a batch.
+    Only the last segment of a log may end in the middle of a batch, and a snapshot that is read as
+    a start does; the latter not in anything else.
     """
     next_offset = 0
     chunks = read_chunks(str(path))
@@ -151,7 +161,8 @@ def _records(path: Path, start: int = 0, *, is_last: bool = False) -> Iterator[M
                 position=int(batch["position"]),
                 offset=int(batch["base_offset"]),
             )
-    if chunks.trailing_bytes and not is_last:
+    is_end = is_last and not (is_snapshot and not _is_batch_begun(path, chunks.valid_bytes))
+    if chunks.trailing_bytes and not is_end:
         raise CorruptRecordError(
             f"{chunks.trailing_bytes} bytes after the last whole batch",
             path=str(path),
@@ -162,6 +173,18 @@ def _records(path: Path, start: int = 0, *, is_last: bool = False) -> Iterator[M
     error = tail_error(str(path), tail, SegmentEnds(next_offset, None, is_last=True))
     if error is not None:
         raise error
+
+
+def _is_batch_begun(path: Path, position: int) -> bool:
+    """Whether the rest of a file begins as a batch does (Kafka ByteBufferLogInputStream)."""
+    with path.open("rb") as file:
+        file.seek(position)
+        head = file.read(HEADER_SIZE_UP_TO_MAGIC)
+    length = int.from_bytes(head[8:LOG_OVERHEAD], signed=True)
+    return len(head) < LOG_OVERHEAD or (
+        length >= LEGACY_RECORD_OVERHEAD_V0
+        and (len(head) < HEADER_SIZE_UP_TO_MAGIC or head[16] <= MAGIC_VALUE_V2)
+    )
 
 
 def _part_records(

@@ -1,8 +1,5 @@
 """States of the small text files: the four offset checkpoints of a log dir, and what each partition
 has of its own, `partition.metadata` and `leader-epoch-checkpoint`.
-
-A file that only claims what never was (a high watermark above a log that is whole) is no state
-here: nobody can tell it from the same file beside a log that lost its end, which is one.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
 )
+from tests.starts.disk import CONTRADICTIONS as AREA
 from tests.starts.disk import (
     METADATA,
     OTHER_ID,
@@ -27,6 +25,7 @@ from tests.starts.disk import (
     gone,
     holds,
     replaced,
+    together,
     zeros,
 )
 
@@ -171,7 +170,28 @@ _EPOCHS = (
     ),
 )
 
-STATES = tuple(
-    State("checkpoints", name, do)
-    for name, do in (*_RECOVERY, *_HIGH_WATERMARK, *_LOG_START, *_CLEANER)
-) + tuple(State("partition files", name, do) for name, do in (*_PARTITION_METADATA, *_EPOCHS))
+# DeleteRecords leaves just this, and has told its caller so.
+_WITHIN = State(
+    "checkpoints",
+    f"{LOG_START_OFFSET_FILE}: within the log",
+    _line_of(LOG_START_OFFSET_FILE, ORDERS, "500"),
+    why="cannot be told apart: records that were deleted on purpose (DeleteRecords) leave the same",
+)
+STATES = (
+    *(
+        State("checkpoints", name, do)
+        for name, do in (*_RECOVERY, *_HIGH_WATERMARK, *_LOG_START, *_CLEANER)
+    ),
+    _WITHIN,
+    *(State("partition files", name, do) for name, do in (*_PARTITION_METADATA, *_EPOCHS)),
+)
+_LOWERED = (
+    "a broker lowers this line when it cuts the log, so offsets below it were lost with files"
+)
+CONTRADICTIONS = tuple(
+    State(
+        AREA, f"{file}: beyond the log's end{suffix}", how(_line_of(file, ORDERS, "5000")), why=why
+    )
+    for file in (RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE)
+    for suffix, how, why in (("", together, ""), (", after a crash", after_crash, _LOWERED))
+)

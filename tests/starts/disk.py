@@ -20,6 +20,8 @@ DIRECTORY_ID = "vMP88smz2LFYzmvBqyWadg"
 SECOND_ID = "bMlluLhQIw4ZCbzFubEoXQ"
 OTHER_ID = "5L6g3nShT-eMCtK--X86sw"
 METADATA = "__cluster_metadata-0"
+# The part of the table in which one file of a disk says what another one denies.
+CONTRADICTIONS = "the files contradict each other: a broker starts and does not say so"
 
 
 @dataclass
@@ -52,13 +54,15 @@ Change = Callable[[Disk], None]
 @dataclass(frozen=True)
 class State:
     """`name` is unique and says it all; `area` is the part of the table it stands in. is_race: the
-    broker does now this, now that.
+    broker does now this, now that. `why` explains that, or why verify says otherwise than the
+    broker does.
     """
 
     area: str
     name: str
     do: Change
     is_race: bool = False
+    why: str = ""
 
     def make(self, root: Path) -> Disk:
         """The state below `root`, which is there and empty."""

@@ -228,6 +228,7 @@ def _flip(disk: Disk, name: str, at: int) -> None:
 
 # The new id is reported to the controller while that lets the broker in: only what is known by
 # then gets a leader.
+_RACE = "a race: some starts end so, others load all"
 _RACES = (
     "meta.properties: no directory.id",
     "meta.properties: directory.id of another log dir",
@@ -235,6 +236,6 @@ _RACES = (
 )
 
 STATES = tuple(
-    State("identity", name, do, is_race=name in _RACES)
+    State("identity", name, do, is_race=name in _RACES, why=_RACE if name in _RACES else "")
     for name, do in (*_META, *_QUORUM, *_BOOTSTRAP, *_CLEAN, *_TWO)
 )

@@ -13,6 +13,7 @@ from kafkalog.format.control_record import (
 )
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch, parse_batches
+from tests.starts.disk import CONTRADICTIONS as AREA
 from tests.starts.disk import (
     Change,
     Disk,
@@ -153,6 +154,17 @@ def _group_record(offset: int, key: bytes | None, value: bytes | None) -> bytes:
 
 _OFFSET_KEY = b"\0\1" + b"\0\2g1" + b"\0\6orders" + bytes(4)
 
+
+def _renamed(base: int, target: int) -> Change:
+    """All files of a segment of orders-0 under another offset."""
+
+    def change(disk: Disk) -> None:
+        for kind in ("log", "index", "timeindex"):
+            disk.path(_orders(base, kind)).rename(disk.path(_orders(target, kind)))
+
+    return change
+
+
 _BOTH = (
     ("segment: torn tail", changed(_orders(O3), _cut_within_last_batch)),
     ("segment: cut between batches", changed(_orders(O3), _cut_at_last_batch)),
@@ -188,6 +200,10 @@ _BOTH = (
     ("segment: two batches swapped in the last one", changed(_orders(O3), _swapped(4))),
     ("segment: two batches swapped in the middle one", changed(_orders(O2), _swapped(4))),
     ("segment: the first one once more behind the end", _copied_segment(O1, 2000)),
+    ("segment: the middle one renamed to a lower offset", _renamed(O2, O2 - 100)),
+    ("segment: the middle one renamed to a higher offset", _renamed(O2, O2 + 100)),
+    ("segment: the last one renamed to a lower offset", _renamed(O3, O3 - 100)),
+    ("segment: the last one renamed to a higher offset", _renamed(O3, O3 + 100)),
     ("index: gone", gone(_orders(O2, "index"))),
     ("index: empty", empty(_orders(O2, "index"))),
     ("index: zeros", zeros(_orders(O2, "index"))),
@@ -196,10 +212,22 @@ _BOTH = (
     ("index: of the last segment gone", gone(_orders(O3, "index"))),
     ("index: of the last segment empty", empty(_orders(O3, "index"))),
     ("index: of the last segment zeros", zeros(_orders(O3, "index"))),
+    ("index: text", holds(_orders(O2, "index"), b"no index" * 12)),
+    ("index: other text", holds(_orders(O2, "index"), b"this is no index at all! " * 8)),
+    (
+        "index: text behind its entries",
+        changed(_orders(O2, "index"), lambda data: data + b"no index" * 9),
+    ),
+    (
+        "index: of the last segment with text behind its entries",
+        changed(_orders(O3, "index"), lambda data: data + b"no index" * 9),
+    ),
+    ("index: of the last segment text", holds(_orders(O3, "index"), b"no index" * 12)),
     ("time index: gone", gone(_orders(O2, "timeindex"))),
     ("time index: empty", empty(_orders(O2, "timeindex"))),
     ("time index: zeros", zeros(_orders(O2, "timeindex"))),
     ("time index: text", holds(_orders(O2, "timeindex"), b"no time index" * 12)),
+    ("time index: of the last segment text", holds(_orders(O3, "timeindex"), b"not one " * 12)),
     ("time index: cut within an entry", cut(_orders(O2, "timeindex"), -3)),
     ("time index: of the last segment zeros", zeros(_orders(O3, "timeindex"))),
     ("transaction index: gone", gone(_transactions(T1, "txnindex"))),
@@ -359,4 +387,25 @@ def _snapshot_at(disk: Disk, offset: int) -> None:
 STATES = (
     *(State("logs", name, do) for name, do in (*_BOTH, *_CLEAN)),
     *(State("logs", f"{name}, after a crash", after_crash(do)) for name, do in _BOTH),
+)
+_GAP = "the topic is never compacted: the records between were in this log"
+_AGAINST = (
+    (
+        "producer snapshot: one beyond the end",
+        lambda disk: _snapshot_at(disk, 9000),
+        "only a broker whose log reached that offset makes a file of that name",
+    ),
+    ("batch: an offset is left out before it", _appended(ORDERS, O3, _plain(O_END + 5)), _GAP),
+    (
+        "batch: an offset far above the segment's base",
+        _appended(ORDERS, O3, _plain(2**31 + 5000)),
+        _GAP,
+    ),
+)
+CONTRADICTIONS = (
+    *(State(AREA, name, do, why=why) for name, do, why in _AGAINST),
+    *(
+        State(AREA, f"{name}, after a crash", after_crash(do), why=why)
+        for name, do, why in _AGAINST
+    ),
 )

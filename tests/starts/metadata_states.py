@@ -11,6 +11,7 @@ from kafkalog.format.control_record import ControlRecordType, pack_control_key
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch, parse_batches
 from kafkalog.log.metadata_records import read_metadata_records
+from tests.starts.disk import CONTRADICTIONS as AREA
 from tests.starts.disk import (
     METADATA,
     OTHER_ID,
@@ -78,6 +79,10 @@ def _without_last_batches(data: bytes) -> bytes:
     return b"".join(batch for _, batch in list(_batches(data))[:-2])
 
 
+def _without_footer(data: bytes) -> bytes:
+    return b"".join(batch for _, batch in list(_batches(data))[:-1])
+
+
 def _batches(data: bytes) -> Iterator[tuple[int, bytes]]:
     for position, header, _ in parse_batches(data):
         yield header.base_offset, data[position : position + header.size_in_bytes]
@@ -132,6 +137,11 @@ def _appended_batch(batch: bytes) -> Change:
     return changed(LOG, lambda old: old + batch)
 
 
+def _no_op_at(offset: int) -> bytes:
+    record = Record(offset, TIME_MS, None, records.no_op())
+    return pack_batch([record], partition_leader_epoch=EPOCH)
+
+
 def _directory_gone(disk: Disk) -> None:
     shutil.rmtree(disk.path(METADATA))
 
@@ -167,6 +177,13 @@ _LOG = (
     ("log: a foreign file", holds(f"{METADATA}/old.log", b"x")),
     ("log: a foreign checkpoint", holds(f"{METADATA}/old.checkpoint", b"x")),
 )
+# A controller refuses to lower it where something that is there would be lost.
+_LOWERED = State(
+    "metadata log",
+    "record: metadata.version of 4.2",
+    _appended(records.feature("metadata.version", 29)),
+    why="the log has what this level cannot say (cordoned log dirs); that is not looked for",
+)
 _RECORDS = (
     ("record: a topic more", _appended(records.topic("x", NEW_ID), records.partition([1], NEW_ID))),
     ("record: no value", _appended(None)),
@@ -190,6 +207,13 @@ _RECORDS = (
     ("record: a transaction ends that did not begin", _appended(records.end())),
     ("record: a transaction is aborted that did not begin", _appended(records.abort())),
     ("record: an unknown feature", _appended(records.feature("no.such.feature", 1))),
+    (
+        "record: a metadata.version from the future",
+        _appended(records.feature("metadata.version", 999)),
+    ),
+    ("record: metadata.version of 4.4", _appended(records.feature("metadata.version", 31))),
+    ("record: metadata.version of 3.2", _appended(records.feature("metadata.version", 6))),
+    ("record: transaction.version 9", _appended(records.feature("transaction.version", 9))),
     ("record: a setting nobody knows", _appended(records.config("orders", "no.such.setting", "1"))),
     (
         "record: a setting with a wrong value",
@@ -235,6 +259,30 @@ _SNAPSHOTS = (
     ("snapshot: empty", _snapshot(change=lambda data: b"")),
     ("snapshot: zeros", _snapshot(change=lambda data: bytes(len(data)))),
     ("snapshot: cut", _snapshot(change=lambda data: data[:-200])),
+    ("snapshot: without its footer", _snapshot(change=_without_footer)),
+    ("snapshot: one byte short", _snapshot(change=lambda data: data[:-1])),
+    ("snapshot: ends within its footer", _snapshot(change=lambda data: data[:-30])),
+    (
+        "snapshot: without its footer, the log begins at its end",
+        together(_snapshot(change=_without_footer), _log_from(MIDDLE)),
+    ),
+    (
+        "snapshot: one byte short, the log begins at its end",
+        together(_snapshot(change=lambda data: data[:-1]), _log_from(MIDDLE)),
+    ),
+    ("snapshot: zeros behind its end", _snapshot(change=lambda data: data + bytes(100))),
+    ("snapshot: text behind its end", _snapshot(change=lambda data: data + b"text" * 25)),
+    (
+        "snapshot: an older one empty, the newest whole",
+        together(_snapshot(100, lambda data: b""), _snapshot()),
+    ),
+    (
+        "snapshot: an older one with a wrong byte, the newest whole",
+        together(
+            _snapshot(100, lambda data: data[:300] + bytes([data[300] ^ 1]) + data[301:]),
+            _snapshot(),
+        ),
+    ),
     ("snapshot: ends before the last topic", _snapshot(change=_without_last_batches)),
     (
         "snapshot: a wrong byte",
@@ -269,6 +317,28 @@ _SNAPSHOTS = (
     ("snapshot: of the log's end", _snapshot(END)),
 )
 
-STATES = tuple(State("metadata log", name, do) for name, do in (*_LOG, *_RECORDS)) + tuple(
-    State("metadata snapshots", name, do) for name, do in _SNAPSHOTS
+STATES = (
+    *(State("metadata log", name, do) for name, do in (*_LOG, *_RECORDS)),
+    _LOWERED,
+    *(State("metadata snapshots", name, do) for name, do in _SNAPSHOTS),
+)
+_BEHIND = (
+    "the producer snapshot in the directory tells that the log went on; what is gone here told "
+)
+CONTRADICTIONS = tuple(
+    State(AREA, name, do, why=why)
+    for name, do, why in (
+        (
+            "record: an offset is left out",
+            _appended_batch(_no_op_at(END + 5)),
+            "a controller leaves no offset out: the records between are gone",
+        ),
+        (
+            "record: an offset comes again",
+            _appended_batch(_no_op_at(END - 5)),
+            "what follows in such a log is fetched wrongly; here nothing follows",
+        ),
+        ("log: ends before the last record", _until(END - 1), _BEHIND + "of nothing"),
+        ("log: ends before the node's stop", _until(MIDDLE), _BEHIND + "of the node's stop"),
+    )
 )

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from tests.starts.disk import CONTRADICTIONS, State
 from tests.starts.node import LOADS, LOSES, REFUSES
 from tests.starts.rows import KAFKA_VERSION, Row, read_rows
 from tests.starts.states import STATES
 
+_RULE = """A file of such a disk says that the log was longer, or other, than it is now. A
+broker does not look at that, starts, and gives offsets out again or serves what is left. `verify`
+reports at least a warning that names what contradicts what, and an error where that proves records
+to be lost; neither says that the broker does not start."""
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "broker-start.md"
 _HEAD = f"""# What a broker's start makes of a disk, and what `verify` says of it
 
@@ -17,8 +22,8 @@ wrong or odd. A real broker was started on it and looked at once it was up: offs
 times of every log, leader epochs, producers, open transactions, committed offsets, topics,
 settings, renamed directories, and whether an appended record can be read. What differs from the
 start of the same disk without the change is a loss. `kafkalog verify` was run on the disk before.
-It says an error where the broker does not start, an error or a warning where something is lost,
-and no error where all is there.
+The two agree if it says an error where the broker does not start, an error or a warning where
+something is lost, and no error where all is there.
 
 Made by `python -m tests.starts.rows --broker`; the tests hold `verify` to every row, `make soak`
 the broker too.
@@ -29,18 +34,31 @@ def start_page() -> str:
     rows = read_rows()
     counts = Counter(row.broker for row in rows.values())
     counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (LOADS, LOSES, REFUSES))
-    lines = [_HEAD, f"{len(rows)} states: {counted}.", ""]
+    differing = [state for state in STATES if not rows[state.name].agrees]
+    agreeing = len(rows) - len(differing)
+    lines = [
+        _HEAD,
+        f"{len(rows)} states: {counted}. Of {agreeing} `verify` says what the broker does. "
+        f"{len(differing)} differ:",
+        "",
+    ]
+    lines += [f"* {_cell(state.name)}: {state.why}" for state in differing]
     area = None
     for state in STATES:
         if state.area != area:
             area = state.area
-            lines += ["", f"## {area}", "", "| state | the broker | verify |", "|---|---|---|"]
-        lines.append(_line(rows[state.name]))
+            lines += ["", f"## {area[0].upper()}{area[1:]}", ""]
+            if area == CONTRADICTIONS:
+                lines += [_RULE, ""]
+            lines += ["| state | the broker | verify |", "|---|---|---|"]
+        lines.append(_line(state, rows[state.name]))
     return "\n".join(lines) + "\n"
 
 
-def _line(row: Row) -> str:
+def _line(state: State, row: Row) -> str:
     broker = row.broker + (f": {row.what}" if row.what else "")
+    if state.is_race:
+        broker += f" ({state.why})"
     found = [f"{s}: {', '.join(kinds)}" for s, kinds in row.verify.items()]
     return f"| {_cell(row.state)} | {_cell(broker)} | {'; '.join(found) or 'nothing'} |"
 

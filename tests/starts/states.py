@@ -17,4 +17,7 @@ STATES: tuple[State, ...] = (
     *metadata_states.STATES,
     *directory_states.STATES,
     *log_states.STATES,
+    *checkpoint_states.CONTRADICTIONS,
+    *log_states.CONTRADICTIONS,
+    *metadata_states.CONTRADICTIONS,
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.rounds import work_directory
-from tests.starts.disk import Disk, State
+from tests.starts.disk import CONTRADICTIONS, Disk, State
 from tests.starts.node import LOADS, LOSES, REFUSES, Node
 from tests.starts.page import PAGE, start_page
 from tests.starts.rows import (
@@ -49,6 +49,8 @@ AGAIN = (
     "producer snapshot: the newest empty",
     "control record: no value",
 )
+# Of the soak test of all states, each some minutes.
+PARTS = 4
 # In a process of its own, as a service manager starts it.
 AS_A_PROCESS = (
     "sound: the sample as it is",
@@ -71,7 +73,17 @@ def test_every_state_has_a_row_and_every_row_a_state() -> None:
 
 
 def test_verify_says_of_every_state_what_the_broker_does() -> None:
-    assert [row for row in ROWS.values() if not row.agrees] == []
+    """Or the table says why not."""
+    explained = {state.name for state in STATES if state.why and not state.is_race}
+    assert {name for name, row in ROWS.items() if not row.agrees} == explained
+    assert len(explained) < 15
+
+
+def test_files_that_contradict_each_other_are_at_least_a_warning() -> None:
+    contradicting = [ROWS[state.name] for state in STATES if state.area == CONTRADICTIONS]
+    assert len(contradicting) >= 14
+    assert {row.verdict for row in contradicting} <= {"error", "warning"}
+    assert {row.broker for row in contradicting} == {LOADS}
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
@@ -111,8 +123,9 @@ def test_a_broker_does_so_again(node: Node) -> None:
 @pytest.mark.soak
 @pytest.mark.oracle
 @pytest.mark.broker
-def test_a_broker_does_so_with_every_state(node: Node) -> None:
-    found = {state.name: answered(node, state.name) for state in STATES}
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_broker_does_so_with_every_state(node: Node, part: int) -> None:
+    found = {state.name: answered(node, state.name) for state in STATES[part::PARTS]}
     differing = {
         name: (start, written(ROWS[name]))
         for name, start in found.items()
