@@ -53,11 +53,24 @@ def test_an_unknown_type_is_a_warning_where_a_newer_release_may_know_it(
     log_dir = copy_sample("broker", tmp_path / "data")
     newest = feature("metadata.version", level)
     append_records(log_dir, [newest, frame(99, 0, b"\0"), frame(99, 0, b"\0")])
-    (found,) = of_metadata(log_dir)
+    found, *more = sorted(of_metadata(log_dir), key=lambda f: f.kind, reverse=True)
     assert (found.kind, found.severity, found.text) == (
         "metadata-record-unknown",
         severity,
         "2 of type 99 version 0",
+    )
+    # The sample's broker is one of 4.3, whatever the level.
+    assert [(f.kind, f.severity, f.text) for f in more] == (
+        []
+        if level == 30
+        else [
+            (
+                "feature-level-unsupported",
+                "error",
+                "metadata.version is at level 40, broker 1 registered for 7 to 30; "
+                "Kafka 4.4, the newest release known here, has level 31",
+            )
+        ]
     )
 
 

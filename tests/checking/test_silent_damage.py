@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from data.copy_samples import SAMPLES, copy_sample
-from kafkalog.checking.finding_kinds import KIND
+from kafkalog.checking.finding_kinds import KIND, Severity
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
@@ -31,13 +31,19 @@ def test_a_healthy_log_dir_gives_no_finding_at_all(name: str) -> None:
     assert findings(SAMPLES / name) == ()
 
 
+# No search comes to entries of an index past the end of a closed segment.
+WARNINGS_ONLY = {("an_empty_middle_segment", "offset-index-disagrees")}
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
 def test_damage_is_found_and_nothing_else(sample: Path, damage: Damage) -> None:
     damage.do(sample)
     found = [finding for finding in findings(sample) if finding.is_failure]
     assert {finding.kind for finding in found} == damage.finds
     for finding in found:
-        assert finding.severity is KIND[finding.kind].severity
+        is_lower = (damage.name, finding.kind) in WARNINGS_ONLY
+        severity = Severity.WARNING if is_lower else KIND[finding.kind].severity
+        assert finding.severity is severity
         assert finding.log_dir == str(sample)
         assert finding.text
         assert Path(finding.path).is_relative_to(sample)
