@@ -2,9 +2,10 @@
 
 No checksum covers a base offset, so a batch that is sound may lie at the wrong place, be there
 twice, or say offsets that are not its own. Strategy: the longest chain of batches whose offsets
-increase is right. What is not in it goes between them where its offsets are free, as of two batches
-that were swapped; what is left over is a copy, or was damaged. So is a batch whose offsets are free
-elsewhere, but at whose own place exactly as many offsets are missing.
+increase is right; of two of the same length the one that explains what is missing. What is not in
+it goes between them where its offsets are free, as of two batches that were swapped; what is left
+over is a copy, or was damaged. So is a batch whose offsets are free elsewhere, but at whose own
+place exactly as many offsets are missing.
 
 Kafka's own code compares no batch with the one before it when it reads or recovers a log.
 """
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import is_legacy_wrapper
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.log.past_damage import Damage, DamageWalk, FileRange
 from kafkalog.log.segment_tail import SegmentEnds
@@ -59,7 +62,7 @@ def order_batches(rows: NDArray[np.void], ends: SegmentEnds) -> BatchOrder:
     left_out |= dict.fromkeys(np.flatnonzero(above).tolist(), NOT_OF_SEGMENT)
     possible = np.flatnonzero(~below & ~above).tolist()
     first, last = bases.tolist(), lasts.tolist()
-    chain = _longest_chain(possible, first, last)
+    chain = _longest_chain(rows, possible, ends)
     kept = [(first[i], last[i], i) for i in chain]
     placed = []
     for i in sorted(set(possible) - set(chain)):
@@ -96,26 +99,92 @@ def sound_places(wanted: FileRange) -> tuple[Int64s, Int64s]:
     return positions, positions[sorted(order.left_out)]
 
 
-def _longest_chain(possible: list[int], first: list[int], last: list[int]) -> list[int]:
-    """The longest run of batches each of which begins behind the end of the one before; of several
-    the one with the lowest offsets at its end."""
-    ends: list[int] = []  # the lowest last offset of a chain of n + 1 batches, and that batch
-    tails: list[int] = []
+def _longest_chain(rows: NDArray[np.void], possible: list[int], ends: SegmentEnds) -> list[int]:
+    """The longest run of batches each of which begins behind the end of the one before.
+
+    Of several the one with the most steps that what is left out explains: as many offsets are
+    missing there as the batches have that lie there. Then the one with the most offsets, then the
+    one that ends lowest.
+    """
+    first, last = rows["base_offset"].tolist(), rows["last_offset"].tolist()
+    lines, line_of_end = _lines(rows, ends)
+    chains = _BestChains()
+    on_line: dict[int | None, _Chain] = {ends.base_offset: _NONE}
     before: dict[int, int] = {}
     for i in possible:
-        at = bisect_left(ends, first[i])
-        before[i] = tails[at - 1] if at else -1
-        if at == len(ends):
-            ends.append(last[i])
-            tails.append(i)
-        elif last[i] < ends[at]:
-            ends[at], tails[at] = last[i], i
-    chain: list[int] = []
-    i = tails[-1] if tails else -1
+        longest = chains.below(first[i])
+        explained = on_line.get(lines[i])
+        if explained is not None:
+            longest = max(longest, explained.explaining())
+        before[i] = longest.end
+        chain = _Chain(
+            longest.count + 1, longest.steps, longest.offsets + last[i] - first[i] + 1, i
+        )
+        chains.add(last[i], chain)
+        if lines[i] is not None and (explained is None or explained < chain):
+            on_line[lines[i]] = chain
+    longest = chains.below(MAX_INT64)
+    if line_of_end in on_line:
+        longest = max(longest, on_line[line_of_end].explaining())
+    found: list[int] = []
+    i = longest.end
     while i >= 0:
-        chain.append(i)
+        found.append(i)
         i = before[i]
-    return chain[::-1]
+    return found[::-1]
+
+
+class _Chain(NamedTuple):
+    """A run of batches, by what makes it better: how many they are, steps between them that are
+    explained, offsets they hold; `end` is the last of them.
+    """
+
+    count: int
+    steps: int
+    offsets: int
+    end: int
+
+    def explaining(self) -> _Chain:
+        """With one step more that is explained."""
+        return self._replace(steps=self.steps + 1)
+
+
+_NONE = _Chain(0, 0, 0, -1)
+
+
+class _BestChains:
+    """The best chains by their last offset: none that ends lower is as good."""
+
+    def __init__(self) -> None:
+        self._lasts: list[int] = []
+        self._chains: list[_Chain] = []
+
+    def below(self, offset: int) -> _Chain:
+        """The best one that ends below an offset."""
+        at = bisect_left(self._lasts, offset)
+        return self._chains[at - 1] if at else _NONE
+
+    def add(self, last: int, chain: _Chain) -> None:
+        if self.below(last + 1)[:3] >= chain[:3]:
+            return
+        start = end = bisect_left(self._lasts, last)
+        while end < len(self._chains) and self._chains[end][:3] <= chain[:3]:
+            end += 1
+        self._lasts[start:end], self._chains[start:end] = [last], [chain]
+
+
+def _lines(rows: NDArray[np.void], ends: SegmentEnds) -> tuple[list[int | None], int | None]:
+    """(of each batch its offset less the number of offsets of those in front of it in the file, the
+    same of the next segment's base). They are equal wherever no offset is missing but those of the
+    batches that lie there. None where the number of offsets is not known: of a legacy wrapper.
+    """
+    if is_legacy_wrapper(rows).any():
+        return [None] * len(rows), None
+    bases = rows["base_offset"].astype(np.int64)
+    counts = (rows["last_offset"].astype(np.int64) - bases + 1).clip(min=0)
+    total = int(counts.sum())
+    lines: list[int | None] = (bases - counts.cumsum() + counts).tolist()
+    return lines, None if ends.end_offset is None else ends.end_offset - total
 
 
 def _belongs_elsewhere(
