@@ -118,7 +118,7 @@ def _longest_chain(rows: NDArray[np.void], possible: list[int], ends: SegmentEnd
             longest = max(longest, explained.explaining())
         before[i] = longest.end
         chain = _Chain(
-            longest.count + 1, longest.steps, longest.offsets + last[i] - first[i] + 1, i
+            longest.batches + 1, longest.steps, longest.offsets + last[i] - first[i] + 1, i
         )
         chains.add(last[i], chain)
         if lines[i] is not None and (explained is None or explained < chain):
@@ -139,7 +139,7 @@ class _Chain(NamedTuple):
     explained, offsets they hold; `end` is the last of them.
     """
 
-    count: int
+    batches: int
     steps: int
     offsets: int
     end: int
