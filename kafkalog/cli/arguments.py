@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from kafkalog import __version__
+from kafkalog.cli.option_texts import option_text
 from kafkalog.cli.options import OPTIONS, VERBS, Option, Verb
 
 
@@ -93,7 +94,7 @@ def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
         parser.add_argument("paths", nargs="*", metavar=verb.takes)
     for option in OPTIONS:
         if verb.name in option.done:
-            _add_option(parser, option)
+            _add_option(parser, option, verb.name)
         elif verb.name in option.verbs:
             parser.add_argument(
                 option.flag,
@@ -104,14 +105,15 @@ def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
             )
 
 
-def _add_option(parser: argparse.ArgumentParser, option: Option) -> None:
+def _add_option(parser: argparse.ArgumentParser, option: Option, verb: str) -> None:
+    text = option_text(option.flag, verb, option.does)
     if option.metavar is None:
-        parser.add_argument(option.flag, action="store_true", help=option.does)
+        parser.add_argument(option.flag, action="store_true", help=text)
         return
     parser.add_argument(
         option.flag,
         metavar=option.metavar,
-        help=option.does,
+        help=text,
         action="append" if option.repeatable else "store",
         type=_typed(option),
         default=[] if option.repeatable else option.default,

@@ -135,7 +135,7 @@ OPTIONS = (
         _ALL, (*_READY, *_EXPORT, *_WHY), repeatable=True, is_required=True,
     ),
     Option(
-        "--topic", "NAME|GLOB", "only these topics; needed with --apply ('*' is all); repeatable",
+        "--topic", "NAME|GLOB", "only these topics; repeatable",
         _ALL, (*_READY, *_EXPORT), repeatable=True,
     ),
     Option(
@@ -148,39 +148,38 @@ OPTIONS = (
     ),
     Option("--config-file", "F", "settings per topic, as TOML", _ALL, _SETTING),
     Option(
-        "--server-properties", "F", "the broker's file, for what the disk does not tell",
+        "--server-properties", "F", "the broker's file, for settings that are not on the disk",
         _ALL, _SETTING,
     ),
     Option(
         "--now", "MS|ISO",
-        "the time of the round (default: the clock); cluster: as of then, by the metadata alone",
+        "the time it is done for (default: the clock)",
         _ALL, _SETTING, parse_now,
     ),
     Option(
         "--kafka-version", "X.Y",
-        "4.1 to 4.4: whose rules (default: that of the disk's feature level, else 4.3)",
+        "rules of which release, 4.1 to 4.4 (default: by the disk's feature level, else 4.3)",
         _ALL, _JUDGING, parse_version,
     ),
     Option(
-        "--high-watermark", "N", "where no checkpoint tells it", _ALL, _JUDGING, parse_offset
+        "--high-watermark", "N", "it, where there is no checkpoint", _ALL, _JUDGING, parse_offset
     ),
     Option(
-        "--json", None, "one JSON document on stdout (dump: a line a row)",
+        "--json", None, "one JSON document on stdout",
         (*_EVERY, *_HISTORY), (*_PRINTING, *_HISTORY, *_EXPORT),
     ),
     Option(
-        "--report", "F.html", "write one HTML page that needs nothing else", _ALL, _AUDIT,
+        "--report", "F.html", "write the audit as one HTML page", _ALL, _AUDIT,
     ),
     Option("--apply", None, "change the log; without it nothing is changed", _ALL, _CHANGING),
     Option(
         "--force", "RULE",
-        "lift one safety rule by name: null-keys, config-differs, nothing-dirty (`compact` cleans "
-        "once more what has too little to clean); repeatable",
+        "lift one safety rule by name: null-keys, config-differs, nothing-dirty; repeatable",
         _ALL, _JUDGING, parse_force_rule, repeatable=True,
     ),
     Option(
-        "--workers", "N", "processes (default: one per core)", _ALL, (*_TASKS, *_VERIFY, "audit"),
-        parse_count,
+        "--workers", "N", "worker processes (default: one per core)",
+        _ALL, (*_TASKS, *_VERIFY, "audit"), parse_count,
     ),
     Option(
         "--run-dir", "DIR",
@@ -193,8 +192,8 @@ OPTIONS = (
         _EVERY, _PRINTING,
     ),
     Option(
-        "--no-undo", None, "keep no replaced files: their space is free at once", _CHANGING,
-        _CHANGING,
+        "--no-undo", None, "keep no replaced files: their space is free at once, without undo",
+        _CHANGING, _CHANGING,
     ),
     Option(
         "--strategy", "within-task|across-tasks",
@@ -208,7 +207,7 @@ OPTIONS = (
         _COMPACT, _COMPACT, parse_offset,
     ),
     Option(
-        "--output", "DIR", "write there, beside the log dirs; a new or empty directory",
+        "--output", "DIR", "write there; a new or empty directory",
         ("compact", "salvage", "sql"), ("compact", "salvage", "sql"),
     ),
     Option(
@@ -224,13 +223,12 @@ OPTIONS = (
     ),
     Option(
         "--max-bytes", "N",
-        "the dirtiest partitions first, no further one that would pass so many bytes read; dump: "
-        "of each file no more than so many",
+        "no more than so many bytes",
         ("compact", "dump"), ("compact", "dump"), parse_bytes,
     ),
     Option(
         "--max-batch-bytes", "N",
-        "a batch of more, stored or decompressed, is not read (default 64MiB); salvage copies it",
+        "a larger batch, stored or decompressed, is not read (default 64MiB)",
         _LIMITED, _LIMITED, parse_bytes, default=MAX_BATCH_BYTES,
     ),
     Option(
@@ -240,7 +238,7 @@ OPTIONS = (
     ),
     Option(
         "--max-bytes-per-second", "N",
-        "read and write no more of logs a second, all workers together; each gets an equal part",
+        "read and write no more than so much of logs a second, all workers together",
         _COMPACT, _COMPACT, parse_bytes,
     ),
     Option(
@@ -263,8 +261,7 @@ OPTIONS = (
     ),
     Option(
         "--estimate", None,
-        "read the records: distinct keys, and what compaction would give back, of topics that are "
-        "compacted or would be with --what-if; of a plan of `compact` whether --apply would refuse",
+        "read the records as well",
         (*_COMPACT, *_AUDIT), (*_COMPACT, *_AUDIT),
     ),
     Option(
@@ -283,12 +280,12 @@ OPTIONS = (
     ),
     Option(
         "--before", "MS|ISO",
-        "up to which offsets `kafka-delete-records` takes what is older, and what it frees",
+        "give the offsets for `kafka-delete-records` that delete what is older, and what they free",
         _AUDIT, _AUDIT, parse_now,
     ),
     Option(
         "--capacity", "[DIR=]SIZE",
-        "space for a log dir, or for each: bytes, 500GiB, 4TiB; repeatable",
+        "the size of a log dir, or of each: bytes, 500GiB, 4TiB; repeatable",
         _AUDIT, _AUDIT, parse_capacity, repeatable=True,
     ),
     Option(
@@ -296,11 +293,11 @@ OPTIONS = (
         _AUDIT, _AUDIT,
     ),
     Option("--files", "F,F", "files, as DumpLogSegments takes them", _DUMP, _DUMP, repeatable=True),
-    Option("--print-data-log", None, "records with key and value, too", _DUMP, _DUMP),
-    Option("--deep-iteration", None, "records, too, without key and value", _DUMP, _DUMP),
-    Option("--skip-record-metadata", None, "of records key and value alone", _DUMP, _DUMP),
+    Option("--print-data-log", None, "show records with key and value", _DUMP, _DUMP),
+    Option("--deep-iteration", None, "show records without key and value", _DUMP, _DUMP),
+    Option("--skip-record-metadata", None, "of records show key and value only", _DUMP, _DUMP),
     Option("--max-message-size", "N", "accepted, and not needed", _DUMP, _DUMP, parse_offset),
-    Option("--verify-index-only", None, "compare indexes, print none", _DUMP, _DUMP),
+    Option("--verify-index-only", None, "compare indexes, print no entries", _DUMP, _DUMP),
     Option("--index-sanity-check", None, "only what a broker checks of indexes", _DUMP, _DUMP),
     Option("--cluster-metadata-decoder", None, "records of __cluster_metadata", _DUMP, _DUMP),
     Option("--offsets-decoder", None, "records of __consumer_offsets", _DUMP, _DUMP),
@@ -309,7 +306,7 @@ OPTIONS = (
     Option("--share-group-state-decoder", None, "records of __share_group_state", _DUMP, _DUMP),
     Option("--value-decoder-class", "CLASS", "a Java class for values", _DUMP),
     Option("--key-decoder-class", "CLASS", "a Java class for keys", _DUMP),
-    Option("--hex", None, "every byte of a batch with what it means", _DUMP, _DUMP),
+    Option("--hex", None, "show every byte of a batch with the field it belongs to", _DUMP, _DUMP),
     Option(
         "--format", "text|hex|base64", "how bytes are shown (default text, base64 in JSON)",
         _DUMP, _DUMP, parse_bytes_format,
@@ -319,12 +316,12 @@ OPTIONS = (
         _SQL, _SQL,
     ),
     Option(
-        "--format", "table|json|parquet", "how rows come: a table, a JSON line each, or files",
+        "--format", "table|json|parquet", "a table (most 1,000 rows), JSON lines, Parquet files",
         _SQL, _SQL, parse_result_format, default="table",
     ),
     Option(
         "--replicas", "all",
-        "of a partition that is there more than once read every directory (default: refused)",
+        "read all replicas of a partition that is there more than once (default: refused)",
         _SQL, _SQL, parse_replicas,
     ),
     Option(
@@ -343,12 +340,11 @@ OPTIONS = (
     Option("--offset", "N", "a record's offset", _WHY, _WHY, parse_offset),
     Option(
         "--zookeeper-dir", "DIR",
-        "a dead ZooKeeper's dataDir (and its dataLogDir): settings of that era, clusters, "
-        "views zookeeper_… of sql; repeatable",
+        "a stopped ZooKeeper's dataDir (and its dataLogDir); repeatable",
         (*_ALL, "sql"), (*_KNOWING, "cluster", *_SQL), repeatable=True,
     ),
     Option(
-        "--zk-root", "PATH", "the cluster's chroot there (default: found by the cluster id)",
+        "--zk-root", "PATH", "the cluster's chroot in ZooKeeper (default: found by the cluster id)",
         (*_ALL, "sql"), (*_KNOWING, "cluster", *_SQL),
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
+from kafkalog.cli.option_texts import option_text
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
 from kafkalog.columns.schemas import FINDINGS, VIEWS, Column
 from kafkalog.format.limits import LIMITS
@@ -103,7 +104,8 @@ def verb_options(verb: str) -> list[str]:
     for option in cli_options.OPTIONS:
         if verb in option.done:
             name = option.flag if option.metavar is None else f"{option.flag} {option.metavar}"
-            rows.append(f"| `{_cell(name)}` | {_cell(option.does)} |")
+            text = option_text(option.flag, verb, option.does)
+            rows.append(f"| `{_cell(name)}` | {_cell(text)} |")
     return rows
 
 
