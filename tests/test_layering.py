@@ -111,10 +111,10 @@ ONLY_IN = {
     "tqdm": "cli.progress",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",
 }
-# crc32: of batches; of the kernels' own sources, for the stamp of their cache. What Spark's tasks
-# are sent travels compressed. The addresses of the codecs' functions are a place of their own.
+# crc32: of batches. What Spark's tasks are sent travels compressed. The addresses of the codecs'
+# functions are a place of their own.
 SHARED_BY = {
-    "zlib": {"format.checksum", "kernels.jit", "spark.tasks"},
+    "zlib": {"format.checksum", "spark.tasks"},
     "lz4": {"format.codec_calls"},
     "zstandard": {"format.codec_calls"},
 }

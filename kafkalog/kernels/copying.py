@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from kafkalog.kernels.jit import CHECKED, INTERPRETED, U8Array, inlined
+from kafkalog.kernels.jit import CHECKED, INTERPRETED, U8Array, inlined, intrinsic
 
 WIDE = 16  # bytes of one vector register
 

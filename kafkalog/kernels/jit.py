@@ -3,9 +3,8 @@
 A kernel has explicit signatures, so it is compiled (or taken from the cache) once, at import, and
 never again by surprise in the middle of a job. A helper is compiled into each kernel that calls it.
 
-The cache of numba notices a change of the kernel's own file only. A kernel compiled with
-yesterday's helper from another file would be a silent wrong answer after an upgrade, so the stamp
-of a cached kernel also covers the helpers and numbers it uses, and the compile switches.
+The cache of numba notices a change of the kernel's own file only; `code_stamp` tells it of all else
+that a kernel is made from.
 
 NUMBA_DISABLE_JIT=1 leaves all of them plain Python functions; NUMBA_BOUNDSCHECK=1 checks every
 index.
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 import gc
 import warnings
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,9 +22,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
+from numba.core.caching import NullCache
 from numpy.typing import NDArray
 
 from kafkalog.format.record_batch import BATCH_ROW
+from kafkalog.kernels.code_stamp import remember_stamp, stamp_of
 
 # numba sets the attributes of its configuration at run time.
 config: Any = numba.config
@@ -81,19 +81,10 @@ _NO_PLACE = (
     "seconds; set NUMBA_CACHE_DIR to a directory of your own"
 )
 
-# Of the helpers made so far, by identity: they live as long as the process.
-_stamps: dict[int, int] = {}
-
-
-def _stamp(function: Callable[..., Any]) -> int:
-    """A checksum over what a function does: its code, and the helpers and numbers it uses."""
-    code = function.__code__
-    uses = {name: function.__globals__.get(name) for name in code.co_names}
-    facts = sorted(
-        (name, int(used) if isinstance(used, int | np.integer) else _stamps.get(id(used), 0))
-        for name, used in uses.items()
-    )
-    return zlib.crc32(repr((facts, code.co_consts, CHECKED, _OPTIONS)).encode() + code.co_code)
+_UNKNOWN_NUMBA = (
+    f"numba {numba.__version__} keeps compiled kernels in a way that is not known here: they are "
+    "compiled in each process, which takes many seconds"
+)
 
 
 @cache
@@ -101,7 +92,7 @@ def _warn_once(text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-def _keep_on_disk(dispatcher: Any, stamp: int) -> None:
+def _keep_on_disk(dispatcher: Any, stamp: str) -> None:
     """Take the kernel from numba's cache, or put it there.
 
     A user who may write neither beside the package nor below a home directory (a broker's often
@@ -112,12 +103,18 @@ def _keep_on_disk(dispatcher: Any, stamp: int) -> None:
     except RuntimeError:
         _warn_once(_NO_PLACE)
         return
-    kept = dispatcher._cache
-    kept._cache_file._source_stamp = (kept._cache_file._source_stamp, stamp)
-    # numba loads all it knows of Python and numpy before it looks into its cache. Machine code
-    # needs none of that: half a second less in each process. Where a kernel is not there, the
+    # Two private places of numba. It has no public one for what a kernel depends on beside its own
+    # file. And before it looks into its cache it loads all it knows of Python and numpy, which
+    # machine code does not need: 0.5 s less in each process. Where a kernel is not there, the
     # compiler loads it by itself.
-    kept.load_overload = kept._load_overload
+    kept = dispatcher._cache
+    file = getattr(kept, "_cache_file", None)
+    if not hasattr(file, "_source_stamp"):
+        dispatcher._cache = NullCache()
+        _warn_once(_UNKNOWN_NUMBA)
+        return
+    file._source_stamp = (file._source_stamp, stamp, CHECKED, sorted(_OPTIONS.items()))
+    kept.load_overload = getattr(kept, "_load_overload", kept.load_overload)
 
 
 @contextmanager
@@ -141,7 +138,8 @@ def kernel(*signatures: Any) -> Callable[[Function], Function]:
         if INTERPRETED:
             return function
         dispatcher = numba.njit(**_OPTIONS)(function)
-        _keep_on_disk(dispatcher, _stamp(function))
+        _keep_on_disk(dispatcher, stamp_of(function))
+        remember_stamp(dispatcher, function)
         with _collector_at_rest():
             for signature in signatures:
                 dispatcher.compile(signature)
@@ -156,7 +154,7 @@ def _make_helper(function: Function, **options: Any) -> Function:
     # compiler a fifth less to do.
     options = {"no_cpython_wrapper": True, **options, **_OPTIONS}
     dispatcher = numba.njit(**options)(function)
-    _stamps[id(dispatcher)] = _stamp(function)
+    remember_stamp(dispatcher, function)
     return cast(Function, dispatcher)
 
 
@@ -170,10 +168,10 @@ def helper(function: Function) -> Function:
     return _make_helper(function)
 
 
-def intrinsic(function: Callable[..., Any], generate: Callable[..., Any]) -> Any:
-    """A helper of which `generate` writes the code, in LLVM's language; `function` returns its
-    signature and `generate`.
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """A helper written in LLVM's language: `function` returns its signature and what generates the
+    code.
     """
     made = numba.extending.intrinsic(function)
-    _stamps[id(made)] = _stamp(generate)
+    remember_stamp(made, function)
     return made

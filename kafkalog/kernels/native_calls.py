@@ -48,7 +48,7 @@ def _interpreted(address: int, *arguments: int) -> int:
 
 
 def _called(compiled: Callable[..., Any]) -> Any:
-    return _interpreted if INTERPRETED else intrinsic(compiled, _generate)
+    return _interpreted if INTERPRETED else intrinsic(compiled)
 
 
 call_3 = _called(_compiled_3)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kafkalog
+from kafkalog.kernels.code_stamp import stamp_of
 from kafkalog.kernels.gather import measure
 from kafkalog.kernels.jit import CHECKED, INTERPRETED, kernel
 
@@ -62,28 +63,128 @@ def run(package_parent: Path, cache: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.skipif(INTERPRETED, reason="nothing is cached")
-def test_a_changed_helper_recompiles_the_kernels_that_use_it(tmp_path: Path) -> None:
-    copy = tmp_path / "kafkalog"
+def copy_of_the_compiler(folder: Path) -> Path:
+    """A package with what kernels are compiled by, and nothing else; its room `kernels`."""
+    copy = folder / "kafkalog"
     for name in ("__init__.py", "format/__init__.py", "kernels/__init__.py"):
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_text("")
     for name in ("errors.py", *(f"format/{p.name}" for p in (PACKAGE / "format").glob("*.py"))):
         shutil.copy(PACKAGE / name, copy / name)
-    for name in ("jit.py", "status.py", "varints.py"):
+    for name in ("jit.py", "code_stamp.py"):
         shutil.copy(PACKAGE / "kernels" / name, copy / "kernels" / name)
-    (copy / "kernels" / "probe.py").write_text(
-        "from kafkalog.kernels.jit import U8_IN, kernel\n"
-        "from kafkalog.kernels.varints import read_varint\n"
-        "@kernel((U8_IN,))\n"
-        "def probe(buf):\n"
-        "    return read_varint(buf, 0, buf.size)[0]\n"
+    return copy / "kernels"
+
+
+# A kernel for each way to use what another file holds.
+OTHER_FILE = """
+from kafkalog.kernels.jit import helper, inlined
+import numpy as np
+NUMBER = 1
+REAL = 0.5
+SIZES = (1, 20)
+NESTED = ((1, 2), (3, 4))
+ARRAY = np.array([7, 8], np.int64)
+TEXT = "one"
+@inlined
+def first_helper(number):
+    return number + 1
+@helper
+def second_helper(number):
+    return first_helper(number) * 10
+"""
+CHANGED_FILE = (
+    OTHER_FILE.replace("NUMBER = 1", "NUMBER = 2")
+    .replace("0.5", "0.25")
+    .replace("(1, 20)", "(1, 30)")
+    .replace("(3, 4)", "(3, 5)")
+    .replace("[7, 8]", "[7, 9]")
+    .replace('"one"', '"three"')
+    .replace("number + 1", "number + 2 ")
+)
+PROBE = """
+from kafkalog.kernels import other
+from kafkalog.kernels.jit import I64, U8_IN, kernel
+from kafkalog.kernels.other import ARRAY, NESTED, NUMBER, REAL, SIZES, TEXT, second_helper
+@kernel((I64,))
+def number(x): return x + NUMBER
+@kernel((I64,))
+def real(x): return x * REAL
+@kernel((I64,))
+def item(x): return x + SIZES[1]
+@kernel((I64,))
+def nested(x): return x + NESTED[1][1]
+@kernel((I64,))
+def array(x): return x + ARRAY[1]
+@kernel((I64,))
+def text(x): return x + len(TEXT)
+@kernel((I64,))
+def attribute(x): return x + other.NUMBER
+@kernel((I64,))
+def tuple_attribute(x): return x + other.SIZES[1]
+@kernel((I64,))
+def helper_s_helper(x): return second_helper(x)
+@kernel((I64,))
+def helper_attribute(x): return other.second_helper(x)
+@kernel((I64,))
+def helper_s_kernel(x): return number(x)
+def closed_over(value):
+    @kernel((I64,))
+    def closure(x): return x + value
+    return closure
+closure = closed_over(NUMBER)
+@kernel((I64,))
+def untouched(x): return x + 100
+def all_of_them():
+    calls = (number, real, item, nested, array, text, attribute, tuple_attribute, helper_s_helper,
+             helper_attribute, helper_s_kernel, closure, untouched)
+    loaded = sum(sum(k.stats.cache_hits.values()) for k in calls if hasattr(k, "stats"))
+    return [float(call(4)) for call in calls], loaded
+"""
+
+
+def probed(package_parent: Path, cache: Path) -> str:
+    """What the kernels of the probe give, in a process of its own, and how many were kept."""
+    names = ("PATH", "HOME", "NUMBA_BOUNDSCHECK")
+    inherited = {name: os.environ[name] for name in names if name in os.environ}
+    inherited |= {"PYTHONPATH": str(package_parent), "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from kafkalog.kernels.probe import *; print(*all_of_them())"],
+        cwd=package_parent,
+        env=inherited,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    cache = tmp_path / "cache"
-    assert run(tmp_path, cache) == "2"
-    varints = copy / "kernels" / "varints.py"
-    source = varints.read_text()
-    assert "(first >> 1) ^" in source
-    # Of another length: within one second Python takes its own cached code for the same otherwise.
-    varints.write_text(source.replace("(first >> 1) ^", "(first >> 2)  ^"))
-    assert run(tmp_path, cache) == "1"
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is cached")
+def test_a_kept_kernel_follows_whatever_it_uses(tmp_path: Path) -> None:
+    kernels, cache = copy_of_the_compiler(tmp_path), tmp_path / "cache"
+    (kernels / "probe.py").write_text(PROBE)
+    (kernels / "other.py").write_text(OTHER_FILE)
+    before = [5, 2, 24, 8, 12, 7, 5, 24, 50, 50, 5, 5, 104]
+    assert probed(tmp_path, cache) == f"{list(map(float, before))} 0"
+    assert probed(tmp_path, cache) == f"{list(map(float, before))} 13"
+    (kernels / "other.py").write_text(CHANGED_FILE)
+    after = [6, 1, 34, 9, 13, 9, 6, 34, 60, 60, 6, 6, 104]
+    assert probed(tmp_path, cache) == f"{list(map(float, after))} 1"
+
+
+def test_what_could_change_unseen_is_refused() -> None:
+    unseen = {"size": 3}
+
+    def use(number: int) -> int:
+        return number + unseen["size"]
+
+    with pytest.raises(TypeError, match="could not see a change"):
+        stamp_of(use)
+
+
+def test_a_stamp_does_not_depend_on_where_a_function_was_made() -> None:
+    def made() -> object:
+        return lambda number: (lambda other: other + number)(CHECKED)
+
+    assert stamp_of(made()) == stamp_of(made())  # type: ignore[arg-type]

@@ -23,3 +23,16 @@ def test_a_kernel_that_cannot_be_kept_works_and_says_so(monkeypatch: pytest.Monk
             return 2 * number
 
     assert double(21) == 42
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_with_an_unknown_numba_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dispatcher, "enable_caching", lambda _: None)
+    jit._warn_once.cache_clear()
+    with pytest.warns(RuntimeWarning, match=r"numba .* not known here"):
+
+        @kernel((I64,))
+        def treble(number: int) -> int:
+            return 3 * number
+
+    assert treble(14) == 42
