@@ -17,6 +17,8 @@ MUTATIONS ?= 0
 PROCESSES ?= 2
 CLOCK_DAYS ?= 0
 
+KERNEL_TESTS := tests/kernels tests/native
+
 # One time zone and one interpreter for the driver and for Spark's workers.
 export TZ := UTC
 export PYSPARK_PYTHON := $(CURDIR)/$(PYTHON)
@@ -48,10 +50,12 @@ check: setup ## format, lint, types, layers
 	@$(PYTEST) -q tests/test_layering.py
 
 test-kernels: setup ## the kernels three ways: compiled, interpreted (with coverage), bounds-checked
-	@$(PYTEST) -q tests/kernels
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) -q tests/kernels --cov=kafkalog.kernels --cov-report=term
+	@$(PYTEST) -q $(KERNEL_TESTS)
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(KERNEL_TESTS) --cov=kafkalog.kernels --cov=kafkalog.native \
+	  --cov-report=term
 	@# A warm cache ignores NUMBA_BOUNDSCHECK without a word, hence a cache directory of its own.
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(PYTEST) -q tests/kernels
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck \
+	  $(PYTEST) -q $(KERNEL_TESTS)
 
 fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all (cleaner, damage, loss)
 	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT) \

@@ -127,17 +127,18 @@ set_up_browser() {
 # numba compiles each kernel at its first import and keeps the result beside the source: once a machine, here.
 warm_up_kernels() {
   local state
-  state=$(find kafkalog/kernels -name '*.py' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+  state=$(find kafkalog/kernels kafkalog/native -name '*.py' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
   if ! done_before kernels "$state"; then
     say "compiling the kernels"
     "$VENV/bin/python" - >&2 <<'PYTHON'
 import importlib
 import pkgutil
 
-import kafkalog.kernels
+from kafkalog import kernels, native
 
-for module in pkgutil.iter_modules(kafkalog.kernels.__path__, "kafkalog.kernels."):
-    importlib.import_module(module.name)
+for room in (kernels, native):
+    for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+        importlib.import_module(module.name)
 PYTHON
     mark_done kernels "$state"
   fi

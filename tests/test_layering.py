@@ -39,7 +39,7 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 
 LOWER = (
-    "errors clock code_digest format kernels batches messages columns log cluster planning "
+    "errors clock code_digest format kernels native batches messages columns log cluster planning "
     "zookeeper reading runs"
 )
 
@@ -48,13 +48,17 @@ FLOORS: dict[str, Floor] = {
     "clock": floor("", barred_stdlib=INPUT_OUTPUT),
     "code_digest": floor("errors"),
     "format": floor("errors", "numpy", barred_calls=FILES),
-    "kernels": floor(
-        "format.constants format.record_batch", "numba llvmlite numpy", barred_calls=FILES
+    "kernels": floor("format.constants format.record_batch", "numba numpy", barred_calls=FILES),
+    # What is reached by address, and what does its work where it is not there.
+    "native": floor(
+        "format kernels.jit kernels.big_endian kernels.single_blocks",
+        "llvmlite numpy",
+        barred_calls=FILES,
     ),
-    "batches": floor("errors format kernels", "numpy", barred_calls=FILES),
+    "batches": floor("errors format kernels native", "numpy", barred_calls=FILES),
     "messages": floor("errors format", barred_calls=FILES),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
-    "log": floor("errors format kernels batches messages", "numpy"),
+    "log": floor("errors format kernels native batches messages", "numpy"),
     # What the metadata log tells over time: plain rows.
     "cluster": floor("errors format messages log"),
     "planning": floor(
@@ -108,15 +112,16 @@ ONLY_IN = {
     "gzip": "format.compression",
     "zlib": "format.compression",
     "google_crc32c": "format.checksum",
+    "ctypes": "native.functions",
     "tqdm": "cli.progress",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",
 }
-# crc32: of batches. What Spark's tasks are sent travels compressed. The addresses of the codecs'
-# functions are a place of their own.
+# crc32: of batches. What Spark's tasks are sent travels compressed. Which lz4 it is whose functions
+# are called by address. The signal that ends a worker with its driver.
 SHARED_BY = {
     "zlib": {"format.checksum", "spark.tasks"},
-    "lz4": {"format.codec_calls"},
-    "zstandard": {"format.codec_calls"},
+    "lz4": {"native.codec_functions"},
+    "ctypes": {"native.calls", "cleaner.process_pool"},
 }
 
 
@@ -217,6 +222,12 @@ def clock_reads(source: str, pattern: re.Pattern[str] = CLOCK) -> list[str]:
 @pytest.mark.parametrize("path", modules(), ids=dotted)
 def test_module_imports_downward_only(path: Path) -> None:
     assert violations(dotted(path), path.read_text(encoding="utf-8")) == []
+
+
+def test_addresses_of_memory_stay_in_one_room() -> None:
+    address = re.compile(r"\.ctypes\b|\b__array_interface__\b|\baddressof\b|\bfrom_address\b")
+    users = {dotted(p).split(".")[0] for p in modules() if address.search(p.read_text("utf-8"))}
+    assert users == {"native"}
 
 
 @pytest.mark.parametrize("path", other_sources(), ids=lambda p: p.name)

@@ -31,8 +31,9 @@ def machine(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
     (root / ".ci").mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "setup.sh", root / ".ci" / "setup.sh")
-    (root / "kafkalog" / "kernels").mkdir(parents=True)
-    for name in ("requirements.lock", "pyproject.toml", "kafkalog/kernels/__init__.py"):
+    rooms = ("kafkalog/kernels", "kafkalog/native")
+    for name in ("requirements.lock", "pyproject.toml", *(f"{room}/__init__.py" for room in rooms)):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
     program(root / ".venv" / "bin" / "python", "exit 0")
     for tool in TOOLS:

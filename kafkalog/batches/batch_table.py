@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.format.checksum import CRC32C_EXTEND, crc32
+from kafkalog.format.checksum import crc32
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
@@ -30,7 +30,7 @@ from kafkalog.format.constants import (
     TimestampType,
 )
 from kafkalog.format.record_batch import CRC_START
-from kafkalog.kernels.checksums import checksum_ranges
+from kafkalog.native.checksums import crc32c_of_ranges
 
 Rows: TypeAlias = NDArray[np.void]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -117,15 +117,6 @@ def last_sequences(rows: Rows) -> NDArray[np.int32]:
     base = rows["base_sequence"].astype(np.int64)
     last = (base + last_offset_deltas(rows)) & MAX_INT32
     return np.where(base >= 0, last, NO_SEQUENCE).astype(np.int32)
-
-
-def crc32c_of_ranges(
-    buf: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Unsigned CRC-32C of buf[starts[b]:ends[b]] for each b, int64[b]."""
-    found = np.empty(starts.size, np.int64)
-    checksum_ranges(CRC32C_EXTEND, buf, starts, ends, found)
-    return found
 
 
 def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> Mask:

@@ -1,7 +1,7 @@
 """The payloads of magic 2 batches, decompressed one behind the other into an arena.
 
-What is one block of its codec goes straight to the codec: zstd and lz4 many at once, by a kernel,
-snappy block by block. `format.compression` does the rest and says what is wrong.
+What is one block of its codec goes straight to the codec: zstd and lz4 many at once, snappy block
+by block. `format.compression` does the rest and says what is wrong.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs
-from kafkalog.format import codec_calls
 from kafkalog.format.compression import decompress_parts, decompress_snappy_block
 from kafkalog.format.constants import MAX_INT64, CompressionType
-from kafkalog.kernels.codec_batches import decompress_batches
 from kafkalog.kernels.single_blocks import find_single_blocks
+from kafkalog.native.codec_batches import decompress_batches, decompresses
 
 # Plain numbers: comparing with a member of an enum costs more than what is decided by it.
 _NONE, _SNAPPY = int(CompressionType.NONE), int(CompressionType.SNAPPY)
-_LZ4, _ZSTD = int(CompressionType.LZ4), int(CompressionType.ZSTD)
 
 
 class Decompressor:
@@ -56,14 +54,13 @@ class Decompressor:
         count, first = self._codecs.size, 0
         enough = MAX_INT64 if arena_bytes is None else max(arena_bytes, 1)
         edges = np.empty(count + 1, np.int64)
-        of_kernel = (self._codecs == _LZ4) | (self._codecs == _ZSTD)
-        for_kernel = (of_kernel & (self._rooms > 0)).tolist()
+        at_once = (decompresses(self._codecs) & (self._rooms > 0)).tolist()
         while first < count:
             self._arena.clear()
             edges[first] = 0
             b = first
             while b < count and self._arena.size < enough:
-                done = self._fill_by_kernel(b, enough, edges) if for_kernel[b] else b
+                done = self._fill_many(b, enough, edges) if at_once[b] else b
                 if done == b:
                     self._fill(b)
                     done = b + 1
@@ -72,14 +69,12 @@ class Decompressor:
             yield slice(first, b), edges[first : b + 1].copy()
             first = b
 
-    def _fill_by_kernel(self, b: int, enough: int, edges: NDArray[np.int64]) -> int:
-        """As many as the kernel does; the first that is left."""
+    def _fill_many(self, b: int, enough: int, edges: NDArray[np.int64]) -> int:
+        """As many as go at once; the first that is left."""
         arena = self._arena
         arena.reserve(int(self._rooms[b]))
-        done: int = decompress_batches(
-            codec_calls.ZSTD_DECOMPRESS, codec_calls.zstd_decompressor(),
-            codec_calls.LZ4_DECOMPRESS, self._buf,
-            self._codecs, self._starts, self._ends, self._rooms,
+        done = decompress_batches(
+            self._buf, self._codecs, self._starts, self._ends, self._rooms,
             b, arena.data, arena.size, enough, edges,
         )  # fmt: skip
         if done > b:

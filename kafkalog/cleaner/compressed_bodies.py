@@ -14,17 +14,16 @@ from kafkalog.batches.batch_table import codecs, is_legacy
 from kafkalog.batches.encoder import BatchEncoder
 from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_ARENA_BYTES
-from kafkalog.format import codec_calls
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import CompressionType
-from kafkalog.kernels.codec_batches import compress_batches
 from kafkalog.kernels.encode_records import FACTS
 from kafkalog.log.segment_file import Chunk
+from kafkalog.native.codec_batches import compress_batches, compresses
 
 # Larger ones are not copied into one memory with others.
 LARGE_BODY_BYTES = 256 * 1024
-# What a kernel compresses, so that it is no larger compressed, whatever it is.
-_KERNEL_BYTES = LARGE_BODY_BYTES // 32 * 31
+# What is compressed with others, so that it is no larger compressed, whatever it is.
+_MOST_BYTES = LARGE_BODY_BYTES // 32 * 31
 
 
 class CompressedBodies:
@@ -59,15 +58,10 @@ class CompressedBodies:
         edges[0] = self._arena.size
         # Plain numbers for what is done once a batch: numpy's scalars are slow.
         view, codec_of, start_of = records.data, batch_codecs.tolist(), [0, *ends.tolist()]
-        of_kernel = (batch_codecs == CompressionType.LZ4) | (batch_codecs == CompressionType.ZSTD)
-        for_kernel = of_kernel.tolist()
+        at_once = compresses(batch_codecs).tolist()
         b = 0
         while b < batches.size:
-            done = (
-                self._compress_by_kernel(batch_codecs, records, ends, b, edges)
-                if for_kernel[b]
-                else b
-            )
+            done = self._compress_many(batch_codecs, records, ends, b, edges) if at_once[b] else b
             if done == b:
                 body = compress(codec_of[b], view[start_of[b] : start_of[b + 1]])
                 if len(body) > LARGE_BODY_BYTES:
@@ -79,7 +73,7 @@ class CompressedBodies:
             b = done
         self.ends.reshape(-1, 2)[batches] = np.column_stack((edges[:-1], edges[1:]))
 
-    def _compress_by_kernel(
+    def _compress_many(
         self,
         batch_codecs: NDArray[np.int64],
         records: NDArray[np.uint8],
@@ -87,14 +81,12 @@ class CompressedBodies:
         b: int,
         edges: NDArray[np.int64],
     ) -> int:
-        """As many as the kernel does, from batch b on; the first that is left."""
+        """As many as go at once, from batch b on; the first that is left."""
         arena = self._arena
         arena.reserve(2 * LARGE_BODY_BYTES)
-        done: int = compress_batches(
-            codec_calls.ZSTD_COMPRESS, codec_calls.zstd_compressor(),
-            codec_calls.LZ4_COMPRESS, codec_calls.LZ4_PREFERENCES,
-            records, batch_codecs, ends, _KERNEL_BYTES, b, arena.data, arena.size, edges,
-        )  # fmt: skip
+        done = compress_batches(
+            records, batch_codecs, ends, _MOST_BYTES, b, arena.data, arena.size, edges
+        )
         if done > b:
             arena.size = int(edges[done])
         return done

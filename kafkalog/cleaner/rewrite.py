@@ -16,7 +16,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import crc32c_of_ranges
 from kafkalog.batches.encoder import BatchSource, EncodedBatch, assemble, convert, reencode
 from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.cleaner.checked_chunks import CLEANER_CHUNK_BYTES
@@ -47,6 +46,7 @@ from kafkalog.kernels.encode_records import (
 from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk
+from kafkalog.native.checksums import crc32c_of_ranges
 
 OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 

@@ -7,31 +7,33 @@ CRC-32C (Castagnoli) guards magic 2 batches and producer snapshots, CRC-32 (IEEE
 from __future__ import annotations
 
 import zlib
-from importlib import import_module
 
 import google_crc32c
 import numpy as np
+from numpy.typing import NDArray
 
 from kafkalog.format.buffers import BytesLike, as_view
-from kafkalog.format.native_functions import address_of
 
-# By address, for kernels: uint32_t crc32c_extend(uint32_t crc, const uint8_t *data, size_t count)
-# of the library behind that module.
-if google_crc32c.implementation != "c":
-    raise ImportError("kafkalog needs google-crc32c with its C library, which its wheels have")
-CRC32C_EXTEND = address_of(import_module("google_crc32c._crc32c").__file__, "crc32c_extend")
+# Where a system has no wheel with the C library, the package brings a slow implementation, which
+# takes nothing but bytes.
+_TAKES_ARRAYS = google_crc32c.implementation == "c"
+
+
+def _contiguous(data: BytesLike) -> bytes | NDArray[np.uint8]:
+    # The library takes read-only buffers and arrays, but no bytearray and no view of one.
+    if type(data) is bytes:
+        return data
+    return np.frombuffer(data, np.uint8) if _TAKES_ARRAYS else bytes(data)
 
 
 def crc32c(data: BytesLike) -> int:
     """Unsigned CRC-32C of `data`; nothing is copied."""
-    # The library takes read-only buffers and arrays, but no bytearray and no view of one.
-    return int(google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, np.uint8)))
+    return int(google_crc32c.value(_contiguous(data)))
 
 
 def extend_crc32c(crc: int, data: BytesLike) -> int:
     """Unsigned CRC-32C of the bytes that gave `crc` (0 for none) with `data` behind them."""
-    contiguous = data if type(data) is bytes else np.frombuffer(data, np.uint8)
-    return int(google_crc32c.extend(crc, contiguous))
+    return int(google_crc32c.extend(crc, _contiguous(data)))
 
 
 def crc32(data: BytesLike) -> int:

@@ -1,5 +1,5 @@
-"""Compressed payloads: bytes ↔ bytes for each codec; with `codec_calls` the place that knows the
-libraries.
+"""Compressed payloads: bytes ↔ bytes for each codec; with the room `native` the place that knows
+the libraries.
 
 The format does not bound what a payload may grow to, and a forged length or a bomb is a few bytes
 long. So every decoder works against `max_bytes`: lengths are compared with the bytes in hand before
@@ -60,7 +60,7 @@ _SNAPPY_MAX_GROWTH = 64
 
 
 class _Codecs(threading.local):
-    """Contexts are dear to create and not safe to share: one set a thread, made on first use."""
+    """Contexts are expensive to create and not safe to share: one set a thread, on first use."""
 
     def __init__(self) -> None:
         self.zstd_compressor = zstandard.ZstdCompressor(
@@ -136,8 +136,8 @@ def decompress_parts(
 
 
 def decompress_snappy_block(block: memoryview, out: memoryview) -> int:
-    """Decompress one block straight into `out`; the bytes written. For zstd and lz4 a kernel does
-    it (kernels.codec_batches).
+    """Decompress one block straight into `out`; the bytes written. For zstd and lz4 see
+    `native.codec_batches`.
 
     -1 if it does not decompress, or needs more room than that: `decompress_parts` says why.
     """

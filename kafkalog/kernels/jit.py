@@ -108,7 +108,7 @@ def _keep_on_disk(dispatcher: Any, stamp: str) -> None:
     # machine code does not need: 0.5 s less in each process. Where a kernel is not there, the
     # compiler loads it by itself.
     kept = dispatcher._cache
-    file = getattr(kept, "_cache_file", None)
+    file: Any = getattr(kept, "_cache_file", None)
     if not hasattr(file, "_source_stamp"):
         dispatcher._cache = NullCache()
         _warn_once(_UNKNOWN_NUMBA)

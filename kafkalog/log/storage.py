@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from kafkalog.errors import LogChangedError
 from kafkalog.format.constants import RECORD_BATCH_OVERHEAD
-from kafkalog.format.native_functions import address_of
-from kafkalog.kernels.hop_headers import hop_headers
 from kafkalog.log.pace import spend
+from kafkalog.native.batch_headers import read_headers
 
-_PREAD = address_of(None, "pread")
 # A header, and of a control batch all of it: a marker's record has 17 bytes, and up to 9 more where
 # its batch is stamped with a delete horizon.
 HOP_BYTES = RECORD_BATCH_OVERHEAD + 27
@@ -88,11 +86,11 @@ class LocalFile:
         self, position: int, end: int, most: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
         """The first HOP_BYTES of up to `most` whole batches in a row, one read each; see
-        `hop_headers`.
+        `native.batch_headers`.
         """
         headers = np.empty(most * HOP_BYTES, np.uint8)
         positions = np.empty(most, np.int64)
-        count, position = hop_headers(_PREAD, self._descriptor, position, end, headers, positions)
+        count, position = read_headers(self._descriptor, position, end, headers, positions)
         spend(count * HOP_BYTES)
         return headers[: count * HOP_BYTES], positions[:count], position
 

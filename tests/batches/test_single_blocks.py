@@ -9,11 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkalog.errors import KafkaLogError
-from kafkalog.format import codec_calls
 from kafkalog.format.compression import compress, decompress, decompress_snappy_block
 from kafkalog.format.constants import CompressionType
-from kafkalog.kernels.codec_batches import decompress_batches
 from kafkalog.kernels.single_blocks import find_single_blocks
+from kafkalog.native.codec_batches import decompress_batches
 from tests.format.test_compression import OTHER_ENCODERS
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
@@ -41,11 +40,7 @@ def by_the_short_way(codec: int, payload: bytes, cap: int = CAP) -> bytes | None
         size = decompress_snappy_block(buf.data[int(start[0]) : int(end[0])], out.data[:-1])
     else:
         edges = np.full(2, -1, np.int64)
-        decompress_batches(
-            codec_calls.ZSTD_DECOMPRESS, codec_calls.zstd_decompressor(),
-            codec_calls.LZ4_DECOMPRESS, buf, np.array([codec]), start, end, room,
-            0, out[:-1], 0, CAP, edges,
-        )  # fmt: skip
+        decompress_batches(buf, np.array([codec]), start, end, room, 0, out[:-1], 0, CAP, edges)
         size = int(edges[1])
     assert out[-1] == 0xEE
     return None if size < 0 else out[:size].tobytes()

@@ -22,9 +22,11 @@ from tests.benchmarks.side_by_side import Cost, circumstances, median, run_measu
 from tests.oracle.setup import ensure_oracle
 
 _COMPILE = """
-import importlib, pkgutil, kafkalog.kernels as kernels
-for module in pkgutil.iter_modules(kernels.__path__, "kafkalog.kernels."):
-    importlib.import_module(module.name)
+import importlib, pkgutil
+from kafkalog import kernels, native
+for room in (kernels, native):
+    for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+        importlib.import_module(module.name)
 """
 
 

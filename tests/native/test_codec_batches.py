@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalog.format import codec_calls
 from kafkalog.format.compression import compress, decompress
 from kafkalog.format.constants import CompressionType
-from kafkalog.kernels.codec_batches import compress_batches, decompress_batches
+from kafkalog.native.codec_batches import compress_batches, decompress_batches
 
 NONE, LZ4, ZSTD = (
     int(codec) for codec in (CompressionType.NONE, CompressionType.LZ4, CompressionType.ZSTD)
@@ -50,9 +49,6 @@ def decompressed(
     edges[first] = 7
     at = np.array(edges_of(frames), np.int64)
     stopped = decompress_batches(
-        codec_calls.ZSTD_DECOMPRESS,
-        codec_calls.zstd_decompressor(),
-        codec_calls.LZ4_DECOMPRESS,
         np.frombuffer(b"".join(frames) or b"x", np.uint8),
         np.array(codecs, np.int64),
         at[:-1].copy(),
@@ -99,10 +95,6 @@ def compressed(
     edges = np.full(len(texts) + 1, -1, np.int64)
     edges[0] = 7
     stopped = compress_batches(
-        codec_calls.ZSTD_COMPRESS,
-        codec_calls.zstd_compressor(),
-        codec_calls.LZ4_COMPRESS,
-        codec_calls.LZ4_PREFERENCES,
         np.frombuffer(b"".join(texts) or b"x", np.uint8),
         np.full(len(texts), codec, np.int64),
         np.array(edges_of(texts)[1:], np.int64),
@@ -135,9 +127,60 @@ def test_it_stops_where_a_batch_is_large_or_finds_no_room(codec: int) -> None:
     assert compressed(codec, texts, out_bytes=7 + 300)[0] == 1
 
 
-@pytest.mark.parametrize("codec", [LZ4, ZSTD])
-def test_noise_of_many_blocks_fits_the_room_that_is_asked_for(codec: int) -> None:
-    noise = np.random.default_rng(1).bytes(256 * 1024)
-    stopped, frames = compressed(codec, [noise], out_bytes=7 + len(noise) + 2176)
+@pytest.mark.parametrize(("codec", "size"), [(LZ4, 64 * 1024), (ZSTD, 256 * 1024)])
+def test_noise_fits_the_room_that_is_asked_for(codec: int, size: int) -> None:
+    noise = np.random.default_rng(1).bytes(size)
+    stopped, frames = compressed(codec, [noise], out_bytes=7 + len(noise) + len(noise) // 128 + 128)
     assert stopped == 1
+    assert frames == [compress(codec, noise)]
     assert bytes(decompress(codec, frames[0], max_bytes=1 << 20)) == noise
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536])
+def test_a_frame_of_one_block_is_lz4_s_default(size: int) -> None:
+    text = (b"one record like another, " * 4000)[:size]
+    assert compressed(LZ4, [text], out_bytes=1 << 17) == (1, [compress(LZ4, text)])
+
+
+def test_a_frame_of_more_blocks_is_left_to_the_library_s_own_class() -> None:
+    assert compressed(LZ4, [bytes(9), bytes(65_537)], out_bytes=1 << 18)[0] == 1
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(-1, 4), (0, 1 << 40), (1 << 40, (1 << 40) + 9), (5, 4), (-(1 << 62), 4), (0, -1)],
+)
+def test_a_batch_outside_its_buffer_is_an_index_error(codec: int, start: int, end: int) -> None:
+    buf = np.frombuffer(compress(codec, b"a" * 100), np.uint8)
+    codecs, starts, ends, rooms = np.array([[codec] * 2] * 4, np.int64)
+    starts[:], ends[:], rooms[:] = (0, start), (0, end), 1
+    out, edges = np.zeros(ROOM, np.uint8), np.zeros(3, np.int64)
+    with pytest.raises(IndexError, match="batch 1 is not within"):
+        decompress_batches(buf, codecs, starts, ends, rooms, 1, out, 0, 1 << 40, edges)
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+@pytest.mark.parametrize("ends", [(-1, 4), (0, 1 << 40), (1 << 40, 9), (5, 4), (-(1 << 62), 4)])
+def test_records_outside_their_buffer_are_an_index_error(codec: int, ends: tuple[int, int]) -> None:
+    codecs, out, edges = np.full(2, codec), np.zeros(ROOM, np.uint8), np.zeros(3, np.int64)
+    with pytest.raises(IndexError, match="is not within the 9 bytes"):
+        compress_batches(np.zeros(9, np.uint8), codecs, np.array(ends), 1 << 62, 0, out, 0, edges)
+
+
+@pytest.mark.parametrize(
+    ("first", "size", "short"),
+    [(-1, 0, 0), (3, 0, 0), (0, -1, 0), (0, ROOM + 1, 0), (0, 0, 1), (0, 0, -1)],
+)
+def test_places_outside_the_memory_are_index_errors(first: int, size: int, short: int) -> None:
+    buf, out = np.zeros(9, np.uint8), np.zeros(ROOM, np.uint8)
+    codecs = np.full(2, ZSTD)
+    numbers, edges = np.zeros(2, np.int64), np.zeros(3 - short, np.int64)
+    with pytest.raises(IndexError):
+        decompress_batches(buf, codecs, numbers, numbers, numbers, first, out, size, 1 << 40, edges)
+    with pytest.raises(IndexError):
+        compress_batches(buf, codecs, numbers, 1 << 40, first, out, size, edges)
+    with pytest.raises(IndexError):
+        decompress_batches(
+            buf, codecs, numbers[:1], numbers, numbers, 0, out, 0, 1 << 40, np.zeros(3, np.int64)
+        )

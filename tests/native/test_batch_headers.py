@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from kafkalog.format.constants import RECORD_BATCH_OVERHEAD as HEADER
-from kafkalog.format.native_functions import address_of
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
-from kafkalog.kernels.hop_headers import hop_headers
+from kafkalog.native.batch_headers import read_headers
 
-PREAD = address_of(None, "pread")
 BATCHES = [pack_batch([Record(i, 5, b"k", bytes(100 * i))]) for i in range(4)]
 POSITIONS = [0, *np.cumsum([len(batch) for batch in BATCHES]).tolist()]
 
@@ -30,7 +28,7 @@ def hop(
     descriptor = os.open(path, os.O_RDONLY)
     try:
         last = len(data) if end is None else end
-        count, stopped = hop_headers(PREAD, descriptor, 0, last, headers, positions)
+        count, stopped = read_headers(descriptor, 0, last, headers, positions)
     finally:
         os.close(descriptor)
     found = positions[:count].tolist()
@@ -73,3 +71,8 @@ def test_it_stops_at_a_torn_tail(tmp_path: Path) -> None:
     for cut in (1, 30, HEADER - 1, HEADER, len(BATCHES[3]) - 1):
         data = b"".join(BATCHES[:3]) + BATCHES[3][:cut]
         assert hop(tmp_path / "log", data) == (POSITIONS[:3], POSITIONS[3])
+
+
+def test_headers_without_room_are_an_index_error() -> None:
+    with pytest.raises(IndexError, match="headers of 2 batches"):
+        read_headers(0, 0, 1000, np.zeros(2 * HEADER - 1, np.uint8), np.zeros(2, np.int64))
