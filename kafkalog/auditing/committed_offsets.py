@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkalog.columns.schemas import select_columns
 from kafkalog.format.redaction import redacted_name
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.reading.offset_views import read_offset_commits
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.splits import plan_splits
+from kafkalog.reading.split_plan import plan_splits
+from kafkalog.reading.views import select_columns
 
 # Who commits oftener than once a second for each partition, counted over so many commits.
 _BUSY_PER_SECOND = 1.0

@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalog.columns.schemas import select_columns
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
 from kafkalog.reading.message_views import read_messages
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.splits import plan_splits
+from kafkalog.reading.split_plan import plan_splits
+from kafkalog.reading.views import select_columns
 
 _NEW = "RemoteLogSegmentMetadataRecord"
 _CHANGED = "RemoteLogSegmentMetadataUpdateRecord"

@@ -23,8 +23,8 @@ from kafkalog.batches.spans import decode_spans
 from kafkalog.cli.dump_json import json_lines
 from kafkalog.cli.dump_options import DumpOptions
 from kafkalog.cli.output import say, write_bytes
+from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.entries import Entries, build_entries
-from kafkalog.columns.schemas import arrow_schema, view_columns
 from kafkalog.columns.texts import join, lines_of, number_text
 from kafkalog.errors import CorruptIndexError, CorruptSnapshotError
 from kafkalog.format.constants import NO_TIMESTAMP
@@ -36,6 +36,7 @@ from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_inde
 from kafkalog.log.segment_file import read_chunks, scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import parse_partition_dir_name
+from kafkalog.reading.views import view_columns
 
 Int64s = npt.NDArray[np.int64]
 Numbers = dict[str, Int64s]

@@ -24,9 +24,10 @@ from kafkalog.cli.dump_lines import batch_lines, record_lines
 from kafkalog.cli.dump_options import TEXT, DumpOptions
 from kafkalog.cli.output import say, write_bytes
 from kafkalog.columns.batches import BatchArrays, build_batches
+from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import SegmentPlace
 from kafkalog.columns.records import RecordArrays, build_records
-from kafkalog.columns.schemas import BATCHES, RECORDS, arrow_schema
+from kafkalog.columns.schemas import BATCHES, RECORDS
 from kafkalog.columns.texts import lines_of
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import CompressionType

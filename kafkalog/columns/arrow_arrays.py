@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches.gathering import gather_spans, measure_spans
-from kafkalog.columns.schemas import HEADERS, MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, TIMESTAMP
+from kafkalog.columns.column import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, TIMESTAMP
+from kafkalog.columns.schemas import HEADERS
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafkalog.columns.arrow_arrays import timestamp_array
-from kafkalog.columns.schemas import TIMESTAMP, Column, arrow_schema
+from kafkalog.columns.column import TIMESTAMP, Column, arrow_schema
 
 
 def build_cluster_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa.Table:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kafkalog.columns.schemas import TIMESTAMP, Column
+from kafkalog.columns.column import TIMESTAMP, Column, not_null, nullable
 
 # Named as Spark names it when it turns its own schema into Arrow.
 NODES = pa.list_(pa.field("element", pa.int32()))
@@ -24,64 +24,58 @@ ZOOKEEPER_LOG = "zookeeper log"
 ZOOKEEPER_SNAPSHOT = "zookeeper snapshot"
 
 
-def _fact(name: str, type_: pa.DataType, meaning: str) -> Column:
-    return Column(name, type_, nullable=False, meaning=meaning)
-
-
-def _maybe(name: str, type_: pa.DataType, meaning: str) -> Column:
-    return Column(name, type_, nullable=True, meaning=meaning)
-
-
 # Where a row comes from; last columns of each table.
 _PLACE = (
-    _fact(
+    not_null(
         "source",
         pa.string(),
         f"{METADATA_LOG}, {METADATA_SNAPSHOT}, {QUORUM_STATE}, {ZOOKEEPER_LOG} or "
         f"{ZOOKEEPER_SNAPSHOT}",
     ),
-    _maybe("clusterId", pa.string(), "id of the cluster, as far as it is told"),
-    _maybe("znode", pa.string(), "path of the node in ZooKeeper, chroot included; null elsewhere"),
-    _fact("path", pa.string(), "file the row was read from"),
+    nullable("clusterId", pa.string(), "id of the cluster, as far as it is told"),
+    nullable(
+        "znode", pa.string(), "path of the node in ZooKeeper, chroot included; null elsewhere"
+    ),
+    not_null("path", pa.string(), "file the row was read from"),
 )
 
 _WHEN = (
-    _maybe("timestamp", TIMESTAMP, "when; null outside years 0001-9999 and where it is not told"),
-    _maybe("timestampMs", pa.int64(), "the same in milliseconds as stored"),
-    _fact("offset", pa.int64(), "of the record in the metadata log; the zxid in ZooKeeper"),
+    nullable("timestamp", TIMESTAMP, "when; null outside years 0001-9999 and where it is not told"),
+    nullable("timestampMs", pa.int64(), "the same in milliseconds as stored"),
+    not_null("offset", pa.int64(), "of the record in the metadata log; the zxid in ZooKeeper"),
 )
 
 _SPAN = (
     *_WHEN,
-    _maybe("endTimestamp", TIMESTAMP, "when it ended, null where it still holds"),
-    _maybe("endTimestampMs", pa.int64(), "the same in milliseconds as stored"),
-    _maybe("endOffset", pa.int64(), "of the record or transaction that ended it"),
+    nullable("endTimestamp", TIMESTAMP, "when it ended, null where it still holds"),
+    nullable("endTimestampMs", pa.int64(), "the same in milliseconds as stored"),
+    nullable("endOffset", pa.int64(), "of the record or transaction that ended it"),
 )
 
 BROKERS: tuple[Column, ...] = (
-    _fact("brokerId", pa.int32(), "node id of the broker"),
-    _fact(
+    not_null("brokerId", pa.int32(), "node id of the broker"),
+    not_null(
         "event",
         pa.string(),
         "registered, changed, fenced, unfenced, controlled-shutdown, unregistered; in ZooKeeper "
         "registered, changed, closed (by the broker), expired (its session), deleted",
     ),
     *_WHEN,
-    _maybe("brokerEpoch", pa.int64(), "of the registration, rises with each; czxid in ZooKeeper"),
-    _maybe("incarnationId", pa.string(), "one for each start of the process; null in ZooKeeper"),
-    _maybe("sessionId", pa.int64(), "ZooKeeper session that holds the registration"),
-    _fact("isReturn", pa.bool_(), "an earlier registration had the same id"),
-    _maybe("endpoints", pa.string(), "LISTENER://host:port, comma separated"),
-    _maybe("rack", pa.string(), "rack"),
-    _maybe("isFenced", pa.bool_(), "after the event; null in ZooKeeper"),
-    _maybe("inControlledShutdown", pa.bool_(), "after the event; null in ZooKeeper"),
-    _maybe("logDirs", TEXTS, "directory ids of its log dirs; null in ZooKeeper"),
+    nullable("brokerEpoch", pa.int64(), "of the registration, rises with each; czxid in ZooKeeper"),
+    nullable("incarnationId", pa.string(), "one for each start of the process; null in ZooKeeper"),
+    nullable("sessionId", pa.int64(), "ZooKeeper session that holds the registration"),
+    not_null("isReturn", pa.bool_(), "an earlier registration had the same id"),
+    nullable("endpoints", pa.string(), "LISTENER://host:port, comma separated"),
+    nullable("rack", pa.string(), "rack"),
+    nullable("isFenced", pa.bool_(), "after the event; null in ZooKeeper"),
+    nullable("inControlledShutdown", pa.bool_(), "after the event; null in ZooKeeper"),
+    nullable("logDirs", TEXTS, "directory ids of its log dirs; null in ZooKeeper"),
     *_PLACE,
 )
 
 CONTROLLERS: tuple[Column, ...] = (
-    _maybe("controllerId", pa.int32(), "node id of the controller; null while nobody is"),
-    _fact(
+    nullable("controllerId", pa.int32(), "node id of the controller; null while nobody is"),
+    not_null(
         "event",
         pa.string(),
         "elected, voters (the quorum changed), registered, unregistered (a controller's process), "
@@ -89,38 +83,40 @@ CONTROLLERS: tuple[Column, ...] = (
         "deleted: gone",
     ),
     *_WHEN,
-    _maybe("controllerEpoch", pa.int32(), "epoch of the election, null where it is not told"),
-    _maybe("sessionId", pa.int64(), "ZooKeeper session that holds the controllership"),
-    _maybe("voters", NODES, "voters of the quorum; null in ZooKeeper"),
-    _maybe("votedId", pa.int32(), "whom the member voted for in the epoch of its quorum-state"),
-    _maybe("incarnationId", pa.string(), "of a registered process: one for each start"),
-    _maybe("endpoints", pa.string(), "of a registered process: LISTENER://host:port"),
-    _maybe("kraftEpoch", pa.int32(), "epoch of a KRaft controller that writes to ZooKeeper"),
+    nullable("controllerEpoch", pa.int32(), "epoch of the election, null where it is not told"),
+    nullable("sessionId", pa.int64(), "ZooKeeper session that holds the controllership"),
+    nullable("voters", NODES, "voters of the quorum; null in ZooKeeper"),
+    nullable("votedId", pa.int32(), "whom the member voted for in the epoch of its quorum-state"),
+    nullable("incarnationId", pa.string(), "of a registered process: one for each start"),
+    nullable("endpoints", pa.string(), "of a registered process: LISTENER://host:port"),
+    nullable("kraftEpoch", pa.int32(), "epoch of a KRaft controller that writes to ZooKeeper"),
     *_PLACE,
 )
 
 PARTITION_CHANGES: tuple[Column, ...] = (
-    _fact("topic", pa.string(), "topic"),
-    _maybe("topicId", pa.string(), "topic id, null before there were any"),
-    _fact("partition", pa.int32(), "partition number"),
-    _fact("event", pa.string(), "created, changed or deleted"),
+    not_null("topic", pa.string(), "topic"),
+    nullable("topicId", pa.string(), "topic id, null before there were any"),
+    not_null("partition", pa.int32(), "partition number"),
+    not_null("event", pa.string(), "created, changed or deleted"),
     *_WHEN,
-    _maybe("leader", pa.int32(), "leader after the change, -1 none"),
-    _maybe("leaderEpoch", pa.int32(), "leader epoch after the change"),
-    _maybe("partitionEpoch", pa.int32(), "partition epoch; the version of the node in ZooKeeper"),
-    _maybe("controllerEpoch", pa.int32(), "epoch of the controller that decided it (ZooKeeper)"),
-    _maybe("isr", NODES, "in-sync replicas after the change"),
-    _maybe("replicas", NODES, "assigned replicas, the preferred leader first"),
-    _maybe("addingReplicas", NODES, "that a reassignment adds"),
-    _maybe("removingReplicas", NODES, "that a reassignment removes"),
-    _maybe("eligibleLeaderReplicas", NODES, "not in sync, and may lead without losing records"),
-    _maybe("lastKnownElr", NODES, "that were such before nobody was left"),
-    _maybe("directories", TEXTS, "directory ids of the replicas' log dirs, in their order"),
-    _maybe("leaderRecoveryState", pa.int32(), "0 recovered, 1 recovering from an unclean election"),
-    _maybe("previousLeader", pa.int32(), "leader before the change, null where it is not told"),
-    _maybe("isrJoined", NODES, "that came into the in-sync replicas by the change"),
-    _maybe("isrLeft", NODES, "that left them by it"),
-    _maybe(
+    nullable("leader", pa.int32(), "leader after the change, -1 none"),
+    nullable("leaderEpoch", pa.int32(), "leader epoch after the change"),
+    nullable("partitionEpoch", pa.int32(), "partition epoch; the version of the node in ZooKeeper"),
+    nullable("controllerEpoch", pa.int32(), "epoch of the controller that decided it (ZooKeeper)"),
+    nullable("isr", NODES, "in-sync replicas after the change"),
+    nullable("replicas", NODES, "assigned replicas, the preferred leader first"),
+    nullable("addingReplicas", NODES, "that a reassignment adds"),
+    nullable("removingReplicas", NODES, "that a reassignment removes"),
+    nullable("eligibleLeaderReplicas", NODES, "not in sync, and may lead without losing records"),
+    nullable("lastKnownElr", NODES, "that were such before nobody was left"),
+    nullable("directories", TEXTS, "directory ids of the replicas' log dirs, in their order"),
+    nullable(
+        "leaderRecoveryState", pa.int32(), "0 recovered, 1 recovering from an unclean election"
+    ),
+    nullable("previousLeader", pa.int32(), "leader before the change, null where it is not told"),
+    nullable("isrJoined", NODES, "that came into the in-sync replicas by the change"),
+    nullable("isrLeft", NODES, "that left them by it"),
+    nullable(
         "isUnclean",
         pa.bool_(),
         "the new leader may lack records that were committed: it was not in sync",
@@ -129,79 +125,79 @@ PARTITION_CHANGES: tuple[Column, ...] = (
 )
 
 TOPICS: tuple[Column, ...] = (
-    _fact("topic", pa.string(), "topic"),
-    _maybe("topicId", pa.string(), "topic id, null before there were any"),
+    not_null("topic", pa.string(), "topic"),
+    nullable("topicId", pa.string(), "topic id, null before there were any"),
     *_SPAN,
-    _maybe("deletionRequestedMs", pa.int64(), "when its deletion was asked for (ZooKeeper)"),
-    _fact("partitionsCount", pa.int32(), "partitions at the end"),
-    _maybe("replicationFactor", pa.int32(), "replicas of partition 0 at the end"),
+    nullable("deletionRequestedMs", pa.int64(), "when its deletion was asked for (ZooKeeper)"),
+    not_null("partitionsCount", pa.int32(), "partitions at the end"),
+    nullable("replicationFactor", pa.int32(), "replicas of partition 0 at the end"),
     *_PLACE,
 )
 
 CONFIGS: tuple[Column, ...] = (
-    _fact("entityType", pa.string(), "topic, broker, user, client-id, user/client-id, ip …"),
-    _maybe("entity", pa.string(), "its name, of a pair USER/CLIENT; null is the default of all"),
-    _fact("key", pa.string(), "name of the setting"),
-    _maybe("value", pa.string(), "its value; secrets are (redacted)"),
+    not_null("entityType", pa.string(), "topic, broker, user, client-id, user/client-id, ip …"),
+    nullable("entity", pa.string(), "its name, of a pair USER/CLIENT; null is the default of all"),
+    not_null("key", pa.string(), "name of the setting"),
+    nullable("value", pa.string(), "its value; secrets are (redacted)"),
     *_SPAN,
     *_PLACE,
 )
 
 FEATURES: tuple[Column, ...] = (
-    _fact("feature", pa.string(), "metadata.version, kraft.version, transaction.version …"),
-    _fact("level", pa.int32(), "its finalized level"),
+    not_null("feature", pa.string(), "metadata.version, kraft.version, transaction.version …"),
+    not_null("level", pa.int32(), "its finalized level"),
     *_SPAN,
     *_PLACE,
 )
 
 CLIENT_QUOTAS: tuple[Column, ...] = (
-    _fact("entityType", pa.string(), "user, client-id, user/client-id or ip"),
-    _fact("entity", pa.string(), "its name, of a pair USER/CLIENT; <default> is all others"),
-    _fact("key", pa.string(), "producer_byte_rate, consumer_byte_rate, request_percentage …"),
-    _fact("value", pa.float64(), "how much"),
+    not_null("entityType", pa.string(), "user, client-id, user/client-id or ip"),
+    not_null("entity", pa.string(), "its name, of a pair USER/CLIENT; <default> is all others"),
+    not_null("key", pa.string(), "producer_byte_rate, consumer_byte_rate, request_percentage …"),
+    not_null("value", pa.float64(), "how much"),
     *_SPAN,
     *_PLACE,
 )
 
 ACLS: tuple[Column, ...] = (
-    _fact("resourceType", pa.string(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID …"),
-    _fact("resourceName", pa.string(), "name or prefix, * is all"),
-    _fact("patternType", pa.string(), "LITERAL or PREFIXED"),
-    _fact("principal", pa.string(), "as User:alice"),
-    _fact("host", pa.string(), "host, * is all"),
-    _fact("operation", pa.string(), "READ, WRITE, ALL …"),
-    _fact("permissionType", pa.string(), "ALLOW or DENY"),
+    not_null("resourceType", pa.string(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID …"),
+    not_null("resourceName", pa.string(), "name or prefix, * is all"),
+    not_null("patternType", pa.string(), "LITERAL or PREFIXED"),
+    not_null("principal", pa.string(), "as User:alice"),
+    not_null("host", pa.string(), "host, * is all"),
+    not_null("operation", pa.string(), "READ, WRITE, ALL …"),
+    not_null("permissionType", pa.string(), "ALLOW or DENY"),
     *_SPAN,
     *_PLACE,
 )
 
 SCRAM: tuple[Column, ...] = (
-    _fact("user", pa.string(), "user"),
-    _fact("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
-    _fact("iterations", pa.int32(), "rounds of hashing"),
-    _fact("credential", pa.string(), "salt and keys, which are secrets: (redacted)"),
+    not_null("user", pa.string(), "user"),
+    not_null("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
+    not_null("iterations", pa.int32(), "rounds of hashing"),
+    not_null("credential", pa.string(), "salt and keys, which are secrets: (redacted)"),
     *_SPAN,
     *_PLACE,
 )
 
 TOKENS: tuple[Column, ...] = (
-    _fact("tokenId", pa.string(), "id of a delegation token; its secret is not in the log"),
-    _fact("owner", pa.string(), "principal it stands for"),
-    _fact("requester", pa.string(), "principal that asked for it"),
-    _fact("renewers", pa.string(), "principals that may renew it, comma separated"),
-    _fact("issueTimestampMs", pa.int64(), "when it was issued"),
-    _fact("maxTimestampMs", pa.int64(), "when it cannot be renewed any more"),
-    _fact("expirationTimestampMs", pa.int64(), "when it ends unless it is renewed"),
+    not_null("tokenId", pa.string(), "id of a delegation token; its secret is not in the log"),
+    not_null("owner", pa.string(), "principal it stands for"),
+    not_null("requester", pa.string(), "principal that asked for it"),
+    not_null("renewers", pa.string(), "principals that may renew it, comma separated"),
+    not_null("issueTimestampMs", pa.int64(), "when it was issued"),
+    not_null("maxTimestampMs", pa.int64(), "when it cannot be renewed any more"),
+    not_null("expirationTimestampMs", pa.int64(), "when it ends unless it is renewed"),
     *_SPAN,
     *_PLACE,
 )
 
 # Of the consumers that kept their offsets in ZooKeeper, to Kafka 1.x.
 OLD_CONSUMER_OFFSETS: tuple[Column, ...] = (
-    _fact("group", pa.string(), "consumer group"),
-    _fact("topic", pa.string(), "topic"),
-    _fact("partition", pa.int32(), "partition number"),
-    _maybe("committedOffset", pa.int64(), "next offset to read; null where it was deleted"),
+    not_null("group", pa.string(), "consumer group"),
+    not_null("topic", pa.string(), "topic"),
+    not_null("partition", pa.int32(), "partition number"),
+    nullable("committedOffset", pa.int64(), "next offset to read; null where it was deleted"),
     *_WHEN,
     *_PLACE,
 )

@@ -29,8 +29,9 @@ from kafkalog.columns.arrow_arrays import (
     timestamp_array,
 )
 from kafkalog.columns.batches import codec_names
+from kafkalog.columns.column import TIMESTAMP
 from kafkalog.columns.places import SegmentPlace
-from kafkalog.columns.schemas import ERROR, ERROR_BYTES, ERROR_LENGTH, HEADERS, RECORDS, TIMESTAMP
+from kafkalog.columns.schemas import ERROR, ERROR_BYTES, ERROR_LENGTH, HEADERS, RECORDS
 from kafkalog.format import constants
 from kafkalog.format.control_record import parse_control_type
 

@@ -8,7 +8,7 @@ the mode says; a file that is gone since the plan was made has no rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader, tasks_of
 
 _ROWS_PER_BATCH = 65_536
 
@@ -46,7 +47,7 @@ _KINDS = {
     "transaction_index": LogFileKind.TRANSACTION_INDEX,
     "producer_snapshot": LogFileKind.PRODUCER_SNAPSHOT,
 }
-ENTRY_VIEWS = (*_KINDS, "leader_epochs", "checkpoints")
+_FILES_PER_TASK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +64,30 @@ class FileTask:
     selection: PartitionSelection | None = None
 
 
-def file_tasks(
+def _plan_files(
     view: str,
     partitions: Sequence[PartitionInventory],
     selection: PartitionSelection,
-) -> list[FileTask]:
+    needs: ScanNeeds,
+) -> list[ScanTask[FileTask]]:
     """The files of a view, in the order of partition and name.
 
     Of a log dir that was named as such the checkpoints' lines of partitions that are not there
     count as well, if `selection` accepts them.
     """
     if view == "checkpoints":
-        return list(_checkpoint_tasks(partitions, selection))
-    return [task for partition in partitions for task in _partition_tasks(view, partition)]
+        files = list(_checkpoint_tasks(partitions, selection))
+    else:
+        wanted = needs.wanted(partitions)
+        files = [file for partition in wanted for file in _partition_tasks(view, partition)]
+    return tasks_of(view, files, pieces_per_task=_FILES_PER_TASK)
 
 
-def read_entries(
-    tasks: Iterable[FileTask], request: ReadRequest, counts: ReadCounts
+def _read_entries(
+    scan_task: ScanTask[FileTask], request: ReadRequest, counts: ReadCounts
 ) -> Iterator[pa.RecordBatch]:
     """A row an entry of each file. KafkaLogError and OSError of a bad file in mode FAILFAST."""
-    for task in tasks:
+    for task in scan_task.pieces:
         try:
             entries = _PARSERS[task.view](task)
         except FileNotFoundError:
@@ -225,3 +230,6 @@ _PARSERS: dict[str, Callable[[FileTask], Entries]] = {
     "leader_epochs": _leader_epochs,
     "checkpoints": _checkpoint,
 }
+
+
+ENTRIES_READER = ViewReader(_plan_files, _read_entries, malformed="files")

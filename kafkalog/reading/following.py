@@ -28,16 +28,11 @@ from kafkalog.reading.data_loss import check_loss, wanted_start
 from kafkalog.reading.lookups import high_watermark, last_stable_offset
 from kafkalog.reading.offset_ranges import offset_range
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.scan import ScanNeeds, ScanTask
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import HIGH_WATERMARK, PartitionSelection
-from kafkalog.reading.splits import (
-    ScanSplit,
-    SplitNeeds,
-    SplitSizes,
-    pack_splits,
-    plan_reading,
-)
+from kafkalog.reading.split_plan import plan_reading
+from kafkalog.reading.splits import ScanSplit, SplitNeeds, SplitSizes, pack_splits
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask
 
 Offsets = dict[str, dict[str, int]]
 
@@ -104,7 +99,7 @@ def plan_between(
     start: Offsets,
     end: Offsets,
     needs: ScanNeeds,
-) -> list[ScanTask]:
+) -> list[ScanTask[ScanSplit]]:
     """Tasks for the records from `start` (included) to `end` (excluded), a segment a split.
 
     OffsetOutOfRangeError where the log begins above `start`: they were deleted before they were
@@ -131,18 +126,18 @@ def plan_between(
         is_to_the_end = ends[name] >= partition.log_end_offset
         check_loss(partition, selection, first, MAX_INT64 if is_to_the_end else ends[name])
         splits += _plan(partition, selection, first, ends[name], needs)
-    return [ScanTask("records", splits=pack) for pack in pack_splits(splits)]
+    return [ScanTask("records", pack) for pack in pack_splits(splits)]
 
 
 def read_following(
-    task: ScanTask, request: ReadRequest, selection: PartitionSelection
+    task: ScanTask[ScanSplit], request: ReadRequest, selection: PartitionSelection
 ) -> Iterator[pa.RecordBatch]:
     """The records of a task of `plan_between`; LogChangedError if the log does not come to rest,
     OffsetOutOfRangeError for what was lost since the plan was made.
     """
     needs = ScanNeeds(row_filter=request.row_filter)
     counts = ReadCounts()
-    waiting = [(split, _TRIES) for split in reversed(task.splits)]
+    waiting = [(split, _TRIES) for split in reversed(task.pieces)]
     while waiting:
         split, tries = waiting.pop()
         try:

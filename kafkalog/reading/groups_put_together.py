@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkalog.columns.schemas import select_columns
+from kafkalog.reading.views import select_columns
 
 # Of several copies of a partition each has its own commits; their messages are one.
 _COMMIT_KEY = ("group", "topic", "partition", "offsetsPartition", "path")

@@ -13,15 +13,19 @@ from itertools import accumulate, groupby
 
 import pyarrow as pa
 
+from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import rows_batch
-from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS, arrow_schema
+from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.groups_put_together import LOG_END_COLUMNS
 from kafkalog.reading.offset_views import offset_partitions, read_offset_commits
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.scan import ScanTask, open_paths, plan_scan, read_task
+from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import PartitionSelection, select_partitions
-from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit, plan_splits
+from kafkalog.reading.split_plan import plan_splits
+from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit
+from kafkalog.reading.view_reader import ScanTask
 
 # Where there are transactions each part looks at the headers behind it: so many parts at most.
 _MOST_PARTS = 4
@@ -44,13 +48,13 @@ class CommitsPart:
 
 def plan_latest_records(
     paths: Sequence[str], *, with_log_ends: bool = False, part_bytes: int = SPLIT_BYTES
-) -> list[CommitsPart | ScanTask]:
+) -> list[CommitsPart | ScanTask[PartitionInventory]]:
     """Parts of about `part_bytes` of every partition of the topic below the paths; `with_log_ends`
     also what reads where all partitions there begin and end.
     """
     inventory, named = open_paths(paths)
     selection = PartitionSelection().naming(named)
-    tasks: list[CommitsPart | ScanTask] = []
+    tasks: list[CommitsPart | ScanTask[PartitionInventory]] = []
     wanted = select_partitions(inventory, selection, every_kind=False)
     for partition in offset_partitions(wanted, selection):
         size = max(part_bytes, -(-partition.size_in_bytes // _MOST_PARTS))
@@ -60,7 +64,7 @@ def plan_latest_records(
     return tasks + (plan_scan("partitions", inventory, selection) if with_log_ends else [])
 
 
-def read_log_ends(task: ScanTask) -> Iterator[pa.RecordBatch]:
+def read_log_ends(task: ScanTask[PartitionInventory]) -> Iterator[pa.RecordBatch]:
     """Rows of view `partitions`, what there is of them without a walk over headers."""
     return read_task(task, ReadRequest.of(LOG_END_COLUMNS))
 

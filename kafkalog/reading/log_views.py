@@ -26,10 +26,13 @@ from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 from kafkalog.reading.lookups import last_stable_offset
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
+from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader, tasks_of
 
 Row = dict[str, object]
 
 _ROWS_PER_BATCH = 256
+_SEGMENTS_PER_TASK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,10 @@ class SegmentTask:
     partition: int
     kind: str
     segment: SegmentInfo
+
+    @property
+    def path(self) -> str:
+        return self.segment.path
 
 
 _FROM_INVENTORY: dict[str, Callable[[SegmentTask], object]] = {
@@ -87,17 +94,38 @@ def segment_row(task: SegmentTask, *, with_headers: bool = True) -> Row:
     return row | _header_columns(task.segment) if with_headers else row
 
 
-def read_segments(
-    tasks: Sequence[SegmentTask], request: ReadRequest, counts: ReadCounts | None = None
+def _plan_segments(
+    view: str,
+    partitions: Sequence[PartitionInventory],
+    selection: PartitionSelection,
+    needs: ScanNeeds,
+) -> list[ScanTask[SegmentTask]]:
+    found = segment_tasks(needs.wanted(partitions))
+    accepted = [task for task in found if selection.accepts_file(task.path)]
+    return tasks_of(view, accepted, pieces_per_task=_SEGMENTS_PER_TASK)
+
+
+def _plan_partitions(
+    view: str,
+    partitions: Sequence[PartitionInventory],
+    selection: PartitionSelection,
+    needs: ScanNeeds,
+) -> list[ScanTask[PartitionInventory]]:
+    wanted = needs.wanted(partitions)
+    return tasks_of(view, wanted, pieces_per_task=max(len(wanted), 1))
+
+
+def _read_segments(
+    task: ScanTask[SegmentTask], request: ReadRequest, counts: ReadCounts
 ) -> Iterator[pa.RecordBatch]:
     """A row a segment. Damage is told by `error` and `trailingBytes`; only a file that cannot be
     read is raised."""
-    counts = counts or ReadCounts()
+    tasks = task.pieces
     needs_headers = any(name not in _FROM_INVENTORY for name in request.names)
     for first in range(0, len(tasks), _ROWS_PER_BATCH):
         rows = []
-        for task in tasks[first : first + _ROWS_PER_BATCH]:
-            row = segment_row(task, with_headers=needs_headers)
+        for piece in tasks[first : first + _ROWS_PER_BATCH]:
+            row = segment_row(piece, with_headers=needs_headers)
             if row.get("error") is not None and request.mode == ReadMode.DROPMALFORMED:
                 counts.dropped_batches += 1
                 continue
@@ -106,10 +134,11 @@ def read_segments(
             yield rows_batch(rows, request.schema, request.names)
 
 
-def read_partitions(
-    partitions: Sequence[PartitionInventory], request: ReadRequest
+def _read_partitions(
+    task: ScanTask[PartitionInventory], request: ReadRequest, counts: ReadCounts
 ) -> Iterator[pa.RecordBatch]:
     """A row a partition directory."""
+    partitions = task.pieces
     needs_producers = "lastStableOffset" in request.names
     for first in range(0, len(partitions), _ROWS_PER_BATCH):
         rows = []
@@ -194,3 +223,7 @@ def _stable_offset(partition: PartitionInventory) -> int | None:
 
 def _known_ms(timestamp_ms: int) -> int | None:
     return None if timestamp_ms < 0 else timestamp_ms
+
+
+SEGMENTS_READER = ViewReader(_plan_segments, _read_segments, malformed="segments")
+PARTITIONS_READER = ViewReader(_plan_partitions, _read_partitions)

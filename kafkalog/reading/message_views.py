@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.internal_topics import (
@@ -31,7 +30,10 @@ from kafkalog.messages.internal_topics import (
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.split_views import plan_split_tasks
 from kafkalog.reading.splits import ScanSplit
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
+from kafkalog.reading.views import select_columns
 
 _logger = logging.getLogger(__name__)
 
@@ -43,16 +45,20 @@ _RENAMED = {"keyBytes": "key", "valueBytes": "value"}
 _ERROR = "error"
 
 
-def message_partitions(
-    partitions: Sequence[PartitionInventory], selection: PartitionSelection
-) -> list[PartitionInventory]:
-    """Those of internal topics; InvalidConfigError where another one was asked for by name."""
+def _plan_messages(
+    view: str,
+    partitions: Sequence[PartitionInventory],
+    selection: PartitionSelection,
+    needs: ScanNeeds,
+) -> list[ScanTask[ScanSplit]]:
+    """Of internal topics; InvalidConfigError where another one was asked for by name."""
     asked = selection.topics or {tp.topic for tp in selection.partitions or ()}
     others = sorted(set(asked) - set(INTERNAL_TOPICS))
     if others:
         known = ", ".join(INTERNAL_TOPICS)
         raise InvalidConfigError(f"view messages is of {known}; {', '.join(others)} has none")
-    return [p for p in partitions if p.topic_partition.topic in INTERNAL_TOPICS]
+    internal = [p for p in partitions if p.topic_partition.topic in INTERNAL_TOPICS]
+    return plan_split_tasks(view, internal, selection, needs)
 
 
 def read_messages(
@@ -161,3 +167,12 @@ def _without(values: pa.Array, which: Sequence[int]) -> pa.Array:
     hidden = np.zeros(len(values), np.bool_)
     hidden[which] = True
     return pc.if_else(pa.array(hidden), pa.scalar(None, values.type), values)
+
+
+def _read_messages(
+    task: ScanTask[ScanSplit], request: ReadRequest, counts: ReadCounts
+) -> Iterator[pa.RecordBatch]:
+    return read_messages(task.pieces, request, counts, commits=task.view == "messages")
+
+
+MESSAGES_READER = ViewReader(_plan_messages, _read_messages)

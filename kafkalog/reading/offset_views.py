@@ -44,7 +44,6 @@ from kafkalog.columns.offset_commits import (
 )
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.records import RecordArrays
-from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.log.inventory import PartitionInventory
@@ -55,9 +54,12 @@ from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import file_range, read_record_arrays
-from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.selection import PartitionSelection, refuse_replicas
+from kafkalog.reading.split_plan import plan_splits
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.transaction_ends import TransactionEnds, read_transaction_ends
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
+from kafkalog.reading.views import select_columns
 
 _logger = logging.getLogger(__name__)
 
@@ -75,6 +77,28 @@ def offset_partitions(
     if set(asked) - {OFFSETS_TOPIC}:
         raise InvalidConfigError(f"the views of offset commits are of {OFFSETS_TOPIC} alone")
     return [p for p in partitions if p.topic_partition.topic == OFFSETS_TOPIC]
+
+
+def _plan_partitions(
+    view: str,
+    partitions: Sequence[PartitionInventory],
+    selection: PartitionSelection,
+    needs: ScanNeeds,
+) -> list[ScanTask[ScanSplit]]:
+    """A task a partition."""
+    wanted = offset_partitions(needs.wanted(partitions), selection)
+    refuse_replicas(wanted, selection)
+    return [ScanTask(view, tuple(plan_splits([p], selection))) for p in wanted]
+
+
+def _read_partition(
+    task: ScanTask[ScanSplit], request: ReadRequest, counts: ReadCounts
+) -> Iterator[pa.RecordBatch]:
+    latest = task.view == "latest_offset_commits"
+    return read_offset_commits(task.pieces, request, counts, latest=latest)
+
+
+OFFSET_COMMITS_READER = ViewReader(_plan_partitions, _read_partition)
 
 
 @dataclass(frozen=True, slots=True)

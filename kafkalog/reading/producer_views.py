@@ -25,12 +25,14 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.past_damage import FileRange, headers_past_damage
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.transaction_markers import TransactionMarker, read_markers
+from kafkalog.reading.data_loss import check_loss
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
+from kafkalog.reading.selection import PartitionSelection, refuse_replicas
 from kafkalog.reading.transaction_ranges import ABORTED, COMMITTED, OPEN
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
 
 _logger = logging.getLogger(__name__)
 
-PRODUCER_VIEWS = ("transactions", "producers")
 _ROWS_PER_BATCH = 16_384
 _FIELDS = (
     *("producer_id", "producer_epoch", "base_offset", "last_offset", "records_count"),
@@ -84,15 +86,38 @@ class _Producer:
     aborted: int = 0
 
 
-def read_producer_views(
-    partitions: Sequence[PartitionInventory], view: str, request: ReadRequest, counts: ReadCounts
+def _plan_partitions(
+    view: str,
+    partitions: Sequence[PartitionInventory],
+    selection: PartitionSelection,
+    needs: ScanNeeds,
+) -> list[ScanTask[PartitionInventory]]:
+    """Whole partitions, small ones together."""
+    refuse_replicas(partitions, selection)
+    for partition in partitions:
+        check_loss(partition, selection)
+    tasks: list[ScanTask[PartitionInventory]] = []
+    pack: list[PartitionInventory] = []
+    packed_bytes = 0
+    for partition in needs.wanted(partitions):
+        if pack and packed_bytes + partition.size_in_bytes > needs.sizes.split_bytes:
+            tasks.append(ScanTask(view, tuple(pack)))
+            pack, packed_bytes = [], 0
+        pack.append(partition)
+        packed_bytes += partition.size_in_bytes
+    return [*tasks, ScanTask(view, tuple(pack))] if pack else tasks
+
+
+def _read_partitions(
+    task: ScanTask[PartitionInventory], request: ReadRequest, counts: ReadCounts
 ) -> Iterator[pa.RecordBatch]:
     """A row a transaction, in the order in which they ended, open ones last; or a row a producer.
 
     What cannot be walked over, and a marker that cannot be read, is raised (FAILFAST), given as a
     row with `error` (PERMISSIVE) or counted (DROPMALFORMED); what is behind it is looked at.
     """
-    for partition in partitions:
+    view = task.view
+    for partition in task.pieces:
         walk = _PartitionWalk(partition)
         rows: list[Row] = []
         later_bases = [segment.base_offset for segment in partition.segments[1:]]
@@ -240,3 +265,6 @@ class _PartitionWalk:
 
 def _known(number: int | None) -> int | None:
     return None if number is None or number < 0 else number
+
+
+PRODUCERS_READER = ViewReader(_plan_partitions, _read_partitions)

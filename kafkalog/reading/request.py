@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from kafkalog.columns.schemas import Column, arrow_schema
+from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 

@@ -9,23 +9,16 @@ from os import PathLike
 
 import pyarrow as pa
 
-from kafkalog.columns.schemas import (
-    MESSAGE_VIEWS,
-    OFFSET_VIEWS,
-    default_columns,
-    select_columns,
-)
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.request import ReadMode, ReadRequest
-from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan, read_task
+from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
-
-# Views that decode records check their batches' checksums unless told otherwise.
-CHECKED_VIEWS = ("records", *MESSAGE_VIEWS, *OFFSET_VIEWS)
+from kafkalog.reading.view_reader import ScanNeeds
+from kafkalog.reading.views import default_columns, select_columns, view_named
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -137,7 +130,7 @@ def read_view(
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
 ) -> pa.Table:
-    """A view of `columns.schemas` as a table: segments, partitions, offset_index, time_index,
+    """A view of `reading.views` as a table: segments, partitions, offset_index, time_index,
     transaction_index, producer_snapshot, leader_epochs, checkpoints …
 
     Raises as `read_records`; a file that cannot be read is CorruptIndexError, CorruptSnapshotError
@@ -154,7 +147,7 @@ def read_view(
         selection,
         columns=columns,
         mode=ReadMode(mode),
-        verify_checksums=view in CHECKED_VIEWS,
+        verify_checksums=view_named(view).checks_checksums,
         max_batch_bytes=max_batch_bytes,
     ).read_all()
 
@@ -185,7 +178,6 @@ def _stream(
     )
     selection = replace(selection, bears_damage=mode != ReadMode.FAILFAST)
     inventory, named_paths = open_paths(paths_in(path))
-    needs = ScanNeeds(row_filter=row_filter, with_transactions="transactionState" in request.names)
-    tasks = plan_scan(view, inventory, selection.naming(named_paths), needs)
+    tasks = plan_scan(view, inventory, selection.naming(named_paths), ScanNeeds.of(request))
     batches = (batch for task in tasks for batch in read_task(task, request))
     return pa.RecordBatchReader.from_batches(request.schema, batches)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kafkalog.columns.cluster_rows import build_cluster_table
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, OLD_CONSUMER_OFFSETS
-from kafkalog.columns.schemas import Column
+from kafkalog.columns.column import Column
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
 from kafkalog.log.names import names_in, paths_in
 from kafkalog.reading.request import ReadMode

@@ -6,19 +6,16 @@ import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kafkalog.code_digest import check_same_code, code_digest
-from kafkalog.columns.schemas import Column
+from kafkalog.columns.column import Column
 from kafkalog.reading.request import ReadRequest
+from kafkalog.reading.views import view_named
 from kafkalog.spark.options import SourceOptions
 from kafkalog.spark.pushdown import push_filters
-
-if TYPE_CHECKING:
-    from kafkalog.reading.splits import SplitSizes
 
 
 class ScanPartition(InputPartition):
@@ -47,16 +44,22 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One input partition a task, in the order of topic, partition and offset."""
-        from kafkalog.reading.scan import ScanNeeds, open_paths, plan_scan
+        from kafkalog.reading.scan import open_paths, plan_scan
+        from kafkalog.reading.view_reader import ScanNeeds
 
         options = self.options
         inventory, named_paths = open_paths(options.paths)
         selection = options.selection.naming(named_paths)
-        needs = ScanNeeds(
-            row_filter=options.row_filter,
-            sizes=self._split_sizes(),
-            with_transactions=any(column.name == "transactionState" for column in self.columns),
+        sizes = (
+            view_named(options.view)
+            .reader()
+            .sizes_of(
+                self._request(),
+                split_bytes=options.max_bytes_per_partition,
+                min_splits=options.min_partitions,
+            )
         )
+        needs = ScanNeeds.of(self._request(), sizes)
         return [ScanPartition(t) for t in plan_scan(options.view, inventory, selection, needs)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -71,30 +74,8 @@ class KafkaLogReader(DataSourceReader):
         leave_modules_to_no_collector()
         return read_task(partition.value, self._request())
 
-    def _split_sizes(self) -> SplitSizes:
-        """As asked for; otherwise such that a task has enough to do with what it reads."""
-        from kafkalog.reading import splits
-
-        options, request = self.options, self._request()
-        if options.max_bytes_per_partition:
-            return splits.SplitSizes(options.max_bytes_per_partition, options.min_partitions)
-        if options.view == "batches" and not request.checks_batches:
-            return splits.SplitSizes(splits.HEADERS_SPLIT_BYTES, options.min_partitions)
-        if options.view == "records" and not request.reads_payloads:
-            most = splits.WALK_SPLIT_BYTES
-            return splits.SplitSizes(min_splits=options.min_partitions, most_bytes=most)
-        return splits.SplitSizes(min_splits=options.min_partitions)
-
     def _request(self) -> ReadRequest:
-        return ReadRequest(
-            self.columns,
-            self.arrow_schema,
-            self.options.mode,
-            self.options.verify_checksums,
-            self.options.include_control,
-            self.options.row_filter,
-            self.options.max_batch_bytes,
-        )
+        return self.options.request(self.columns, self.arrow_schema)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from kafkalog.columns.schemas import MAX_TIMESTAMP_MS
+from kafkalog.columns.column import MAX_TIMESTAMP_MS
 from kafkalog.spark.analysis import hot_keys
 from kafkalog.spark.loading import Paths, load
 

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog import clock
-from kafkalog.columns.schemas import default_columns
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.reading.views import default_columns
 from kafkalog.spark.internal_topics import load_view
 from kafkalog.spark.latest_commits import LatestRecords, latest_records
 from kafkalog.spark.loading import Paths

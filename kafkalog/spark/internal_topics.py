@@ -7,7 +7,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kafkalog.columns.schemas import default_columns, select_columns
+from kafkalog.reading.views import default_columns, select_columns
 from kafkalog.spark.loading import Paths, load
 from kafkalog.spark.types import spark_schema
 

@@ -17,15 +17,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkalog.columns.schemas import LATEST_RECORDS, arrow_schema, default_columns
+from kafkalog.columns.column import arrow_schema
+from kafkalog.columns.schemas import LATEST_RECORDS
 from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading import groups_put_together as together
+from kafkalog.reading.views import default_columns
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.same_code import on_same_code
 
 if TYPE_CHECKING:
+    from kafkalog.log.inventory import PartitionInventory
     from kafkalog.reading.latest_commits import CommitsPart
-    from kafkalog.reading.scan import ScanTask
+    from kafkalog.reading.view_reader import ScanTask
 
 _PACKED = pa.schema([("isRecords", pa.bool_()), ("payload", pa.binary())])
 
@@ -93,7 +96,7 @@ def latest_records(
 class _Read:
     """The function of a task: its number in, what it found out."""
 
-    tasks: Sequence[CommitsPart | ScanTask]
+    tasks: Sequence[CommitsPart | ScanTask[PartitionInventory]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from kafkalog.reading.latest_commits import CommitsPart, read_latest_records, read_log_ends

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalog.columns.schemas import VIEWS
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition
@@ -22,8 +21,6 @@ from kafkalog.reading.selection import (
     LATEST_OFFSET,
 )
 
-ALL_VIEWS = frozenset(VIEWS)
-
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -34,7 +31,6 @@ class Option:
     takes: str
     meaning: str
     parse: Callable[[Option, str], Any]
-    views: frozenset[str] = ALL_VIEWS
 
     def refuse(self, text: str, why: str = "") -> InvalidConfigError:
         because = f": {why}" if why else ""

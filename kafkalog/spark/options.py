@@ -1,4 +1,5 @@
-"""THE table of data source options: name, what it takes, for which views, and what it means.
+"""THE table of data source options: name, what it takes, and what it means. Which views take it
+their rows in `reading.views` say.
 
 From it come the parser, the error texts and README's list. Option names are matched without case,
 as everywhere in Spark. The change from Spark's camelCase to the package's snake_case happens here.
@@ -11,20 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from kafkalog.columns.schemas import (
-    MESSAGE_VIEWS,
-    OFFSET_VIEWS,
-    VIEWS,
-    default_columns,
-    select_columns,
-    view_columns,
-)
+import pyarrow as pa
+
+from kafkalog.columns.column import Column
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.reading.conditions import Condition, RowFilter
-from kafkalog.reading.request import ReadMode
+from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection
+from kafkalog.reading.views import VIEWS, default_columns, select_columns, view_named
 from kafkalog.spark.option_values import (
     Option,
     parse_assign,
@@ -46,16 +43,6 @@ from kafkalog.spark.option_values import (
     parse_timestamp,
     parse_version,
 )
-
-# As in `reading.producer_views`, which needs kernels.
-PRODUCER_VIEWS = ("transactions", "producers")
-RECORDS_ONLY = frozenset({"records"})
-REMOTE_VIEWS = frozenset({"records", "batches"})
-LOG_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS, *OFFSET_VIEWS})
-# Views of what replicas have in common.
-REPLICA_VIEWS = LOG_VIEWS | {"transactions", "producers"}
-# Views of splits: where they end, their sizes, and what of them is wanted.
-SPLIT_VIEWS = frozenset({"records", "batches", *MESSAGE_VIEWS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +67,18 @@ class SourceOptions:
     def is_permissive(self) -> bool:
         return self.mode == ReadMode.PERMISSIVE
 
+    def request(self, columns: tuple[Column, ...], schema: pa.Schema) -> ReadRequest:
+        """What each task is asked for."""
+        return ReadRequest(
+            columns,
+            schema,
+            self.mode,
+            self.verify_checksums,
+            self.include_control,
+            self.row_filter,
+            self.max_batch_bytes,
+        )
+
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
     """Options as Spark hands them over → values; InvalidConfigError for what is unknown, malformed
@@ -87,11 +86,12 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     given = _known(options)
     values = {name: OPTIONS[name].parse(OPTIONS[name], text) for name, text in given.items()}
     view = values.get("view", "records")
-    view_columns(view)
+    row = view_named(view)
     for name in values:
-        if view not in OPTIONS[name].views:
-            views = ", ".join(sorted(OPTIONS[name].views))
-            raise InvalidConfigError(f"option {name} is for view {views}, not for view '{view}'")
+        if view not in (views := views_taking(name)):
+            raise InvalidConfigError(
+                f"option {name} is for view {', '.join(sorted(views))}, not for view '{view}'"
+            )
     mode = values.get("mode", ReadMode.FAILFAST)
     _refuse_contradictions(values)
     return SourceOptions(
@@ -100,7 +100,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         column_names=_column_names(view, values, with_error=mode == ReadMode.PERMISSIVE),
         columns_are_named="columns" in values,
         mode=mode,
-        verify_checksums=values.get("verifyChecksums", view in LOG_VIEWS - {"batches"}),
+        verify_checksums=values.get("verifyChecksums", row.checks_checksums),
         include_control=values.get("includeControl", False),
         selection=PartitionSelection(
             topics=values.get("subscribe"),
@@ -123,6 +123,11 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         max_offsets_per_trigger=values.get("maxOffsetsPerTrigger"),
         max_batch_bytes=check_max_batch_bytes(values.get("maxBatchBytes", MAX_BATCH_BYTES)),
     )
+
+
+def views_taking(option: str) -> tuple[str, ...]:
+    """The views that an option is for: those whose rows name it, or all where none does."""
+    return tuple(view.name for view in VIEWS.values() if option in view.options) or tuple(VIEWS)
 
 
 # Of each of these at most one can be meant.
@@ -222,58 +227,50 @@ _TABLE = (
         'earliest or JSON {"topic": {"0": 23, "1": -2}}',
         "first offset of each partition; earliest is the log start offset",
         parse_starting,
-        LOG_VIEWS,
     ),
     Option(
         "endingOffsets",
         'latest, highWatermark or JSON {"topic": {"0": 50, "1": -1}}',
         "end offset of each partition, excluded",
         parse_ending,
-        LOG_VIEWS,
     ),
     Option(
         "startingTimestamp",
         "milliseconds since 1970",
         "from the first record at or above it; where there is none nothing is read",
         parse_timestamp,
-        SPLIT_VIEWS,
     ),
     Option(
         "endingTimestamp",
         "milliseconds since 1970",
         "up to the first record at or above it; where there is none all is read",
         parse_timestamp,
-        SPLIT_VIEWS,
     ),
     Option(
         "isolationLevel",
         "read_uncommitted or read_committed",
         "read_committed ends at the last stable offset and leaves aborted data out",
         parse_isolation,
-        SPLIT_VIEWS,
     ),
-    Option("key", "a key as text", "only records of this key", parse_key, RECORDS_ONLY),
-    Option("keyHex", "a key in hex", "only records of this key", parse_hex, RECORDS_ONLY),
+    Option("key", "a key as text", "only records of this key", parse_key),
+    Option("keyHex", "a key in hex", "only records of this key", parse_hex),
     Option(
         "producerId",
         "producer ids, comma separated",
         "only what these producers wrote",
         parse_numbers,
-        SPLIT_VIEWS,
     ),
     Option(
         "leaderEpoch",
         "leader epochs, comma separated",
         "only what was written in these epochs",
         parse_numbers,
-        SPLIT_VIEWS,
     ),
     Option(
         "minPartitions",
         "a number",
         "at least so many tasks, where batches allow it",
         parse_count,
-        SPLIT_VIEWS,
     ),
     Option(
         "maxBytesPerPartition",
@@ -281,14 +278,12 @@ _TABLE = (
         "of the log a task reads about so many at most (default 64 MiB; of many GiB up to 256 MiB "
         "where neither keys, values, headers nor checksums are asked for)",
         parse_count,
-        SPLIT_VIEWS,
     ),
     Option(
         "maxOffsetsPerTrigger",
         "a number",
         "so many offsets a batch of a stream, over all partitions",
         parse_count,
-        RECORDS_ONLY,
     ),
     Option(
         "failOnDataLoss",
@@ -296,33 +291,27 @@ _TABLE = (
         "offsets that are proven to be missing, and one to start or go on at that the log does not"
         " have, are an error (default true)",
         parse_flag,
-        LOG_VIEWS | frozenset(PRODUCER_VIEWS),
     ),
-    Option("includeHeaders", "true or false", "add column headers", parse_flag, RECORDS_ONLY),
-    Option(
-        "includeControl", "true or false", "control records are rows too", parse_flag, RECORDS_ONLY
-    ),
+    Option("includeHeaders", "true or false", "add column headers", parse_flag),
+    Option("includeControl", "true or false", "control records are rows too", parse_flag),
     Option("mode", "FAILFAST, PERMISSIVE or DROPMALFORMED", "what a bad batch does", parse_mode),
     Option(
         "verifyChecksums",
         "true or false",
         "check CRCs (default true, false for batches)",
         parse_flag,
-        LOG_VIEWS,
     ),
     Option(
         "maxBatchBytes",
         "bytes",
         "a batch of more, stored or decompressed, is not read (default 64 MiB)",
         parse_count,
-        LOG_VIEWS,
     ),
     Option(
         "pathGlobFilter",
         "a glob",
         "only segments whose .log file has such a name",
         parse_text,
-        SPLIT_VIEWS | {"segments"},
     ),
     Option(
         "remoteDir",
@@ -330,7 +319,6 @@ _TABLE = (
         "remote storage with the older segments of tiered partitions, laid out as by Kafka's"
         " LocalTieredStorage; read in front of those on the broker's disk",
         parse_names,
-        REMOTE_VIEWS,
     ),
     Option(
         "replicas",
@@ -338,7 +326,6 @@ _TABLE = (
         "of a partition that is there more than once, as replicas of several brokers are, read"
         " every directory (default: refused)",
         parse_replicas,
-        REPLICA_VIEWS,
     ),
     Option(
         "kafkaVersion",

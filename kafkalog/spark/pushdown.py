@@ -1,14 +1,10 @@
-"""Spark's filters → a row filter of ours, as far as a column of a view can be pruned by.
+"""Spark's filters → a row filter of ours, as far as a column of a view can be pruned by: those that
+its row in `reading.views` has as `pushed`.
 
- records       topic, partition, offset, timestamp, timestampMs, key (= and IN), leaderEpoch,
-               producerId, producerEpoch, isTransactional, isControl
- batches       topic, partition and the numbers of the header
- other views   topic, partition, where they are the directory's
-
-=, <=>, IN, <, <=, >, >= with a literal are taken, and IS NOT NULL of what cannot be null; what is
-taken is exact, so Spark does not filter again. Everything else stays with Spark: OR, casts
-(`cast(key AS STRING) = 'k'`), functions, LIKE, NOT of anything but a flag. Timestamps are compared
-in milliseconds, as the disk has them.
+=, <=>, IN, <, <=, >, >= with a literal are taken, of a key and a topic = and IN, and IS NOT NULL of
+what cannot be null; what is taken is exact, so Spark does not filter again. Everything else stays
+with Spark: OR, casts (`cast(key AS STRING) = 'k'`), functions, LIKE, NOT of anything but a flag.
+Timestamps are compared in milliseconds, as the disk has them.
 """
 
 from __future__ import annotations
@@ -29,29 +25,13 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from kafkalog.columns.schemas import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, view_columns
+from kafkalog.columns.column import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from kafkalog.reading.conditions import Condition, RowFilter
+from kafkalog.reading.views import view_columns, view_named
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _IN_CALENDAR = Condition(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
 _NOT_NEGATIVE = Condition(low=0)
-
-_RECORD_NUMBERS = (
-    "partition", "offset", "timestamp", "timestampMs", "leaderEpoch", "producerId",
-    "producerEpoch", "isTransactional", "isControl",
-)  # fmt: skip
-_BATCH_NUMBERS = (
-    "partition", "baseOffset", "lastOffset", "recordsCount", "baseTimestampMs", "maxTimestampMs",
-    "sizeInBytes", "position", "leaderEpoch", "producerId", "producerEpoch", "baseSequence",
-    "isTransactional", "isControl", "magic",
-)  # fmt: skip
-# Views in which topic and partition say which directory a row comes from.
-_BY_PARTITION = (
-    "records", "batches", "messages", "segments", "partitions", "offset_index", "time_index",
-    "transaction_index", "producer_snapshot", "leader_epochs", "transactions", "producers",
-)  # fmt: skip
-# In `records` -1 of these is null, which meets no condition.
-_NULL_AT_MINUS_ONE = ("leaderEpoch", "producerId", "producerEpoch")
 
 # What a comparison says of whole numbers: of x itself, and of x = n / 1000 with n in hand, rounded.
 _BOUNDS: dict[type[Filter], Callable[[int], Condition]] = {
@@ -97,29 +77,24 @@ def _push(view: str, row_filter: RowFilter, one: Filter) -> RowFilter | None:
     name = column.name
     if isinstance(one, IsNotNull):
         return None if column.nullable else row_filter
-    values = _literals(one)
-    if name == "topic" and view in _BY_PARTITION and values is not None:
-        texts = frozenset(value for value in values if isinstance(value, str))
-        return row_filter.with_topics(texts) if len(texts) == len(values) else None
-    if name == "key" and view == "records" and values is not None:
-        keys = frozenset(bytes(v) for v in values if isinstance(v, bytes | bytearray))
-        return row_filter.with_keys(keys) if len(keys) == len(values) else None
-    if name not in _numbers(view):
+    if name not in view_named(view).pushed:
         return None
+    values = _literals(one)
+    if name == "topic":
+        texts = frozenset(value for value in values or () if isinstance(value, str))
+        all_text = values is not None and len(texts) == len(values)
+        return row_filter.with_topics(texts) if all_text else None
+    if name == "key":
+        keys = frozenset(bytes(v) for v in values or () if isinstance(v, bytes | bytearray))
+        all_bytes = values is not None and len(keys) == len(values)
+        return row_filter.with_keys(keys) if all_bytes else None
     condition = _timestamp(one) if name == "timestamp" else _number(one)
     if condition is None:
         return None
-    if view == "records" and name in _NULL_AT_MINUS_ONE:
+    if column.nullable and name != "timestamp":
+        # A number that is null for -1, which meets no condition.
         condition = condition.also(_NOT_NEGATIVE)
     return row_filter.with_number(name, condition)
-
-
-def _numbers(view: str) -> tuple[str, ...]:
-    if view == "records":
-        return _RECORD_NUMBERS
-    if view == "batches":
-        return _BATCH_NUMBERS
-    return ("partition",) if view in _BY_PARTITION else ()
 
 
 def _literals(one: Filter) -> set[object] | None:

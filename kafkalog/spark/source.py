@@ -11,8 +11,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from kafkalog.columns.schemas import Column, select_columns
+from kafkalog.columns.column import Column
 from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.views import select_columns
 from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
 from kafkalog.spark.options import SourceOptions, parse_options
 from kafkalog.spark.stream_reader import KafkaLogStreamReader

@@ -18,7 +18,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkalog.columns.schemas import Column
+from kafkalog.columns.column import Column
+from kafkalog.reading.request import ReadRequest
 from kafkalog.spark.batch_reader import ScanPartition, leave_modules_to_no_collector
 from kafkalog.spark.options import SourceOptions
 
@@ -70,13 +71,9 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """One input partition a task, the same whenever a batch is run again, as far as the log
         still has it."""
         from kafkalog.reading.following import plan_between
-        from kafkalog.reading.scan import ScanNeeds
+        from kafkalog.reading.view_reader import ScanNeeds
 
-        needs = ScanNeeds(
-            row_filter=self._options.row_filter,
-            with_transactions=any(c.name == "transactionState" for c in self._columns),
-        )
-        options = self._options
+        options, needs = self._options, ScanNeeds.of(self._request())
         return [
             ScanPartition(task)
             for task in plan_between(options.paths, options.selection, start, end, needs)
@@ -85,20 +82,13 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches of one task."""
         from kafkalog.reading.following import read_following
-        from kafkalog.reading.request import ReadRequest
 
         if partition.value is None:
             return iter(())
         if isinstance(partition, ScanPartition):
             partition.check_code()
         leave_modules_to_no_collector()
-        request = ReadRequest(
-            self._columns,
-            self._schema,
-            self._options.mode,
-            self._options.verify_checksums,
-            self._options.include_control,
-            self._options.row_filter,
-            self._options.max_batch_bytes,
-        )
-        return read_following(partition.value, request, self._options.selection)
+        return read_following(partition.value, self._request(), self._options.selection)
+
+    def _request(self) -> ReadRequest:
+        return self._options.request(self._columns, self._schema)

@@ -11,8 +11,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkalog.columns.schemas import Column, arrow_schema, select_columns
+from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.views import select_columns
 
 
 def spark_schema(columns: tuple[Column, ...], *, all_nullable: bool = False) -> StructType:

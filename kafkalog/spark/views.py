@@ -14,31 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.views import NARROW_VIEWS, VIEWS
 from kafkalog.spark.analysis import gaps, hot_keys, key_stats, latest_by_key
 from kafkalog.spark.loading import Paths, load
-from kafkalog.spark.options import OPTIONS
+from kafkalog.spark.options import OPTIONS, views_taking
 
 # Temporary view → (source view, options). The narrow ones leave keys, values and headers on the
 # disk.
 TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "records": ("records", {"includeHeaders": "true"}),
-    "record_offsets": ("records", {"columns": "topic,partition,offset,timestamp,timestampMs"}),
-    "record_keys": ("records", {"columns": "key,topic,partition,offset,timestamp,valueSize"}),
-    "batches": ("batches", {}),
-    "segments": ("segments", {}),
-    "partitions": ("partitions", {}),
-    "offset_index": ("offset_index", {}),
-    "time_index": ("time_index", {}),
-    "transaction_index": ("transaction_index", {}),
-    "producer_snapshot": ("producer_snapshot", {}),
-    "leader_epochs": ("leader_epochs", {}),
-    "checkpoints": ("checkpoints", {}),
-    "messages": ("messages", {}),
-    "group_messages": ("group_messages", {}),
-    "offset_commits": ("offset_commits", {}),
-    "latest_offset_commits": ("latest_offset_commits", {}),
-    "transactions": ("transactions", {}),
-    "producers": ("producers", {}),
+    **{name: (view, {"columns": ",".join(names)}) for name, (view, names) in NARROW_VIEWS.items()},
+    **{name: (name, {}) for name in VIEWS if name != "records"},
 }
 
 # Temporary view → the function it shows: what needs more than one look at a partition. Each takes
@@ -159,7 +145,7 @@ def _for_view(view: str, options: dict[str, str]) -> dict[str, str]:
     return {
         name: text
         for name, text in options.items()
-        if name.lower() not in known or view in known[name.lower()].views
+        if name.lower() not in known or view in views_taking(known[name.lower()].name)
     }
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kafkalog.cli import main as cli
-from kafkalog.columns.schemas import view_columns
 from kafkalog.errors import (
     CorruptRecordError,
     InvalidConfigError,
@@ -22,6 +21,7 @@ from kafkalog.errors import (
 )
 from kafkalog.format.file_names import log_file_name
 from kafkalog.planning import compaction
+from kafkalog.reading.views import view_columns
 from tests.support.log_builder import START_MS, LogBuilder
 
 

@@ -18,7 +18,7 @@ from kafkalog.columns.arrow_arrays import (
     text_array,
     timestamp_array,
 )
-from kafkalog.columns.schemas import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from kafkalog.columns.column import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 
 texts = st.lists(st.none() | st.binary(max_size=40), max_size=70)
 

@@ -13,14 +13,14 @@ import kafkalog
 from kafkalog.checking.run import VerifyRequest, verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.cli.main import main
-from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError, RecordTooLargeError
 from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
 from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.splits import plan_splits
+from kafkalog.reading.split_plan import plan_splits
 from kafkalog.reading.tables import read_view
+from kafkalog.reading.views import select_columns
 from tests.support.log_builder import LogBuilder
 
 LOG = f"{0:020d}.log"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 
 import kafkalog
 from data.copy_samples import SAMPLES
-from kafkalog.columns.schemas import VIEWS
 from kafkalog.errors import CorruptCheckpointError, KafkaLogError, RecordTooLargeError
 from kafkalog.format.checkpoints import (
     CLEANER_OFFSET_FILE,
@@ -19,9 +19,11 @@ from kafkalog.format.checkpoints import (
 )
 from kafkalog.format.limits import MAX_SMALL_FILE_BYTES
 from kafkalog.reading import entry_views
-from kafkalog.reading.entry_views import ENTRY_VIEWS
+from kafkalog.reading.entry_views import ENTRIES_READER
+from kafkalog.reading.views import VIEWS
 from tests.support.log_builder import LogBuilder
 
+ENTRY_VIEWS = [name for name, view in VIEWS.items() if view.reader() is ENTRIES_READER]
 BROKER = SAMPLES / "broker"
 # Every view's file, broken.
 BROKEN = {
@@ -46,8 +48,8 @@ def rows(view: str, path: Path, **options: Any) -> list[dict[str, Any]]:
 def test_every_view_has_rows_of_the_broker_and_the_columns_of_the_table(view: str) -> None:
     found = rows(view, BROKER)
     assert found
-    assert list(found[0]) == [column.name for column in VIEWS[view]]
-    nullable = {column.name for column in VIEWS[view] if column.nullable}
+    assert list(found[0]) == [column.name for column in VIEWS[view].columns]
+    nullable = {column.name for column in VIEWS[view].columns if column.nullable}
     assert all(
         value is not None for row in found for name, value in row.items() if name not in nullable
     )
@@ -105,15 +107,15 @@ def test_a_file_that_is_gone_since_the_plan_has_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = LogBuilder(tmp_path).segment().batch(("a", "1")).write()
-    planned = entry_views.file_tasks
 
     def plan_then_delete(*args: Any) -> Any:
-        tasks = planned(*args)
+        tasks = ENTRIES_READER.plan(*args)
         (path / "leader-epoch-checkpoint").unlink()
         return tasks
 
     assert rows("leader_epochs", path)
-    monkeypatch.setattr("kafkalog.reading.scan.file_tasks", plan_then_delete)
+    deleting = replace(ENTRIES_READER, plan=plan_then_delete)
+    monkeypatch.setattr(entry_views, "ENTRIES_READER", deleting)
     assert rows("leader_epochs", path) == []
 
 

@@ -8,10 +8,10 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading import at_rest
@@ -24,8 +24,9 @@ from kafkalog.reading.following import (
     read_following,
 )
 from kafkalog.reading.request import ReadRequest
-from kafkalog.reading.scan import ScanNeeds, ScanTask
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask
+from kafkalog.reading.views import select_columns
 from tests.support.log_builder import LogBuilder
 
 EVERYTHING = PartitionSelection()
@@ -34,7 +35,7 @@ REQUEST = ReadRequest.of(select_columns("records", ["partition", "offset"]))
 Seen = list[tuple[int, int]]
 
 
-def read(tasks: list[ScanTask], selection: PartitionSelection = EVERYTHING) -> Seen:
+def read(tasks: list[ScanTask[Any]], selection: PartitionSelection = EVERYTHING) -> Seen:
     return [
         (row["partition"], row["offset"])
         for task in tasks
@@ -45,7 +46,7 @@ def read(tasks: list[ScanTask], selection: PartitionSelection = EVERYTHING) -> S
 
 def between(
     path: Path, start: Offsets, end: Offsets, selection: PartitionSelection = EVERYTHING
-) -> list[ScanTask]:
+) -> list[ScanTask[Any]]:
     return plan_between([str(path)], selection, start, end, ScanNeeds())
 
 

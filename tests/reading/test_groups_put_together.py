@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafkalog.columns.schemas import LATEST_RECORDS, arrow_schema
+from kafkalog.columns.column import arrow_schema
+from kafkalog.columns.schemas import LATEST_RECORDS
 from kafkalog.reading.groups_put_together import (
     GROUP_MESSAGES,
     GROUP_USE,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kafkalog.columns.schemas import default_columns, select_columns
 from kafkalog.reading import log_views
 from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.views import default_columns, select_columns
 from tests.support.log_builder import META, START_MS, TOPIC_ID, LogBuilder
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from data.copy_samples import SAMPLES
 from kafkalog import read_view
-from kafkalog.columns.schemas import default_columns
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from kafkalog.reading.groups_put_together import commits_in_force, group_messages
 from kafkalog.reading.latest_commits import CommitsPart, plan_latest_records, read_latest_records
+from kafkalog.reading.views import default_columns
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 from tests.support.random_messages import random_message

@@ -11,7 +11,6 @@ import pytest
 
 import kafkalog.columns.arrow_arrays as arrow_arrays
 from kafkalog import open_log_dir, read_records
-from kafkalog.columns.schemas import select_columns
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.offset_index import pack_offset_index
 from kafkalog.format.record import Record
@@ -19,10 +18,13 @@ from kafkalog.format.time_index import pack_time_index
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.scan import ScanNeeds, plan_scan, read_task
+from kafkalog.reading.scan import plan_scan, read_task
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.splits import SplitNeeds, SplitSizes, pack_splits, plan_reading
+from kafkalog.reading.split_plan import plan_reading
+from kafkalog.reading.splits import SplitNeeds, SplitSizes, pack_splits
+from kafkalog.reading.view_reader import ScanNeeds
+from kafkalog.reading.views import select_columns
 from tests.support.bytes_read import bytes_read
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.sparse_log import GIB, KIB, MIB, RECORDS, TEN_GIB_OFFSET, SparseLog, ten_gib

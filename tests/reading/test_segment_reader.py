@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kafkalog
-from kafkalog.columns.schemas import RECORDS, select_columns
+from kafkalog.columns.schemas import RECORDS
 from kafkalog.errors import (
     CorruptRecordError,
     InvalidConfigError,
@@ -30,7 +30,8 @@ from kafkalog.format.record_batch import HEADER, field_position, parse_batches, 
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.splits import plan_splits
+from kafkalog.reading.split_plan import plan_splits
+from kafkalog.reading.views import select_columns
 from tests.support.log_builder import START_MS, LogBuilder
 
 ALL_COLUMNS = [column.name for column in RECORDS]

@@ -72,7 +72,7 @@ def test_high_watermark_bounds_the_read(path: Path) -> None:
 def test_descriptions_show_every_kind(path: Path, view: str) -> None:
     inventory, named = open_paths([path])
     (task,) = plan_scan(view, inventory, PartitionSelection().naming(named))
-    assert len(task.segments or task.partitions) == 4
+    assert len(task.pieces) == 4
 
 
 def test_only_segments_with_such_names_are_read(log_dir: Path) -> None:
@@ -84,6 +84,5 @@ def test_only_segments_with_such_names_are_read(log_dir: Path) -> None:
     selection = PartitionSelection(file_glob="*[24].log")
     for view in ("records", "batches", "segments"):
         tasks = plan_scan(view, inventory, selection)
-        paths = [s.path for task in tasks for s in task.splits]
-        paths += [s.segment.path for task in tasks for s in task.segments]
+        paths = [piece.path for task in tasks for piece in task.pieces]
         assert [Path(path).name[-5:] for path in paths] == ["2.log", "4.log"]

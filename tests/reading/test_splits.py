@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from kafkalog import open_log_dir
-from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.offset_index import pack_offset_index
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.splits import PACK_PIECES, ScanSplit, pack_splits, plan_splits
+from kafkalog.reading.split_plan import plan_splits
+from kafkalog.reading.splits import PACK_PIECES, ScanSplit, pack_splits
+from kafkalog.reading.views import select_columns
 from tests.support.log_builder import LogBuilder
 
 BATCHES = 60

@@ -12,13 +12,14 @@ import pytest
 
 from data.copy_samples import SAMPLES, copy_sample
 from kafkalog import open_log_dir, read_records
-from kafkalog.columns.schemas import select_columns
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.following import end_offsets, first_offsets, plan_between
 from kafkalog.reading.request import ReadRequest
-from kafkalog.reading.scan import ScanNeeds, read_task
+from kafkalog.reading.scan import read_task
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.view_reader import ScanNeeds
+from kafkalog.reading.views import select_columns
 from tests.support.log_builder import LogBuilder
 
 TIERED = SAMPLES / "tiered"

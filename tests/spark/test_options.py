@@ -7,7 +7,8 @@ import pytest
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadMode
-from kafkalog.spark.options import parse_options
+from kafkalog.reading.views import VIEWS
+from kafkalog.spark.options import OPTIONS, parse_options, views_taking
 
 
 def test_defaults() -> None:
@@ -89,3 +90,10 @@ def test_names_of_files_and_releases() -> None:
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:
     with pytest.raises(InvalidConfigError, match="'kafkaversions' is unknown; available: path"):
         parse_options({"path": "a", "kafkaversions": "4.3"})
+
+
+def test_the_options_that_views_name_are_there() -> None:
+    named = {option for view in VIEWS.values() for option in view.options}
+    assert named <= set(OPTIONS)
+    assert views_taking("key") == ("records",)
+    assert views_taking("subscribe") == tuple(VIEWS)

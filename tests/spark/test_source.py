@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from data.copy_samples import SAMPLES
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
-from kafkalog.columns.schemas import RECORDS, VIEWS, view_columns
+from kafkalog.columns.schemas import RECORDS
+from kafkalog.reading.views import VIEWS, view_columns
 from kafkalog.spark import batches, create_views, records
 from kafkalog.spark.views import FUNCTION_VIEWS, TEMPORARY_VIEWS
 from tests.support.log_builder import START_MS, LogBuilder

@@ -22,10 +22,11 @@ from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
 from kafkalog.cli.option_texts import option_text
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
-from kafkalog.columns.schemas import FINDINGS, VIEWS, Column
+from kafkalog.columns.column import Column
+from kafkalog.columns.schemas import FINDINGS
 from kafkalog.format.limits import LIMITS
-from kafkalog.spark.option_values import ALL_VIEWS
-from kafkalog.spark.options import OPTIONS
+from kafkalog.reading.views import VIEWS
+from kafkalog.spark.options import OPTIONS, views_taking
 from tests.starts.page import PAGE, start_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +84,8 @@ def option_table() -> list[str]:
     rows = ["| option | takes | views | means |", "|---|---|---|---|"]
     for option in OPTIONS.values():
         if option.name != "paths":
-            views = "all" if option.views == ALL_VIEWS else ", ".join(sorted(option.views))
+            taking = views_taking(option.name)
+            views = "all" if taking == tuple(VIEWS) else ", ".join(sorted(taking))
             rows.append(f"| `{option.name}` | {_cell(option.takes)} | {views} | {option.meaning} |")
     return rows
 
@@ -154,7 +156,8 @@ def readme_tables() -> dict[str, list[str]]:
     tables["audit findings"] = finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS))
     tables["columns findings"] = column_table(FINDINGS)
     # views with the same columns share the table of the first one
-    shown = {columns: view for view, columns in reversed((VIEWS | CLUSTER_TABLES).items())}
+    columns_of = {view.name: view.columns for view in VIEWS.values()} | CLUSTER_TABLES
+    shown = {columns: view for view, columns in reversed(columns_of.items())}
     return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 
-from kafkalog.columns.schemas import (
+from kafkalog.columns.column import arrow_schema
+from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.view_reader import ViewReader
+from kafkalog.reading.views import (
+    NARROW_VIEWS,
     VIEWS,
-    arrow_schema,
+    View,
     default_columns,
     select_columns,
     view_columns,
 )
-from kafkalog.errors import InvalidConfigError
 
 
 def test_records_start_with_the_columns_of_sparks_kafka_source() -> None:
@@ -55,3 +61,22 @@ def test_permissive_schema_can_hold_a_row_that_has_only_a_place() -> None:
     assert arrow_schema(columns).field("offset").nullable is False
     assert all(field.nullable for field in arrow_schema(columns, all_nullable=True))
     assert arrow_schema(columns).field("error").type == pa.string()
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
+def test_a_row_of_the_table_is_whole(view: View) -> None:
+    assert isinstance(view.reader(), ViewReader)
+    assert view.row
+    assert set(view.pushed) <= {column.name for column in view.columns}
+    assert len(set(view.options)) == len(view.options)
+
+
+def test_the_table_is_imported_without_readers_and_kernels() -> None:
+    code = "import sys, kafkalog.reading.views; print([m for m in sys.modules if 'numba' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_narrow_views_are_of_columns_that_are_there() -> None:
+    for view, names in NARROW_VIEWS.values():
+        assert select_columns(view, names)
