@@ -39,7 +39,8 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 
 LOWER = (
-    "errors clock code_digest format kernels native batches messages columns log cluster planning "
+    "errors clock code_digest options format kernels native batches messages columns log cluster "
+    "planning "
     "zookeeper reading runs"
 )
 
@@ -47,6 +48,7 @@ FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
     "clock": floor("", barred_stdlib=INPUT_OUTPUT),
     "code_digest": floor("errors"),
+    "options": floor("", barred_stdlib=INPUT_OUTPUT),
     "format": floor("errors", "numpy", barred_calls=FILES),
     "kernels": floor("format.constants format.record_batch", "numba numpy", barred_calls=FILES),
     # What is reached by address, and what does its work where it is not there.

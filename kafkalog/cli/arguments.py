@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from kafkalog import __version__
-from kafkalog.cli.option_texts import option_text
-from kafkalog.cli.options import OPTIONS, VERBS, Option, Verb
+from kafkalog.cli.options import VERBS, Verb, options_of, refusal_of, verb_named
+from kafkalog.options import Option
 
 
 class UsageError(Exception):
@@ -36,23 +36,10 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, self.format_usage().strip())
 
 
-class _NotAvailable(argparse.Action):
-    """An option that is promised for later: refused by name."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        raise argparse.ArgumentError(self, "not available yet")
-
-
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of `kafkalog VERB …`; `args.verb` is the verb.
 
-    UsageError for anything that is unknown, contradictory or not available yet. `--help` and
+    UsageError for anything that is unknown, contradictory or of another verb. `--help` and
     `--version` print and raise SystemExit(0), as argparse does.
     """
     parser = _Parser(prog="kafkalog", description="Read, query and compact Kafka's log segments.")
@@ -64,8 +51,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
             if verb.name in argv:  # 230 options of all verbs are a tenth of the start
                 _add_options(of_verb, verb)
     _refuse_verb_of_a_job(argv)
-    args = parser.parse_args(argv)
-    if args.verb is None:
+    args, unknown = parser.parse_known_args(argv)
+    if args.verb is not None:
+        _refuse_unknown(verb_named(args.verb), unknown, parser)
+    elif unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    else:
         parser.error("a VERB is needed: " + ", ".join(v.name for v in VERBS if v.module))
     return _checked(args, parser)
 
@@ -74,10 +65,11 @@ def parse_verb_arguments(
     verb_name: str, argv: Sequence[str], *, prog: str | None = None
 ) -> argparse.Namespace:
     """The same options without the verb in front, for the job that does the verb's work."""
-    verb = next(verb for verb in VERBS if verb.name == verb_name)
+    verb = verb_named(verb_name)
     parser = _Parser(prog=prog or f"kafkalog {verb.name}", description=verb.does)
     _add_options(parser, verb)
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    _refuse_unknown(verb, unknown, parser)
     args.verb = verb.name
     return _checked(args, parser)
 
@@ -89,34 +81,34 @@ def _refuse_verb_of_a_job(argv: Sequence[str]) -> None:
             raise UsageError(f"{first} needs Spark: spark-submit jobs/{verb.job}")
 
 
+def _refuse_unknown(verb: Verb, unknown: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """What an option that is not this verb's is for, where it is any verb's."""
+    for word in unknown:
+        refusal = refusal_of(verb, word.partition("=")[0])
+        if refusal is not None:
+            parser.error(refusal)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+
+
 def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
     if verb.takes is not None:
         parser.add_argument("paths", nargs="*", metavar=verb.takes)
-    for option in OPTIONS:
-        if verb.name in option.done:
-            _add_option(parser, option, verb.name)
-        elif verb.name in option.verbs:
-            parser.add_argument(
-                option.flag,
-                action=_NotAvailable,
-                nargs=0 if option.metavar is None else 1,
-                help=argparse.SUPPRESS,
-                default=argparse.SUPPRESS,
-            )
+    for option in options_of(verb.name):
+        _add_option(parser, option, option.does_in(verb.name))
 
 
-def _add_option(parser: argparse.ArgumentParser, option: Option, verb: str) -> None:
-    text = option_text(option.flag, verb, option.does)
-    if option.metavar is None:
-        parser.add_argument(option.flag, action="store_true", help=text)
+def _add_option(parser: argparse.ArgumentParser, option: Option, does: str) -> None:
+    if option.takes is None:
+        parser.add_argument(option.name, action="store_true", help=does)
         return
     parser.add_argument(
-        option.flag,
-        metavar=option.metavar,
-        help=text,
-        action="append" if option.repeatable else "store",
+        option.name,
+        metavar=option.takes,
+        help=does,
+        action="append" if option.is_repeatable else "store",
         type=_typed(option),
-        default=[] if option.repeatable else option.default,
+        default=[] if option.is_repeatable else option.default,
         required=option.is_required,
     )
 
@@ -124,7 +116,7 @@ def _add_option(parser: argparse.ArgumentParser, option: Option, verb: str) -> N
 def _typed(option: Option) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         try:
-            return option.parse(text)
+            return option.value(text)
         except ValueError as error:
             # argparse shows only this exception's own words.
             raise argparse.ArgumentTypeError(str(error)) from None

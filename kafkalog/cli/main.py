@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 from kafkalog.cli.arguments import UsageError, parse_arguments
-from kafkalog.cli.options import VERBS
+from kafkalog.cli.options import verb_named
 from kafkalog.cli.output import ExitCode, finish_output, say
 from kafkalog.errors import (
     CodeDiffersError,
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         args = parse_arguments(words)
-        module = next(verb.module for verb in VERBS if verb.name == args.verb)
+        module = verb_named(args.verb).module
         code = int(_loaded(str(module)).run(args))
         finish_output()
     except KeyboardInterrupt:

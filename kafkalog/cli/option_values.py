@@ -11,18 +11,10 @@ from kafkalog.cleaner.memory import check_memory
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
-from kafkalog.planning.compaction_plan import STRATEGIES
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity
 
-# Safety rules that --force can lift; one that has nothing to lift is accepted.
-FORCE_RULES = ("null-keys", "config-differs", "nothing-dirty")
-
 _MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
-
-
-BYTES_FORMATS = ("text", "hex", "base64")
-RESULT_FORMATS = ("table", "json", "parquet")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -86,54 +78,11 @@ def parse_memory(text: str) -> int:
         raise ValueError(error.reason) from None
 
 
-def parse_strategy(text: str) -> str:
-    """How the key map is made."""
-    if text not in STRATEGIES:
-        raise ValueError(f"{text!r} is none of {', '.join(STRATEGIES)}")
-    return text
-
-
-def parse_verify(text: str) -> str:
-    """How thoroughly new segments are checked."""
-    return _one_word(text, "deep")
-
-
-def parse_replicas(text: str) -> str:
-    """Which replicas of a partition are read."""
-    return _one_word(text, "all")
-
-
-def parse_on_corrupt_batch(text: str) -> str:
-    """What becomes of a corrupt batch."""
-    return _one_word(text, "keep")
-
-
 def parse_minutes(text: str) -> float:
     """Minutes above 0, fractions too."""
     if _MINUTES.fullmatch(text) and float(text) > 0:
         return float(text)
     raise ValueError(f"{text!r} is not a number of minutes above 0, as 90 or 0.5")
-
-
-def parse_bytes_format(text: str) -> str:
-    """How bytes are shown."""
-    if text not in BYTES_FORMATS:
-        raise ValueError(f"{text!r} is none of {', '.join(BYTES_FORMATS)}")
-    return text
-
-
-def parse_result_format(text: str) -> str:
-    """How the rows of a query come."""
-    if text not in RESULT_FORMATS:
-        raise ValueError(f"{text!r} is none of {', '.join(RESULT_FORMATS)}")
-    return text
-
-
-def parse_export_mode(text: str) -> str:
-    """What a run of export puts into the table."""
-    if text not in ("append", "merge"):
-        raise ValueError(f"{text!r} is neither append nor merge")
-    return text
 
 
 def parse_source_option(text: str) -> tuple[str, str]:
@@ -158,19 +107,6 @@ def parse_version(text: str) -> str:
         parse_kafka_version(text)
     except InvalidConfigError as error:
         raise ValueError(error.reason) from None
-    return text
-
-
-def parse_force_rule(text: str) -> str:
-    """The name of a safety rule."""
-    if text not in FORCE_RULES:
-        raise ValueError(f"no safety rule is called {text!r}; there are {', '.join(FORCE_RULES)}")
-    return text
-
-
-def _one_word(text: str, word: str) -> str:
-    if text != word:
-        raise ValueError(f"{text!r} is not {word}, which is all there is")
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkalog.cli.arguments import UsageError, parse_arguments, parse_verb_arguments
-from kafkalog.cli.options import OPTIONS, VERBS
+from kafkalog.cli.options import OPTIONS, VERBS, options_of
 from kafkalog.log.inventory import TopicPartition
 
 COMPACT = ["compact", "--log-dir", "/data"]
@@ -95,15 +95,6 @@ def test_apply_needs_the_topic_by_name() -> None:
         parse_arguments([*COMPACT, "--apply", "--topic-partition", "a-0"])
 
 
-LATER_OPTIONS = [
-    (verb.name, option)
-    for verb in VERBS
-    if verb.module is not None
-    for option in OPTIONS
-    if verb.name in option.verbs and verb.name not in option.done
-]
-
-
 def test_a_verb_is_a_module_or_a_job() -> None:
     assert all((verb.module is None) is (verb.job is not None) for verb in VERBS)
 
@@ -119,18 +110,64 @@ def test_a_verb_that_is_a_job_names_it() -> None:
             parse_verb_arguments("export", words + wrong)
 
 
-@pytest.mark.parametrize(
-    ("verb", "option"), LATER_OPTIONS, ids=[f"{v}{o.flag}" for v, o in LATER_OPTIONS]
-)
-def test_an_option_of_later_is_refused_by_name(verb: str, option: object) -> None:
-    flag, metavar = option.flag, option.metavar  # type: ignore[attr-defined]
-    words = [verb, "--log-dir", "/data", flag, *(["x"] if metavar else [])]
-    with pytest.raises(UsageError, match=f"{flag}: not available yet"):
-        parse_arguments(words)
+NOT_OF_THE_VERB = [
+    (verb, option.name, option.takers)
+    for verb in VERBS
+    if verb.module is not None
+    for option in OPTIONS
+    if option.name not in {own.name for own in options_of(verb.name)}
+]
 
 
-def test_every_option_is_done_only_for_verbs_that_take_it() -> None:
-    for option in OPTIONS:
-        assert set(option.done) <= set(option.verbs), option.flag
-    taken = [(option.flag, verb) for option in OPTIONS for verb in option.verbs]
+def test_an_option_of_another_verb_is_refused_with_the_verbs_it_is_for() -> None:
+    assert len(NOT_OF_THE_VERB) > 400
+    for verb, flag, takers in NOT_OF_THE_VERB:
+        logs = [] if verb.takes else ["--log-dir", "/data"]
+        for text in ([flag], [f"{flag}=x"]):
+            with pytest.raises(UsageError) as caught:
+                parse_arguments(
+                    [verb.name, *logs, *text, *(["--log-dir=x"] * (verb.name == "why"))]
+                )
+            assert str(caught.value).startswith(f"{verb.name} takes no {flag}, which is for ")
+            assert set(takers) <= set(str(caught.value).partition(" for ")[2].split(", "))
+
+
+def test_an_option_of_kafkas_tool_that_cannot_be_taken_is_refused_with_the_reason() -> None:
+    with pytest.raises(UsageError, match="dump takes no --key-decoder-class: a Java class"):
+        parse_arguments(["dump", "x.log", "--key-decoder-class", "org.example.Decoder"])
+
+
+def test_a_job_refuses_what_its_verb_refuses() -> None:
+    with pytest.raises(UsageError, match="compact takes no --what-if, which is for audit"):
+        parse_verb_arguments("compact", ["--log-dir", "/data", "--what-if", "retention.ms=1"])
+
+
+def test_each_verb_has_an_option_once_and_says_what_it_does_there() -> None:
+    names = {verb.name for verb in VERBS}
+    taken = [(option.name, verb) for option in OPTIONS for verb in option.takers]
     assert len(set(taken)) == len(taken)
+    for option in OPTIONS:
+        assert option.takers, option.name
+        assert set(option.takers) <= names
+        assert set(option.does_there) <= set(option.takers)
+        assert not option.words or option.takes in ("RULE", "|".join(option.words))
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "others"),
+    [
+        ("compact", "only these topics; needed with --apply", "of each file"),
+        ("audit", "only these topics; repeatable", "--apply"),
+        ("cluster", "by the metadata alone", "(default: the clock)"),
+        ("dump", "so many bytes of each file", "the dirtiest partitions"),
+        ("sql", "for views zookeeper_", "settings of that era"),
+    ],
+)
+def test_help_says_what_an_option_does_in_that_verb(
+    capsys: pytest.CaptureFixture[str], verb: str, words: str, others: str
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments([verb, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert words in text
+    assert others not in text

@@ -186,7 +186,7 @@ def test_broken_and_unknown_files_are_findings(dumped: Any, tmp_path: Path) -> N
 
 def test_what_cannot_be_done_is_refused_by_name(dumped: Any) -> None:
     code, _, err = dumped("x.log", "--value-decoder-class", "X")
-    assert (code, "not available yet" in err) == (2, True)
+    assert (code, "takes no --value-decoder-class: a Java class" in err) == (2, True)
     code, _, err = dumped("x.log", "--offsets-decoder", "--share-group-state-decoder")
     assert (code, "one decoder at a time" in err) == (2, True)
     assert dumped()[0] == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cli.main import main
-from kafkalog.cli.options import OPTIONS
+from kafkalog.cli.options import options_of
 from tests.support.canaries import canaries_in, canary, write_canaries
 from tests.support.log_builder import START_MS
 
@@ -136,7 +136,7 @@ def test_the_search_finds_what_is_not_redacted(
 def test_a_verb_that_changes_nothing_holds_no_canary(
     canaries: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    taken = {option.flag for option in OPTIONS if words[0] in option.done}
+    taken = {option.name for option in options_of(words[0])}
     more = ["--log-dir", str(canaries), "--redact"]
     more += NOW if "--now" in taken and words[0] != "cluster" else ()
     more += ["--run-dir", str(tmp_path / "runs")] if "--run-dir" in taken else []

@@ -20,7 +20,6 @@ from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
-from kafkalog.cli.option_texts import option_text
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
 from kafkalog.columns.column import Column
 from kafkalog.columns.schemas import FINDINGS
@@ -101,13 +100,11 @@ def column_table(columns: tuple[Column, ...]) -> list[str]:
 
 
 def verb_options(verb: str) -> list[str]:
-    """The options of a verb that work, from the table of the command line."""
+    """The options of a verb and what each does there, from the table of the command line."""
     rows = ["| option | means |", "|---|---|"]
-    for option in cli_options.OPTIONS:
-        if verb in option.done:
-            name = option.flag if option.metavar is None else f"{option.flag} {option.metavar}"
-            text = option_text(option.flag, verb, option.does)
-            rows.append(f"| `{_cell(name)}` | {_cell(text)} |")
+    for option in cli_options.options_of(verb):
+        name = option.name if option.takes is None else f"{option.name} {option.takes}"
+        rows.append(f"| `{_cell(name)}` | {_cell(option.does_in(verb))} |")
     return rows
 
 

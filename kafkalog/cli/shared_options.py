@@ -1,0 +1,194 @@
+"""Options of several verbs, and what each does in which verb."""
+
+from __future__ import annotations
+
+from kafkalog.cli.option_values import (
+    parse_bytes,
+    parse_count,
+    parse_now,
+    parse_offset,
+    parse_partition_name,
+    parse_version,
+)
+from kafkalog.options import Option
+
+_CHANGING = ("compact", "recover", "retain")
+_JUDGING = (*_CHANGING, "audit", "why")
+_CHOOSING = (*_CHANGING, "audit", "cluster", "export", "salvage", "segments", "verify")
+_HISTORY = ("runs", "undo", "purge")
+_PRINTING = (*_CHANGING, "audit", "cluster", "dump", "salvage", "segments", "verify", "why")
+# The package's own limit, of which only numbers may be known here.
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+
+_FORCE_ON_SETTINGS = (
+    "config-differs: go by --config and --config-file where they contradict the disk"
+)
+_FORCE_ON_CHANGE = (
+    "lift one safety rule by name: config-differs, for settings that contradict the disk's; "
+    "repeatable"
+)
+_JOURNAL = (
+    "where the journal of the run is kept, for undo (default: kafkalog/runs in the user's state "
+    "directory)"
+)
+
+SHARED_OPTIONS = (
+    Option(
+        "--log-dir", "DIR", "a log dir, a partition directory or a glob; repeatable",
+        (*_CHOOSING, "why"),
+        does_there={
+            "cluster": "a log dir of a node; repeatable: give those of all nodes that are there",
+            "verify": "a log dir, a partition directory or a glob; repeatable: give all of a node",
+        },
+        is_repeatable=True, is_required=True,
+    ),
+    Option(
+        "--topic", "NAME|GLOB", "only these topics; repeatable", _CHOOSING,
+        does_there=dict.fromkeys(
+            _CHANGING, "only these topics; needed with --apply ('*' is all); repeatable"
+        ),
+        is_repeatable=True,
+    ),
+    Option(
+        "--topic-partition", "T-P", "only these partitions, as orders-3; repeatable",
+        _CHOOSING, parse_partition_name, is_repeatable=True,
+    ),
+    Option(
+        "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
+        _JUDGING,
+        does_there={
+            "audit": "a topic setting that the disk does not have, under Kafka's name; repeatable"
+        },
+        is_repeatable=True,
+    ),
+    Option(
+        "--config-file", "F", "settings per topic, as TOML", (*_JUDGING, "cluster"),
+        does_there={
+            "audit": "settings per topic, as TOML; where the disk has others that is a finding",
+            "cluster": "declared settings per topic, as TOML; where the cluster differs is a "
+            "finding",
+        },
+    ),
+    Option(
+        "--server-properties", "F", "the broker's file, for settings that are not on the disk",
+        (*_JUDGING, "cluster"),
+    ),
+    Option(
+        "--now", "MS|ISO", "the time it is done for (default: the clock)", (*_JUDGING, "cluster"),
+        parse_now,
+        does_there={
+            "audit": "the time of the audit (default: the clock)",
+            "cluster": "show the cluster as of then, by the metadata alone (default: the log's "
+            "end)",
+            "compact": "the time at which the cleaner would begin (default: the clock)",
+            "recover": "the time by which producers expire (default: the clock)",
+            "retain": "the time of the deletion (default: the clock)",
+            "why": "the time of the question (default: the clock)",
+        },
+    ),
+    Option(
+        "--kafka-version", "X.Y",
+        "rules of which release, 4.1 to 4.4 (default: by the disk's feature level, else 4.3)",
+        _JUDGING, parse_version,
+    ),
+    Option("--high-watermark", "N", "the high watermark, where no checkpoint has it", _JUDGING,
+           parse_offset),
+    Option(
+        "--json", None, "one JSON document on stdout", (*_PRINTING, *_HISTORY, "export"),
+        does_there={"dump": "one JSON line for each row on stdout"},
+    ),
+    Option("--report", "F.html", "write the audit as one HTML page", ("audit",)),
+    Option("--apply", None, "change the log; without it nothing is changed", _CHANGING),
+    Option(
+        "--force", "RULE",
+        "lift one safety rule by name: null-keys, config-differs, nothing-dirty; repeatable",
+        _JUDGING, words=("null-keys", "config-differs", "nothing-dirty"),
+        does_there={
+            "audit": _FORCE_ON_SETTINGS,
+            "compact": "lift one safety rule by name: null-keys, config-differs, nothing-dirty "
+            "(clean a log once more that has too little to clean); repeatable",
+            "recover": _FORCE_ON_CHANGE,
+            "retain": _FORCE_ON_CHANGE,
+            "why": _FORCE_ON_SETTINGS,
+        },
+        is_repeatable=True,
+    ),
+    Option(
+        "--workers", "N", "worker processes (default: one per core)",
+        ("compact", "recover", "verify", "audit"), parse_count,
+    ),
+    Option(
+        "--run-dir", "DIR",
+        "journal and history of runs (default: kafkalog/runs in the user's state directory)",
+        (*_CHANGING, "verify", "audit", *_HISTORY),
+        does_there={
+            **dict.fromkeys(_CHANGING, _JOURNAL),
+            "audit": "where audits are kept, for growth and for unchanged logs (default: "
+            "kafkalog/runs in the user's state directory)",
+            "verify": "where runs are kept, for --since (default: kafkalog/runs in the user's "
+            "state directory)",
+        },
+    ),
+    Option(
+        "--redact", None,
+        "hash keys, header keys, groups and transactional ids, drop values, in every output",
+        _PRINTING,
+        does_there={"dump": "hash keys and header keys, leave values and header values out"},
+    ),
+    Option(
+        "--no-undo", None, "keep no replaced files: their space is free at once, without undo",
+        _CHANGING,
+    ),
+    Option(
+        "--output", "DIR", "write there; a new or empty directory", ("compact", "salvage", "sql"),
+        does_there={
+            "compact": "write the new files and a swap script there, and leave the log dirs alone; "
+            "a new or empty directory",
+            "salvage": "write the copies there; a new or empty directory",
+            "sql": "write the files of --format parquet there; a new or empty directory",
+        },
+    ),
+    Option(
+        "--max-bytes", "N", "no more than so many bytes", ("compact", "dump"), parse_bytes,
+        does_there={
+            "compact": "the dirtiest partitions first, and none that would pass so many bytes read",
+            "dump": "show no more than so many bytes of each file",
+        },
+    ),
+    Option(
+        "--max-batch-bytes", "N",
+        "a larger batch, stored or decompressed, is not read (default 64MiB)",
+        ("compact", "dump", "recover", "salvage", "sql", "verify"), parse_bytes,
+        does_there={
+            "salvage": "a larger batch, stored or decompressed, is copied without a look at its "
+            "records (default 64MiB)"
+        },
+        default=MAX_BATCH_BYTES,
+    ),
+    Option(
+        "--estimate", None, "read the records as well", ("compact", "audit"),
+        does_there={
+            "audit": "read the records: distinct keys, and what compaction would give back, of "
+            "topics that are compacted, or would be with --what-if",
+            "compact": "read the records, so that the plan has each refusal that --apply would "
+            "meet",
+        },
+    ),
+    Option(
+        "--zookeeper-dir", "DIR",
+        "a stopped ZooKeeper's dataDir (and its dataLogDir), for the settings of that era; "
+        "repeatable",
+        (*_JUDGING, "verify", "cluster", "sql"),
+        does_there={
+            "cluster": "a stopped ZooKeeper's dataDir (and its dataLogDir): its clusters; "
+            "repeatable",
+            "sql": "a stopped ZooKeeper's dataDir (and its dataLogDir), for views zookeeper_…; "
+            "repeatable",
+        },
+        is_repeatable=True,
+    ),
+    Option(
+        "--zk-root", "PATH", "the cluster's chroot in ZooKeeper (default: found by the cluster id)",
+        (*_JUDGING, "verify", "cluster", "sql"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,149 @@
+"""Options of one verb each."""
+
+from __future__ import annotations
+
+from kafkalog.cli.option_values import (
+    parse_at,
+    parse_bytes,
+    parse_capacity,
+    parse_memory,
+    parse_minutes,
+    parse_now,
+    parse_offset,
+    parse_source_option,
+)
+from kafkalog.options import Option
+from kafkalog.planning.compaction_plan import STRATEGIES
+
+_COMPACT = ("compact",)
+_VERIFY = ("verify",)
+_AUDIT = ("audit",)
+_WHY = ("why",)
+_DUMP = ("dump",)
+_SQL = ("sql",)
+_EXPORT = ("export",)
+
+BYTES_FORMATS = ("text", "hex", "base64")
+RESULT_FORMATS = ("table", "json", "parquet")
+
+VERB_OPTIONS = (
+    Option(
+        "--strategy", "|".join(STRATEGIES),
+        "how the key map is made: by a partition's own task, or by many (default: by size, across "
+        "tasks from 8 GiB on; by one worker within)",
+        _COMPACT, words=STRATEGIES,
+    ),
+    Option(
+        "--dedupe-buffer-size", "N",
+        "bytes of a key map bounded as Kafka's, and its rounds (default: no bound)",
+        _COMPACT, parse_offset,
+    ),
+    Option(
+        "--swap-per-group", None,
+        "swap each group of segments before the next is written: with --no-undo no more space than "
+        "one group takes",
+        _COMPACT,
+    ),
+    Option(
+        "--on-corrupt-batch", "keep",
+        "keep a corrupt batch as it is, in its place (default: leave its partition as it is)",
+        _COMPACT, words=("keep",),
+    ),
+    Option(
+        "--max-minutes", "N",
+        "the dirtiest partitions first, no further one begun after so many minutes",
+        _COMPACT, parse_minutes,
+    ),
+    Option(
+        "--max-bytes-per-second", "N",
+        "read and write no more than so much of logs a second, all workers together",
+        _COMPACT, parse_bytes,
+    ),
+    Option(
+        "--memory", "SIZE",
+        "memory of each worker: bytes, 512m or 2g (default 512m, at least 256m); what does not fit "
+        "goes to disk",
+        _COMPACT, parse_memory,
+    ),
+    Option(
+        "--verify", "deep",
+        "before the swap, compare every record with what an independent second pass finds has to "
+        "stay",
+        _COMPACT, words=("deep",),
+    ),
+    Option(
+        "--contents", None,
+        "read all records: tombstones, keyless records, values that look like tombstones, what "
+        "groups have committed",
+        _AUDIT,
+    ),
+    Option("--since", "RUN", "read only what has changed since this verify run", _VERIFY),
+    Option(
+        "--what-if", "KEY=VALUE",
+        "simulate retention with this topic setting, as retention.ms=3d or retention.bytes=10GiB; "
+        "repeatable: all at once, a setting named again begins another simulation",
+        _AUDIT, is_repeatable=True,
+    ),
+    Option(
+        "--at", "+7d|MS|ISO",
+        "simulate for this time beside now; repeatable (default: up to 90 days ahead)",
+        _AUDIT, parse_at, is_repeatable=True,
+    ),
+    Option(
+        "--before", "MS|ISO",
+        "give the offsets for `kafka-delete-records` that delete what is older, and what they free",
+        _AUDIT, parse_now,
+    ),
+    Option(
+        "--capacity", "[DIR=]SIZE",
+        "the size of a log dir, or of each: bytes, 500GiB, 4TiB; repeatable",
+        _AUDIT, parse_capacity, is_repeatable=True,
+    ),
+    Option(
+        "--policy", "F", "what topics have to keep to, as YAML; violations are findings", _AUDIT
+    ),
+    Option("--files", "F,F", "files, as DumpLogSegments takes them", _DUMP, is_repeatable=True),
+    Option("--print-data-log", None, "show records with key and value", _DUMP),
+    Option("--deep-iteration", None, "show records without key and value", _DUMP),
+    Option("--skip-record-metadata", None, "of records show key and value only", _DUMP),
+    Option("--max-message-size", "N", "accepted, and not needed", _DUMP, parse_offset),
+    Option("--verify-index-only", None, "compare indexes, print no entries", _DUMP),
+    Option("--index-sanity-check", None, "only what a broker checks of indexes", _DUMP),
+    Option("--cluster-metadata-decoder", None, "records of __cluster_metadata", _DUMP),
+    Option("--offsets-decoder", None, "records of __consumer_offsets", _DUMP),
+    Option("--transaction-log-decoder", None, "records of __transaction_state", _DUMP),
+    Option("--remote-log-metadata-decoder", None, "records of __remote_log_metadata", _DUMP),
+    Option("--share-group-state-decoder", None, "records of __share_group_state", _DUMP),
+    Option("--hex", None, "show every byte of a batch with the field it belongs to", _DUMP),
+    Option(
+        "--format", "|".join(BYTES_FORMATS),
+        "how bytes are shown (default text, base64 in JSON)", _DUMP, words=BYTES_FORMATS,
+    ),
+    Option(
+        "--sql", "QUERY", "the query, or several, each ended by a semicolon (default: stdin)", _SQL
+    ),
+    Option(
+        "--format", "|".join(RESULT_FORMATS),
+        "a table (most 1,000 rows), JSON lines, Parquet files",
+        _SQL, words=RESULT_FORMATS, default="table",
+    ),
+    Option(
+        "--replicas", "all",
+        "read all replicas of a partition that is there more than once (default: refused)",
+        _SQL, words=("all",),
+    ),
+    Option(
+        "--table", "TABLE", "a path, or the name of a table in the session's catalog", _EXPORT,
+        is_required=True,
+    ),
+    Option(
+        "--mode", "append|merge", "all records, or the latest of each key (default append)",
+        _EXPORT, words=("append", "merge"), default="append",
+    ),
+    Option(
+        "--option", "NAME=VALUE", "an option of the data source, as isolationLevel; repeatable",
+        _EXPORT, parse_source_option, is_repeatable=True,
+    ),
+    Option("--key", "K", "a record's key, as UTF-8", _WHY),
+    Option("--offset", "N", "a record's offset", _WHY, parse_offset),
+)  # fmt: skip

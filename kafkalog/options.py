@@ -1,0 +1,46 @@
+"""An option: of verbs (`--log-dir`), or of the data source (`startingOffsets`). One type for both.
+
+The tables are `cli.options` and `spark.options`. Parsers, refusals and the documents' tables come
+from them, so that nothing is said of an option twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    takes: what its text is, as `DIR` or `a number`; None for a switch, which has no text. does:
+    what it does, by taker where `does_there` has other words. takers: the verbs or views that it is
+    for; every other one refuses it. parse: text → value; ValueError says what was expected. words:
+    where they are given the text is one of them. default: of one that is not given; of a
+    `is_repeatable` one that is a list.
+    """
+
+    name: str
+    takes: str | None
+    does: str
+    takers: tuple[str, ...]
+    parse: Callable[[str], Any] = str
+    words: tuple[str, ...] = ()
+    does_there: Mapping[str, str] = field(default_factory=dict)
+    default: Any = None
+    is_repeatable: bool = False
+    is_required: bool = False
+
+    def does_in(self, taker: str) -> str:
+        """What it does in one verb or view."""
+        return self.does_there.get(taker, self.does)
+
+    def value(self, text: str) -> Any:
+        """What the text means; ValueError says what was expected."""
+        if self.words and text not in self.words:
+            if len(self.words) == 1:
+                raise ValueError(f"{text!r} is not {self.words[0]}, which is all there is")
+            raise ValueError(f"{text!r} is none of {', '.join(self.words)}")
+        return self.parse(text)
