@@ -17,7 +17,7 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.views import NARROW_VIEWS, VIEWS
 from kafkalog.spark.analysis import gaps, hot_keys, key_stats, latest_by_key
 from kafkalog.spark.loading import Paths, load
-from kafkalog.spark.options import OPTIONS, views_taking
+from kafkalog.spark.option_table import OPTIONS
 
 # Temporary view → (source view, options). The narrow ones leave keys, values and headers on the
 # disk.
@@ -145,7 +145,7 @@ def _for_view(view: str, options: dict[str, str]) -> dict[str, str]:
     return {
         name: text
         for name, text in options.items()
-        if name.lower() not in known or view in views_taking(known[name.lower()].name)
+        if name.lower() not in known or view in known[name.lower()].takers
     }
 
 

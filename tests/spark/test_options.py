@@ -8,7 +8,8 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.views import VIEWS
-from kafkalog.spark.options import OPTIONS, parse_options, views_taking
+from kafkalog.spark.option_table import OPTIONS
+from kafkalog.spark.options import parse_options
 
 
 def test_defaults() -> None:
@@ -95,5 +96,5 @@ def test_an_unknown_option_is_refused_with_those_there_are() -> None:
 def test_the_options_that_views_name_are_there() -> None:
     named = {option for view in VIEWS.values() for option in view.options}
     assert named <= set(OPTIONS)
-    assert views_taking("key") == ("records",)
-    assert views_taking("subscribe") == tuple(VIEWS)
+    assert OPTIONS["key"].takers == ("records",)
+    assert OPTIONS["subscribe"].takers == tuple(VIEWS)

@@ -25,7 +25,7 @@ from kafkalog.columns.column import Column
 from kafkalog.columns.schemas import FINDINGS
 from kafkalog.format.limits import LIMITS
 from kafkalog.reading.views import VIEWS
-from kafkalog.spark.options import OPTIONS, views_taking
+from kafkalog.spark.option_table import OPTIONS
 from tests.starts.page import PAGE, start_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,9 +83,9 @@ def option_table() -> list[str]:
     rows = ["| option | takes | views | means |", "|---|---|---|---|"]
     for option in OPTIONS.values():
         if option.name != "paths":
-            taking = views_taking(option.name)
-            views = "all" if taking == tuple(VIEWS) else ", ".join(sorted(taking))
-            rows.append(f"| `{option.name}` | {_cell(option.takes)} | {views} | {option.meaning} |")
+            views = "all" if option.takers == tuple(VIEWS) else ", ".join(sorted(option.takers))
+            takes = _cell(option.takes or "")
+            rows.append(f"| `{option.name}` | {takes} | {views} | {option.does} |")
     return rows
 
 
