@@ -145,6 +145,8 @@ def _command(verb: str, task: AuditTask, resolved: ResolvedConfig, more: list[st
     ]
     if task.assumed_high_watermark is not None:
         words.append(f"--high-watermark {task.assumed_high_watermark}")
+    if task.is_now_given:  # by the clock it would do something else
+        words.append(f"--now {task.now_ms}")
     if resolved.is_forced:
         words.append(f"--force {FORCE_CONFIG_DIFFERS}")
     files = f", with the same {' and '.join(task.other_options)}," if task.other_options else ""

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
+from kafkalog.auditing.audit_tasks import AuditTasks
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.findings_across import find_across
 from kafkalog.auditing.kept_scans import KeptScans
-from kafkalog.auditing.known_judgement import recall_judgement
 from kafkalog.auditing.log_dir_findings import find_signs, said_once
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import SignsOfLife
-from kafkalog.auditing.surroundings import Surroundings
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import LogInventory, PartitionInventory
@@ -61,9 +60,8 @@ def audit_run(
     execute: Executor,
     kept: KeptScans | None = None,
 ) -> AuditRun:
-    """Audit what is asked for. `kept`: what an earlier run read and made of the same, in place of
-    reading what has not changed and of judging what nothing has changed for; given, results have
-    scans for the next run.
+    """Audit what is asked for. `kept`: what an earlier run read of the same, in place of reading
+    what has not changed; given, results have scans for the next run.
 
     InvalidConfigError for paths that do not exist, partitions that are named but not there, and
     settings that Kafka would refuse.
@@ -72,14 +70,9 @@ def audit_run(
     tasks, everything = opened.tasks, opened.everything
     asked = dict.fromkeys(task.partition.log_dir for task in tasks)
     times_ms = times_from(request.now_ms, request.scope.times)
-    done: dict[str, AuditedPartition] = {}
     if kept is not None:
-        held = (recall_judgement(kept.judgement(task.partition.path), task) for task in tasks)
-        done = {audited.path: audited for audited in held if audited is not None}
-    left = [task for task in tasks if task.partition.path not in done]
-    if kept is not None:
-        left = [_with_scan(task, kept) for task in left]
-    done |= {audited.path: audited for audited in (execute(left) if left else ())}
+        tasks = [_with_scan(task, kept) for task in tasks]
+    done = {audited.path: audited for audited in (execute(tasks) if tasks else ())}
     partitions, once = said_once([done[task.partition.path] for task in tasks], everything.problems)
     return AuditRun(
         now_ms=request.now_ms,
@@ -129,13 +122,13 @@ def open_audit(
     everything = request.open_all(directories)
     found = request.select(everything)
     settings = request.read_settings(everything)
-    surroundings = Surroundings(request, everything, settings)
+    tasks = AuditTasks(request, everything, settings)
     return OpenedAudit(
-        [surroundings.task(partition) for partition in found],
+        [tasks.task(partition) for partition in found],
         everything,
-        surroundings.log_dirs,
+        tasks.log_dirs,
         settings.notes,
-        surroundings.signs,
+        tasks.signs,
     )
 
 

@@ -69,11 +69,10 @@ class AuditedPartition(JsonFacts):
     `high_watermark` is the one assumed, `last_stable_offset` where the first open transaction
     begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS. `contents` is None
     of directories that no broker serves, and of logs that could not be read. `scan`: what a later
-    run may take up in place of reading, if it was asked for and differs from what is kept already;
-    `judgement`: the same of all else. `is_carried`: nothing was read, all is from an earlier run;
-    `carried_segments`: of how many segments that holds. `cluster_id`: of the log dir's
-    meta.properties, empty where it does not tell; `uploaded_offset`: the last one in remote
-    storage, -1 for nothing.
+    run may take up in place of reading, if it was asked for and differs from what is kept already.
+    `is_carried`: nothing was read, all is from an earlier run; `carried_segments`: of how many
+    segments that holds. `cluster_id`: of the log dir's meta.properties, empty where it does not
+    tell; `uploaded_offset`: the last one in remote storage, -1 for nothing.
     """
 
     log_dir: str
@@ -96,7 +95,6 @@ class AuditedPartition(JsonFacts):
     problems: tuple[str, ...] = field(default=())
     contents: Contents | None = None
     scan: str = ""
-    judgement: str = ""
     is_carried: bool = False
     carried_segments: int = 0
     cluster_id: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafkalog.auditing.advised_steps import end_transaction
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
 from kafkalog.auditing.transactional_ids import transactional_ids
@@ -200,27 +201,24 @@ def _waiting(context: FindingContext) -> Iterator[Finding]:
 def _open_transactions(context: FindingContext) -> Iterator[Finding]:
     audited = context.audited
     open_now = [
-        p
+        (first, p)
         for p in context.facts.active_producers
-        if p.current_txn_first_offset is not None
+        if (first := p.current_txn_first_offset) is not None
         and context.alive_ms - p.last_timestamp_ms > GRACE_MS
     ]
     held = sum(
         s.size_in_bytes for s in audited.segments
         if not s.is_active and s.next_offset > audited.last_stable_offset
     )  # fmt: skip
-    hanging = [p.producer_id for p in open_now[:MAX_PER_KIND]]
+    hanging = [p.producer_id for _, p in open_now[:MAX_PER_KIND]]
     owners = transactional_ids(context.task.transaction_paths, hanging) if hanging else {}
     newest_ms = max((s.largest_timestamp_ms for s in audited.segments), default=0)
-    for producer in open_now[:MAX_PER_KIND]:
-        first = producer.current_txn_first_offset
+    for first, producer in open_now[:MAX_PER_KIND]:
         owner = owners.get(producer.producer_id)
         whose = (
             "no transactional id of it is on these disks"
             if owner is None
-            else owner.redacted().told()
-            if context.task.redact
-            else owner.told()
+            else owner.text(redact=context.task.redact)
         )
         age_h = (newest_ms - producer.last_timestamp_ms) / 3_600_000
         yield context.say(
@@ -232,8 +230,7 @@ def _open_transactions(context: FindingContext) -> Iterator[Finding]:
             f"{audited.last_stable_offset}, {format_bytes(held)} of closed segments cannot be "
             "cleaned",
             offset=first,
-            fix=f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {audited.topic} "
-            f"--partition {audited.partition} --start-offset {first}",
+            fix=end_transaction(context, first, owner),
         )
 
 

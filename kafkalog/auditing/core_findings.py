@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafkalog.auditing.advised_steps import put_setting_right, remove_stray
 from kafkalog.auditing.compaction_findings import find_compaction
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.retention_findings import find_retention
@@ -43,8 +44,7 @@ def _settings(context: FindingContext) -> Iterator[Finding]:
         yield context.say(
             "policy-drift",
             f"{audited.topic}: {difference}",
-            fix=f"kafka-configs.sh --alter --entity-type topics --entity-name {audited.topic} "
-            f"--add-config {difference.key}={difference.said}, or declare {difference.in_force}",
+            fix=put_setting_right(context, difference),
         )
     if resolved.unreliable is not None:
         yield context.say("settings-unknown", resolved.unreliable)
@@ -71,8 +71,8 @@ def _suggested(config: LogConfig) -> str:
 
 def _moving(context: FindingContext) -> Iterator[Finding]:
     audited = context.audited
-    twin = context.task.twin_path
-    other = f"its twin is {twin}" if twin else "there is no other copy in these log dirs"
+    current = context.task.current_path
+    other = f"the current one is {current}" if current else "there is no other in these log dirs"
     yield context.say(
         "replica-moving",
         f"{audited.name}: a future replica of {format_bytes(audited.size_in_bytes)}, up to offset "
@@ -88,6 +88,5 @@ def _stray(context: FindingContext) -> Finding:
         "stray-replica",
         f"{audited.name}: {format_bytes(audited.size_in_bytes)}; topic id in partition.metadata "
         f"{own}, in the cluster {theirs}; {task.resolved.unreliable or 'renamed by a broker'}",
-        fix=f"compare with the cluster's replicas; then `rm -r {audited.path}` while the broker is "
-        "stopped",
+        fix=remove_stray(context),
     )

@@ -12,6 +12,7 @@ from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.retention_facts import repaired_segments
 
 # A broker looks every few minutes; this long it may have been busy.
 GRACE_MS = 3_600_000
@@ -26,6 +27,13 @@ class FindingContext:
     inventory: PartitionInventory
     facts: PartitionFacts
     is_high_watermark_known: bool
+
+    @property
+    def repaired(self) -> PartitionFacts:
+        """Of the facts those of segments that a broker repairs on load, by which retention goes."""
+        known = {each.base_offset: each for each in self.facts.segments}
+        found = (known.get(segment.base_offset) for segment in repaired_segments(self.inventory))
+        return PartitionFacts(tuple(each for each in found if each is not None))
 
     @property
     def now_ms(self) -> int:

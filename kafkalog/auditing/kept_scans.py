@@ -1,7 +1,6 @@
-"""What the last audit of the same read and made of each partition, in the run's `scans.parquet`.
+"""What the last audit of the same read of each partition, in the run's `scans.parquet`.
 
-    path, directory, scan, judgement    a row a partition: see known_directory, known_scan and
-                                        known_judgement
+    path, directory, scan    a row a partition: see known_directory and known_scan
 
 Rows that hold go into the next run's file as they are.
 """
@@ -22,9 +21,7 @@ from kafkalog.log.known_directory import KnownDirectory, known_directory
 
 SCANS_FILE = "scans.parquet"
 
-_SCHEMA = pa.schema(
-    [(name, pa.large_string()) for name in ("path", "directory", "scan", "judgement")]
-)
+_SCHEMA = pa.schema([(name, pa.large_string()) for name in ("path", "directory", "scan")])
 
 
 class KeptScans:
@@ -42,15 +39,8 @@ class KeptScans:
 
     def scan(self, path: str) -> str:
         """What was read of a partition."""
-        return self._text("scan", path)
-
-    def judgement(self, path: str) -> str:
-        """What was made of it."""
-        return self._text("judgement", path)
-
-    def _text(self, column: str, path: str) -> str:
         place = self._places.get(path)
-        text = "" if place is None else self._table.column(column)[place].as_py()
+        text = "" if place is None else self._table.column("scan")[place].as_py()
         return text or ""
 
     def next_table(
@@ -62,19 +52,12 @@ class KeptScans:
         holding: list[int] = []
         rows: list[dict[str, str]] = []
         for audited, inventory in zip(partitions, inventories, strict=True):
-            if audited.is_carried and not audited.judgement:
+            if audited.is_carried:
                 holding.append(self._places[audited.path])
-                continue
-            scan = self.scan(audited.path) if audited.is_carried else audited.scan
-            if scan:
+            elif audited.scan:
                 directory = known_directory(inventory)
                 text = "" if directory is None else json.dumps(directory.to_row())
-                rows.append(
-                    {
-                        "path": audited.path, "directory": text,
-                        "scan": scan, "judgement": audited.judgement,
-                    }
-                )  # fmt: skip
+                rows.append({"path": audited.path, "directory": text, "scan": audited.scan})
         old = self._table.take(pa.array(holding, pa.int64()))
         return pa.concat_tables([old, pa.Table.from_pylist(rows, schema=_SCHEMA)])
 

@@ -14,10 +14,8 @@ from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.directory_bytes import DirectoryBytes
 from kafkalog.auditing.finding_context import FindingContext
-from kafkalog.auditing.known_judgement import Terms
-from kafkalog.auditing.known_scan import is_expired
 from kafkalog.auditing.partition_contents import with_contents
-from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, scan_partition
+from kafkalog.auditing.partition_scan import directory_sizes, scan_partition
 from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts
@@ -36,13 +34,9 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     """The same, with the facts it was made from."""
     problems = list(task.loaded.problems)
     scan = scan_partition(task.loaded, task, problems)
-    if scan.is_known and not task.reads_records:
-        terms = Terms(task)
-        for producer in scan.facts.active_producers:
-            is_expired(producer, terms.task.now_ms, task.expiration_ms)  # the scan's own term
-        audited = terms.settle(_judged_whole(terms.task, scan, problems))
-    else:
-        audited = _judged_whole(task, scan, problems)
+    audited = _judged(task, scan.facts, scan.statistics, problems, scan.sizes)
+    if scan.headers is not None:
+        audited = with_contents(audited, task, task.loaded, scan.headers)
     audited = replace(
         audited,
         scan=scan.text,
@@ -50,13 +44,6 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
         carried_segments=scan.carried_segments,
     )
     return audited, scan.facts
-
-
-def _judged_whole(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> AuditedPartition:
-    audited = _judged(task, scan.facts, scan.statistics, problems, scan.sizes)
-    if scan.headers is None:
-        return audited
-    return with_contents(audited, task, task.loaded, scan.headers)
 
 
 def _judged(

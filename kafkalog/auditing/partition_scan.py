@@ -37,8 +37,7 @@ from kafkalog.log.segment_file import HeaderScan, iterate_headers
 class ScannedPartition:
     """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
     `text`: what to keep for the next audit, empty if nothing may be, or is already.
-    `carried_segments`: of how many no header was read. `is_known`: the next audit can tell whether
-    all of it still holds.
+    `carried_segments`: of how many no header was read.
     """
 
     facts: PartitionFacts
@@ -48,7 +47,6 @@ class ScannedPartition:
     is_carried: bool = False
     text: str = ""
     carried_segments: int = 0
-    is_known: bool = False
 
 
 @dataclass(slots=True)
@@ -115,7 +113,7 @@ def scan_partition(
     if len(segments) < len(facts.segments) or not _is_as_listed(partition):
         key = ""  # the whole may not stand for itself, either
     text = scan_text(key, _known_log(task.now_ms, scanned), segments)
-    return replace(scanned, text=text, is_known=key != "")
+    return replace(scanned, text=text)
 
 
 def _is_as_listed(partition: PartitionInventory) -> bool:
@@ -144,7 +142,6 @@ def _carried(
         sizes=DirectoryBytes(dict(log.bytes_by_kind), log.leftovers),
         is_carried=True,
         carried_segments=len(known),
-        is_known=True,
     )
 
 

@@ -50,36 +50,45 @@ class AuditScope:
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest(RunRequest):
-    """What to audit and by whose settings; see RunRequest."""
+    """What to audit and by whose settings; see RunRequest. is_now_given: by an option."""
 
     scope: AuditScope = field(default_factory=AuditScope)
+    is_now_given: bool = False
 
 
 def audit_request(
     log_dirs: Sequence[str], options: RunOptions, scope: AuditScope | None = None
 ) -> AuditRequest:
     """The request these options make; InvalidConfigError for settings Kafka would refuse."""
-    return AuditRequest(**run_options_of(log_dirs, options), scope=scope or AuditScope())
+    return AuditRequest(
+        **run_options_of(log_dirs, options),
+        scope=scope or AuditScope(),
+        is_now_given=options.get("now_ms") is not None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
     """One partition directory, and what is known of it from elsewhere.
 
-    `resolved`: the topic's settings and whether they may be relied on. `assumed_high_watermark`:
-    the option's, for logs whose checkpoint does not tell. `alive_ms`: the broker's last sign of
-    life on the log dir, never later than `now_ms`; `is_copied`: by what logs tell, as the files'
-    times look like a copy's. `transaction_paths`: where `__transaction_state` of its cluster is.
-    `map_entries`: keys that a broker's offset map
-    has room for. `twin_path`: of a future replica the present one. `is_stray`: the cluster does not
-    have the topic, or not with this id; `cluster_topic_id`: the one it has. `has_no_metadata`:
-    nothing tells of the cluster. `uploaded_offset`: the last one in remote storage, -1 for nothing,
-    None if nobody tells. `reads_records`, `reads_keys`: whether to decode records, and to look at
-    their keys. `cluster_id`: as the log dir says. `settings_digest`: of `resolved`. `known`: the
-    scan of an earlier run; `keeps_scan`: whether the result is to have its own; `is_unchanged`: its
-    directory is as the earlier run saw it; `redact`: as in AuditScope. `known_epoch`: of the
-    partition in the cluster's metadata; `other_options`: those of files, which a command that goes
-    by the same settings needs.
+    resolved: the topic's settings and whether they may be relied on.
+    now_ms: the time of the audit; is_now_given: by an option, not by the clock.
+    assumed_high_watermark: the option's, for logs whose checkpoint does not tell.
+    alive_ms: the broker's last sign of life on the log dir, never later than `now_ms`; is_copied:
+        by what logs tell, as the files' times look like a copy's.
+    transaction_paths: where `__transaction_state` of its cluster is.
+    map_entries: keys that a broker's offset map has room for.
+    current_path: of a future replica the one that it will replace; copy_path: of a directory that
+        was set aside a live one with all its offsets.
+    is_stray: the cluster does not have the topic, or not with this id; cluster_topic_id: the one it
+        has; has_no_metadata: nothing tells of the cluster; cluster_id: as the log dir says.
+    uploaded_offset: the last one in remote storage, -1 for nothing, None if nobody tells.
+    reads_records, reads_keys: whether to decode records, and to look at their keys.
+    known: the scan of an earlier run; keeps_scan: whether the result is to have its own;
+        is_unchanged: its directory is as the earlier run saw it.
+    redact: as in AuditScope.
+    known_epoch: of the partition in the cluster's metadata; other_options: those of files, which a
+        command that goes by the same settings needs.
     """
 
     partition: PartitionInventory
@@ -91,7 +100,8 @@ class AuditTask:
     is_copied: bool = False
     transaction_paths: tuple[str, ...] = ()
     map_entries: int = DEFAULT_MAP_ENTRIES
-    twin_path: str = ""
+    current_path: str = ""
+    copy_path: str = ""
     is_stray: bool = False
     cluster_topic_id: str = ""
     has_no_metadata: bool = False
@@ -99,11 +109,11 @@ class AuditTask:
     reads_records: bool = False
     reads_keys: bool = False
     cluster_id: str = ""
-    settings_digest: str = ""
     known: str = ""
     keeps_scan: bool = False
     is_unchanged: bool = False
     redact: bool = False
+    is_now_given: bool = False
     known_epoch: KnownEpoch | None = None
     other_options: tuple[str, ...] = ()
 

@@ -12,6 +12,7 @@ from kafkalog.checking.finding import Finding
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.retention_facts import repaired_segments
+from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import (
     AWAITS_HIGH_WATERMARK,
     AWAITS_UPLOAD,
@@ -170,8 +171,7 @@ def _active(context: FindingContext) -> Iterator[Finding]:
             f"{config.segment_bytes}, the segment has {active.size_in_bytes}",
             segment=active.base_offset,
             offset=active.base_offset,
-            fix=f"set segment.ms to at most {max(config.retention_ms // 2, 1)}: records then go at "
-            "most so long after their time; a segment rolls at the next append",
+            fix=_what_rolls(config),
         )
     if config.is_compacted and now_ms - active.smallest_timestamp_ms > config.segment_ms:
         yield context.say(
@@ -183,6 +183,17 @@ def _active(context: FindingContext) -> Iterator[Finding]:
             offset=active.base_offset,
             fix="append a record: the segment rolls in front of it",
         )
+
+
+def _what_rolls(config: LogConfig) -> str:
+    """Where segment.ms is small enough already, only an append is missing."""
+    wanted_ms = max(config.retention_ms // 2, 1)
+    if config.segment_ms <= wanted_ms:
+        return "append a record: the segment rolls in front of it"
+    return (
+        f"set segment.ms to at most {wanted_ms}: records then go at most so long after their time; "
+        "a segment rolls at the next append"
+    )
 
 
 def _is_clean_stop(context: FindingContext) -> bool:

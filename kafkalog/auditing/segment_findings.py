@@ -16,6 +16,7 @@ from itertools import pairwise
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
+from kafkalog.format.constants import MAX_INT32
 from kafkalog.planning.texts import format_bytes
 
 # From so many on, if they are so small on average: a topic of a month that rolls every hour.
@@ -50,12 +51,12 @@ def _cause(
     config = context.audited.config
     times = -(-len(closed) // _FEW)
     if 2 * mean_bytes >= config.segment_bytes:
-        wanted = config.segment_bytes * times
+        wanted = min(config.segment_bytes * times, MAX_INT32)
         return f"segment.bytes {config.segment_bytes} rolls them", f"set segment.bytes to {wanted}"
     if any(_fills_index(context, segment) for segment in closed[:: len(closed) // _FEW]):
         return (
             f"an index of segment.index.bytes {config.segment_index_bytes} is full with them",
-            f"set segment.index.bytes to {config.segment_index_bytes * times}",
+            f"set segment.index.bytes to {min(config.segment_index_bytes * times, MAX_INT32)}",
         )
     apart = [
         after.first_timestamp_ms - before.first_timestamp_ms

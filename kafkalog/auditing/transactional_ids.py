@@ -9,7 +9,7 @@ Source: Kafka TransactionStateManager; KIP-98, KIP-664 (find-hanging).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.redaction import redacted_name
@@ -23,32 +23,39 @@ _ID = slice(2, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Transactional:
-    """The transactional id of a producer, and its transaction: `updated_ms` of its state."""
+class TransactionalId:
+    """A producer's transactional id and its transaction: `updated_ms` of its state, `partitions`
+    that it has written to (topic, number), none of one that is complete.
+    """
 
-    transactional_id: str
+    name: str
     state: str
     updated_ms: int
     timeout_ms: int
+    partitions: frozenset[tuple[str, int]]
 
-    def redacted(self) -> Transactional:
-        """With a digest in place of the id, which a client chose."""
-        return replace(self, transactional_id=redacted_name(self.transactional_id))
+    def has_written(self, topic: str, partition: int) -> bool:
+        """Whether its coordinator has this partition in the transaction."""
+        return (topic, partition) in self.partitions
 
-    def told(self) -> str:
+    def shown(self, *, redact: bool) -> str:
+        """Its name, or a digest in place of what a client chose."""
+        return f"transactional id {redacted_name(self.name) if redact else self.name}"
+
+    def text(self, *, redact: bool) -> str:
         """What its coordinator says of it."""
         return (
-            f"transactional id {self.transactional_id}, which its coordinator has as {self.state} "
-            f"since {format_timestamp(self.updated_ms)}, transaction.timeout.ms {self.timeout_ms}"
+            f"{self.shown(redact=redact)}, which its coordinator has as {self.state} since "
+            f"{format_timestamp(self.updated_ms)}, transaction.timeout.ms {self.timeout_ms}"
         )
 
 
 def transactional_ids(
     directories: Sequence[str], producer_ids: Collection[int]
-) -> dict[int, Transactional]:
+) -> dict[int, TransactionalId]:
     """By producer id, of those asked for. What cannot be read tells nothing."""
     wanted = {number.to_bytes(8, "big", signed=True): number for number in producer_ids}
-    found: dict[int, Transactional] = {}
+    found: dict[int, TransactionalId] = {}
     for path in directories:
         try:
             for batch in read_records(path, columns=["key", "value"], mode="DROPMALFORMED"):
@@ -62,7 +69,7 @@ def transactional_ids(
 
 
 def _note(
-    key: bytes | None, value: bytes, producer_id: int, found: dict[int, Transactional]
+    key: bytes | None, value: bytes, producer_id: int, found: dict[int, TransactionalId]
 ) -> None:
     try:
         record = decode_coordinator_record(TRANSACTION_TYPES, key, value)
@@ -73,9 +80,14 @@ def _note(
     fields = record.value
     number = int(fields["transactionStatus"])
     names = {int(state): state.name.title().replace("_", "") for state in TransactionState}
-    found[producer_id] = Transactional(
+    found[producer_id] = TransactionalId(
         str(record.key["transactionalId"]),
         names.get(number, str(number)),
         int(fields["transactionLastUpdateTimestampMs"]),
         int(fields["transactionTimeoutMs"]),
+        frozenset(
+            (str(each["topic"]), int(partition))
+            for each in fields["transactionPartitions"] or ()
+            for partition in each["partitionIds"]
+        ),
     )

@@ -13,10 +13,22 @@ from kafkalog.checking.finding_kind import FindingKind, Severity
 __all__ = ["KIND", "KINDS", "FindingKind", "Severity"]
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
-_REBUILD = "`kafkalog recover --apply`, or delete all index files of the segment before a start"
+# It changes nothing where a batch is damaged. A start that makes an index anew cuts the segment at
+# such a batch: so nobody is told to delete index files.
+_REBUILD = "`kafkalog recover --apply`"
 _REPLICA = "take the partition from another replica"
 # `kafkalog salvage` copies every batch with a right checksum as it is, in the order of offsets.
 _SALVAGE = f"{_REPLICA}, or salvage the rest"
+
+_CUT = (
+    "of the last segment `kafkalog recover --apply` cuts it off, if no batch lies behind it; else "
+    f"{_SALVAGE}"
+)
+# Of a tiered topic the epochs of what is in remote storage are in no local batch.
+_EPOCHS = (
+    "copy the file of a replica, or, if the topic is not tiered, delete it and run `kafkalog "
+    "recover --apply`"
+)
 
 KINDS = (
     # -- batches and records ---------------------------------------------------------------------
@@ -171,14 +183,14 @@ KINDS = (
         _ERROR,
         "a segment ends inside a batch",
         "appends behind the rest, which hides what comes after; after a crash cuts it off (info)",
-        "cut the file where the last whole batch ends",
+        _CUT,
     ),
     FindingKind(
         "zero-tail",
         _ERROR,
         "a segment ends in zeros, as a preallocated one after a crash",
         "as for torn-tail",
-        "cut the file where the last whole batch ends",
+        _CUT,
     ),
     # -- indexes -----------------------------------------------------------------------------------
     FindingKind(
@@ -303,7 +315,7 @@ KINDS = (
         _ERROR,
         "a segment has offsets of the next one",
         "nothing; records may be read twice",
-        "move the segment that does not belong there away",
+        f"{_REPLICA}, or salvage: it puts batches in the order of offsets",
     ),
     FindingKind(
         "log-end-lost",
@@ -340,14 +352,14 @@ KINDS = (
         _WARNING,
         "leader-epoch-checkpoint says another epoch than the batches",
         "keeps it, after a crash too: followers may cut the log at a wrong place",
-        "copy the file of a replica, or delete it and run `kafkalog recover --apply`",
+        _EPOCHS,
     ),
     FindingKind(
         "leader-epochs-not-rising",
         _WARNING,
         "lines of leader-epoch-checkpoint contradict each other",
         "keeps the later line of two: followers may cut the log at a wrong place",
-        "copy the file of a replica, or delete it and run `kafkalog recover --apply`",
+        _EPOCHS,
     ),
     FindingKind(
         "leader-epochs-beyond-end",
@@ -368,7 +380,7 @@ KINDS = (
         _ERROR,
         "leader-epoch-checkpoint cannot be parsed",
         "takes the log dir offline",
-        "copy the file of a replica, or delete it and run `kafkalog recover --apply`",
+        _EPOCHS,
     ),
     # -- producer snapshots ----------------------------------------------------------------------
     FindingKind(
@@ -376,21 +388,21 @@ KINDS = (
         _ERROR,
         "a transaction is open, and no snapshot is there after a clean stop",
         "assumes no producers: the transaction's records become readable",
-        "`kafkalog recover --apply`, or delete .kafka_cleanshutdown",
+        _REBUILD,
     ),
     FindingKind(
         "snapshot-missing",
         _WARNING,
         "producers wrote, and no snapshot is there after a clean stop",
         "forgets them: a retry of theirs is appended twice",
-        "`kafkalog recover --apply`, or delete .kafka_cleanshutdown",
+        _REBUILD,
     ),
     FindingKind(
         "snapshot-disagrees",
         _ERROR,
         "the snapshot a broker loads says other open transactions or sequences than the log",
         "the last stable offset is wrong, or retries are appended twice",
-        "delete the snapshot, then `kafkalog recover --apply`",
+        "`kafkalog recover --apply`",
     ),
     FindingKind(
         "snapshot-unreadable",
@@ -566,7 +578,8 @@ KINDS = (
         _ERROR,
         "a checkpoint or meta.properties cannot be parsed",
         "takes the log dir offline, or does not start",
-        "delete the checkpoint, or restore it",
+        "restore it; without its recovery points, high watermarks or cleaner offsets a broker "
+        "starts, without log-start-offset-checkpoint deleted records are back",
     ),
     FindingKind(
         "swap-left",
@@ -580,7 +593,7 @@ KINDS = (
         _WARNING,
         "a .log.swap without its .index.swap",
         "makes an empty, full index: fetches read from the segment's start",
-        "delete the .index after the start",
+        "`kafkalog recover --apply` before a start: it finishes the swap and makes the index",
     ),
     FindingKind(
         "cleaned-left",

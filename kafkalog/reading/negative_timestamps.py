@@ -28,8 +28,8 @@ from kafkalog.log.index_lookup import sound_header, walk_headers
 from kafkalog.log.inventory import SegmentFacts, SegmentInfo
 from kafkalog.reading.lookups import records_of
 
-# Batches that are opened: where headers tell of such times, and where nothing does.
-_MOST_TOLD, _MOST_SAMPLES = 64, 16
+# Batches that are opened: of a segment's with one record of such a time; where no header tells.
+_MOST_SINGLE, _MOST_SAMPLES = 64, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +58,32 @@ def find_negative_timestamp(
     """The first such batch of these segments, as far as headers and samples tell. What cannot be
     read tells nothing.
     """
-    told = {each.base_offset for each in facts if each.min_timestamp_ms < NO_TIMESTAMP}
-    batches = [_told(segment) for segment in segments if segment.base_offset in told]
-    samples = segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]
-    opened = 0
-    for each in batches:
-        for segment, row in each:
+    known = {each.base_offset for each in facts if each.min_timestamp_ms < NO_TIMESTAMP}
+    for segment in segments:
+        for row in _by_header(segment) if segment.base_offset in known else ():
             found = _in_batch(segment, row)
-            opened += 1
-            if found is not None or opened == _MOST_TOLD:
+            if found is not None:
                 return found
-    for segment in samples:
+    for segment in segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]:
         found = _in_first_batch(segment)
         if found is not None:
             return found
     return None
 
 
-def _told(segment: SegmentInfo) -> Iterator[tuple[SegmentInfo, np.void]]:
-    """Batches of a segment whose header has such a time."""
+def _by_header(segment: SegmentInfo) -> Iterator[np.void]:
+    """Batches of a segment whose header has such a time. Of those of several records it tells all;
+    whether the record of a batch that has only one is a tombstone it does not, so not all are seen.
+    """
+    singles = 0
     try:
         for rows in walk_headers(segment, 0):
             is_created = (rows["attributes"] & TIMESTAMP_TYPE_MASK) == 0
-            for row in rows[is_created & (rows["base_timestamp"] < NO_TIMESTAMP)]:
-                yield segment, row
+            wanted = is_created & (rows["base_timestamp"] < NO_TIMESTAMP)
+            is_single = wanted & (rows["records_count"] == 1)
+            numbers = singles + np.cumsum(is_single)
+            yield from rows[wanted & (~is_single | (numbers <= _MOST_SINGLE))]
+            singles = int(numbers[-1]) if numbers.size else singles
     except (KafkaLogError, OSError):
         return
 

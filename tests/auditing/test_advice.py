@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from kafkalog.cli.main import main
 from kafkalog.format.checkpoints import pack_leader_epoch_checkpoint
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from kafkalog.log.log_dir import open_log_dir
-from tests.auditing.disks import DAY_MS, NOW_MS, Disk
+from kafkalog.messages.transaction_records import TRANSACTION_LOG, TransactionState
+from tests.auditing.disks import DAY_MS, HOUR_MS, NOW_MS, ORDERS_ID, Disk
 from tests.auditing.documents import audited_document, findings_of
 from tests.support.log_builder import LogBuilder
+from tests.support.message_encoder import encode_key, encode_value
 
 WEEK = {"cleanup_policy": "delete", "retention_ms": 7 * DAY_MS}
 ALL = "`kafkalog retain --log-dir {} --topic orders --topic-partition orders-0"
@@ -60,7 +63,7 @@ def test_what_is_advised_for_segments_that_are_due_deletes_them(
 ) -> None:
     disk = due_disk(tmp_path / "data").write(alive_age_ms=alive_age_ms)
     fix = the_fix(disk, *DUE_KINDS)
-    assert ALL.format(disk.log_dir) + " --apply` while the broker does not run" in fix
+    assert ALL.format(disk.log_dir) + f" --now {NOW_MS} --apply` while the broker does not" in fix
     words = command(fix)
     assert words is not None
     assert run(disk, words) == 0
@@ -239,3 +242,156 @@ def test_what_compact_refuses_is_not_advised(tmp_path: Path, change: Change, sai
     assert command(fix) is None
     assert "`kafkalog compact` does nothing here" in fix
     assert said in fix
+
+
+def test_an_audit_by_the_clock_advises_no_time(tmp_path: Path) -> None:
+    disk = due_disk(tmp_path / "data").write()
+    words = command(the_fix(disk, *DUE_KINDS, now_ms=None))
+    assert words is not None
+    assert "--now" not in words
+
+
+def stray_disk(log_dir: Path) -> tuple[Disk, Path]:
+    """`orders-0` twice: as it is served, and one that a broker has set aside."""
+    disk = Disk(log_dir, **WEEK).segment(DAY_MS, DAY_MS, 0).write()
+    shutil.copytree(disk.log.path, stray := log_dir / f"orders-0.{'a' * 32}-stray")
+    return disk, stray
+
+
+def make_empty(stray: Path) -> None:
+    for log in stray.glob("*.log"):
+        log.write_bytes(b"")
+
+
+def make_longer(stray: Path) -> None:
+    longer = LogBuilder(stray.parent / "other", "orders-0", topic_id=ORDERS_ID).segment()
+    for _ in range(4):
+        longer.batch(("k", "v"), timestamp=NOW_MS)
+    longer.write()
+    for file in longer.path.iterdir():
+        shutil.copy(file, stray)
+    shutil.rmtree(longer.path.parent)
+
+
+def make_another_topic(stray: Path) -> None:
+    (stray / "partition.metadata").write_text("version: 0\ntopic_id: 5L6g3nShT-eMCtK--X86sw\n")
+
+
+STRAYS: list[tuple[Callable[[Path], object], bool, str]] = [
+    (lambda _: None, True, "has all its offsets"),
+    (make_empty, True, "holds no record"),
+    (make_longer, False, "find out why a broker has set it aside"),
+    (make_another_topic, False, "keep it until its records are known to be elsewhere"),
+    # the topic is there and this directory is all there is of it
+    (
+        lambda stray: shutil.rmtree(stray.parent / "orders-0"),
+        False,
+        "no other directory here has its offsets 0 to 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "is_removed", "said"), STRAYS)
+def test_a_directory_is_removed_only_if_nothing_is_lost(
+    tmp_path: Path, change: Callable[[Path], object], *, is_removed: bool, said: str
+) -> None:
+    disk, stray = stray_disk(tmp_path / "data")
+    change(stray)
+    (found,) = findings_of(disk.audit(), "stray-replica")
+    assert (f"`rm -r {stray}`" in found["fix"]) == is_removed
+    assert said in found["fix"]
+
+
+def test_of_older_metadata_every_directory_is_a_stray_and_none_is_removed(tmp_path: Path) -> None:
+    """A topic that was made after the copy of the metadata log."""
+    disk = Disk(tmp_path / "data", **WEEK).segment(DAY_MS).write()
+    LogBuilder(disk.log_dir, "new-0", topic_id="5L6g3nShT-eMCtK--X86sw").segment().batch(
+        ("k", "v"), timestamp=NOW_MS
+    ).write()
+    (found,) = findings_of(disk.audit(), "stray-replica")
+    assert "rm -r" not in found["fix"]
+    assert "see whether the metadata here is as new as the directory" in found["fix"]
+
+
+PRODUCER, TXN_ID = 7, "payments-1"
+
+
+def transaction_disk(log_dir: Path, state: str | None, topic: str) -> Disk:
+    """A transaction that is open in `orders-0`; its coordinator has it in this state, with what it
+    wrote to this topic.
+    """
+    disk = Disk(log_dir, cleanup_policy="compact").segment(9 * DAY_MS)
+    disk.log.batch(
+        ("k", "v"), timestamp=NOW_MS - 9 * DAY_MS, producer_id=PRODUCER, is_transactional=True
+    )
+    disk.segment(0).write()
+    if state is not None:
+        value = {
+            "producerId": PRODUCER, "producerEpoch": 0, "transactionTimeoutMs": 60_000,
+            "transactionStatus": TransactionState[state],
+            "transactionPartitions": [{"topic": topic, "partitionIds": [0]}] if topic else [],
+            "transactionLastUpdateTimestampMs": NOW_MS - 9 * DAY_MS,
+            "transactionStartTimestampMs": NOW_MS - 9 * DAY_MS,
+        }  # fmt: skip
+        key = encode_key(TRANSACTION_LOG.key, {"transactionalId": TXN_ID})
+        packed = encode_value(TRANSACTION_LOG.value, 0, value)
+        LogBuilder(log_dir, "__transaction_state-0").segment().batch((key, packed)).write()
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("state", "topic", "said"),
+    [
+        ("ONGOING", "orders", "aborts it when transaction.timeout.ms is past"),
+        ("PREPARE_COMMIT", "orders", "an abort would lose records that are committed"),
+        ("PREPARE_ABORT", "orders", "aborts it"),
+        ("COMPLETE_COMMIT", "", None),
+        (
+            "ONGOING",
+            "payments",
+            None,
+        ),  # of another transaction, which this record came too late for
+    ],
+)
+def test_a_transaction_is_aborted_by_hand_only_if_its_coordinator_does_not_know_of_it(
+    tmp_path: Path, state: str, topic: str, said: str | None
+) -> None:
+    disk = transaction_disk(tmp_path / "data", state, topic)
+    fix = the_fix(disk, "open-transaction")
+    assert ("kafka-transactions.sh" in fix) == (said is None)
+    assert (said or "--topic orders --partition 0 --start-offset 1`") in fix
+
+
+@pytest.mark.parametrize(
+    ("settings", "declared", "said", "is_command"),
+    [
+        ({"retention_ms": DAY_MS}, {"retention.ms": 2 * DAY_MS}, "or declare 86400000", True),
+        (WEEK, {"retention.ms": HOUR_MS}, "of this partition go at the next check, or decl", True),
+        (WEEK, {"cleanup.policy": "compact,delete"}, "records without a key go when", True),
+        ({"cleanup_policy": "compact"}, {"cleanup.policy": "delete"}, "if records are", False),
+        (WEEK, {"segment.bytes": 5_000_000}, "--add-config segment.bytes=5000000`, or", True),
+    ],
+)  # fmt: skip
+def test_a_setting_is_put_right_with_what_goes_by_it(
+    tmp_path: Path, settings: dict[str, Any], declared: dict[str, Any], said: str, *,
+    is_command: bool,
+) -> None:  # fmt: skip
+    disk = due_disk(tmp_path / "data", **settings).write()
+    file = tmp_path / "declared.toml"
+    lines = (f'"{key}" = "{value}"\n' for key, value in declared.items())
+    file.write_text("[orders]\n" + "".join(lines))
+    fix = the_fix(disk, "policy-drift", config_file=str(file))
+    assert said in fix
+    assert ("`kafka-configs.sh --bootstrap-server HOST:PORT --alter" in fix) == is_command
+    if "compact,delete" in declared.values():
+        assert "--add-config 'cleanup.policy=[compact,delete]'`" in fix
+
+
+def test_a_small_segment_ms_is_not_advised_where_it_is_small_already(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, **WEEK, segment_ms=HOUR_MS).segment(9 * DAY_MS, 0).write()
+    assert (
+        the_fix(disk, "active-never-rolls") == "append a record: the segment rolls in front of it"
+    )
+    other = Disk(tmp_path / "other", **WEEK, segment_ms=30 * DAY_MS)
+    fix = the_fix(other.segment(9 * DAY_MS, 0).write(), "active-never-rolls")
+    assert fix.startswith(f"set segment.ms to at most {7 * DAY_MS // 2}")

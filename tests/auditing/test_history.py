@@ -108,7 +108,7 @@ def test_an_unchanged_log_is_judged_by_the_time_of_the_later_run(
 
 
 def damaged(text: str, damage: str) -> str:
-    """A kept scan or judgement, whose key still fits but for another version."""
+    """A kept scan, whose key still fits but for another version."""
     if damage == "text":
         return text[:200] + "[" * 9000
     if damage == "cut":
@@ -133,7 +133,7 @@ def test_a_history_that_cannot_be_read_is_told_and_not_used(
         for place, name in enumerate(table.column_names[2:], 2):
             text = damaged(table[name][0].as_py(), damage)
             table = table.set_column(place, name, pa.array([text], pa.large_string()))
-        assert table.column_names == ["path", "directory", "scan", "judgement"]
+        assert table.column_names == ["path", "directory", "scan"]
         pq.write_table(table, path)
     read: list[str] = []
     later = run(log_dir, tmp_path, 1, read)

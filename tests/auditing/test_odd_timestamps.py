@@ -135,6 +135,23 @@ def test_the_cleaner_and_negative_timestamps(tmp_path: Path) -> None:
     assert not findings_of(disk.audit(), "compaction-due")
 
 
+def test_a_header_tells_of_a_negative_timestamp_however_many_single_records_come_before(
+    tmp_path: Path,
+) -> None:
+    disk = Disk(tmp_path, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
+    disk.log.segment(modified_ms=NOW_MS)
+    for number in range(100):  # each is alone in its batch: none is ever written anew
+        disk.log.batch((f"k{number}", "v"), timestamp=-5)
+    assert not findings_of(disk.segment(0).write().audit(), "cleaner-would-fail")
+    other = Disk(tmp_path / "other", cleanup_policy="compact", min_cleanable_dirty_ratio=0)
+    other.log.segment(modified_ms=NOW_MS)
+    for number in range(100):
+        other.log.batch((f"k{number}", "v"), timestamp=-5)
+    other.log.batch(("a", "1"), ("b", "1"), timestamp=-5)
+    found = other.segment(0).write().finding("cleaner-would-fail")
+    assert "offsets 100 to 101 has negative timestamps (-5 at offset 100)" in found["text"]
+
+
 def test_what_nobody_says_is_no_change_of_policy(tmp_path: Path) -> None:
     """Of a copy without its cluster's metadata nobody tells a policy, and the checkpoint tells of
     compaction.

@@ -1,10 +1,9 @@
-"""What is known of a partition from outside its directory: its topic's settings, its cluster, its
-broker's last sign of life, its twin.
+"""Tasks of an audit: each partition with what is known of it from outside its directory: its
+topic's settings, its cluster, its broker's last sign of life, other directories of the partition.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
@@ -17,10 +16,10 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.messages.internal_topics import TRANSACTION_TOPIC
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
-from kafkalog.planning.policy_evidence import POLICY, presumed_config
+from kafkalog.planning.policy_evidence import presumed_config
 
 
-class Surroundings:
+class AuditTasks:
     """Of all partitions below some log dirs."""
 
     def __init__(
@@ -35,22 +34,16 @@ class Surroundings:
         self.signs = {
             path: signs_of_life(path, own, request.now_ms) for path, own in by_log_dir.items()
         }
-        self._live = {
-            self._owner(partition): partition.path
-            for partition in everything
-            if partition.kind is PartitionKind.LIVE
-        }
+        self._live = [p for p in everything if p.kind is PartitionKind.LIVE]
+        self._current = {self._owner(partition): partition.path for partition in self._live}
         transactions: dict[str, list[str]] = {}
-        for partition in everything:
-            is_live = partition.kind is PartitionKind.LIVE
-            if is_live and partition.topic_partition.topic == TRANSACTION_TOPIC:
+        for partition in self._live:
+            if partition.topic_partition.topic == TRANSACTION_TOPIC:
                 transactions.setdefault(self._owner(partition)[0], []).append(partition.path)
         self._transactions = {owner: tuple(paths) for owner, paths in transactions.items()}
         self._map_entries = _map_entries(request)
         self._other_options = _other_options(request)
         self._uploads = read_uploads(everything)
-        self._digests: dict[int, tuple[ResolvedConfig, str]] = {}
-        self._presumed: dict[tuple[int, str], tuple[ResolvedConfig, ResolvedConfig]] = {}
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""
@@ -76,17 +69,16 @@ class Surroundings:
             is_copied=signs.is_copied,
             transaction_paths=self._transactions.get(self._owner(partition)[0], ()),
             map_entries=self._map_entries,
-            twin_path=self._live.get(self._owner(partition), "")
-            if partition.kind is PartitionKind.FUTURE
-            else "",
+            current_path=self._current_path(partition),
+            copy_path=self._copy_path(partition),
             is_stray=has_cluster and is_foreign,
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
             cluster_id=self._owner(partition)[0],
-            settings_digest=self._digest(resolved),
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
             redact=self._request.scope.redact,
+            is_now_given=self._request.is_now_given,
             known_epoch=self._settings.leader_epoch(partition),
             other_options=self._other_options,
             uploaded_offset=None
@@ -94,6 +86,29 @@ class Surroundings:
             else self._uploads.get(
                 (partition.topic_id or "", partition.topic_partition.partition), -1
             ),
+        )
+
+    def _current_path(self, partition: PartitionInventory) -> str:
+        """Of a future replica the one that it will replace."""
+        is_future = partition.kind is PartitionKind.FUTURE
+        return self._current.get(self._owner(partition), "") if is_future else ""
+
+    def _copy_path(self, partition: PartitionInventory) -> str:
+        """Of a directory that a broker has set aside a live one with all its offsets, of the same
+        topic id.
+        """
+        if partition.kind is not PartitionKind.STRAY or not partition.topic_id:
+            return ""
+        same = partition.topic_id, partition.topic_partition
+        return next(
+            (
+                live.path
+                for live in self._live
+                if (live.topic_id, live.topic_partition) == same
+                and live.log_start_offset <= partition.log_start_offset
+                and live.log_end_offset >= partition.log_end_offset
+            ),
+            "",
         )
 
     def _owner(self, partition: PartitionInventory) -> tuple[str, int | None, TopicPartition]:
@@ -115,18 +130,7 @@ class Surroundings:
         in_force = presumed_config(partition, resolved.in_force, resolved.standing)
         if in_force is resolved.in_force:
             return resolved
-        # One value for all partitions that have the same: its digest is made once.
-        key = id(resolved), in_force.source(POLICY)
-        if key not in self._presumed:
-            self._presumed[key] = resolved, replace(resolved, in_force=in_force)
-        return self._presumed[key][1]
-
-    def _digest(self, resolved: ResolvedConfig) -> str:
-        """Of settings, once for all partitions that have the same ones."""
-        if id(resolved) not in self._digests:
-            digest = hashlib.sha256(repr(resolved).encode(errors="surrogateescape")).hexdigest()
-            self._digests[id(resolved)] = resolved, digest
-        return self._digests[id(resolved)][1]
+        return replace(resolved, in_force=in_force)
 
 
 def _other_options(request: AuditRequest) -> tuple[str, ...]:
