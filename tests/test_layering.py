@@ -64,7 +64,8 @@ FLOORS: dict[str, Floor] = {
     # What the metadata log tells over time: plain rows.
     "cluster": floor("errors format messages log"),
     "planning": floor(
-        "errors format.constants log.cluster_settings log.inventory log.topic_partition",
+        "errors format.constants format.topics log.cluster_settings log.inventory "
+        "log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},
         barred_calls=FILES,
     ),

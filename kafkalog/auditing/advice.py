@@ -17,14 +17,14 @@ from kafkalog.cleaner.plan_by_settings import compaction_by_settings, retention_
 from kafkalog.cleaner.run_request import FORCE_NOTHING_DIRTY
 from kafkalog.cleaner.settings import why_metadata_is_older
 from kafkalog.errors import KafkaLogError
-from kafkalog.log.compaction_mark import find_compaction_mark
+from kafkalog.format.topics import COMPACT
+from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
 from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory, SegmentFacts
 from kafkalog.log.retention_facts import read_leader_epochs, repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import (
-    COMPACT,
     FORCE_CONFIG_DIFFERS,
     POLICY,
     SUGGESTED,
@@ -131,7 +131,7 @@ def _retention_facts(
     return PartitionFacts(
         tuple(each for each in repaired if each is not None),
         problems=tuple(problems),
-        compaction_mark=None if is_told else find_compaction_mark(partition),
+        compaction_mark=None if is_told else compaction_mark(partition.segments[:1], FIRST_BATCHES),
     )
 
 

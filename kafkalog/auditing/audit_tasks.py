@@ -11,9 +11,9 @@ from kafkalog.auditing.signs_of_life import signs_of_life
 from kafkalog.auditing.uploads import read_uploads
 from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.topics import TRANSACTION_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.messages.internal_topics import TRANSACTION_TOPIC
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import presumed_config

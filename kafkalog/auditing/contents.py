@@ -26,11 +26,11 @@ from kafkalog.cleaner.checked_chunks import (
     check_checksums,
 )
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
 from kafkalog.planning.segment_groups import inactive_segments_from
 from kafkalog.reading.transaction_ranges import TransactionRanges
 

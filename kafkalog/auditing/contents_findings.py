@@ -11,8 +11,8 @@ from kafkalog.auditing.contents import Contents
 from kafkalog.auditing.header_contents import TimeSlice
 from kafkalog.auditing.latest_keys import Estimate
 from kafkalog.checking.finding import Finding
+from kafkalog.format.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.planning.retention_forecast import SECONDS
 from kafkalog.planning.texts import format_bytes, format_timestamp
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.topics import REMOTE_LOG_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionKind
 from kafkalog.messages.remote_log_records import (
     RemoteLogRecord,
@@ -19,8 +20,6 @@ from kafkalog.reading.tables import read_records
 
 _logger = logging.getLogger(__name__)
 
-_TOPIC = "__remote_log_metadata"
-
 
 def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
     """(topic id, partition) → last offset that is uploaded; None without that topic. A record that
@@ -29,7 +28,8 @@ def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
     sources = [
         partition.path
         for partition in everything
-        if partition.topic_partition.topic == _TOPIC and partition.kind is PartitionKind.LIVE
+        if partition.topic_partition.topic == REMOTE_LOG_TOPIC
+        and partition.kind is PartitionKind.LIVE
     ]
     if not sources:
         return None

@@ -20,10 +20,10 @@ from kafkalog.cluster.moments import Row
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import parse_leader_epoch_checkpoint
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.small_files import read_small_file
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 
 Place = tuple[int | None, str, int]
 

@@ -19,9 +19,9 @@ from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.checking.finding import FindingList
 from kafkalog.errors import CorruptRecordError
+from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.messages.coordinator_loading import COORDINATOR_TOPICS, loading_problem
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 
 _SOUND_COMMITS = (commits.COMMIT, commits.TOMBSTONE)
 

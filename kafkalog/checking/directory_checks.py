@@ -32,11 +32,14 @@ from kafkalog.format.meta_properties import (
     MetaProperties,
 )
 from kafkalog.format.partition_metadata import parse_partition_metadata
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.partition_dir import NUMBERED_SUFFIXES
 from kafkalog.log.small_files import read_small_file
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, PartitionKind
+from kafkalog.log.topic_partition import (
+    PartitionKind,
+)
 
 _INDEX_KINDS = (
     LogFileKind.OFFSET_INDEX,

@@ -30,12 +30,15 @@ from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import NO_PARTITION, open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.selection import select_partitions
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, TopicPartition
+from kafkalog.log.topic_partition import (
+    TopicPartition,
+)
 from kafkalog.planning.config_sources import Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import check_run_dir, default_run_dir

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_records import metadata_files, metadata_log_end
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 
 
 def metadata_directories(partitions: Iterable[PartitionInventory]) -> list[Path]:

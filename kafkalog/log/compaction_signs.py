@@ -5,24 +5,32 @@ of a segment as well; it may even take all of a segment. How far it came its che
 once a round is done: one that was interrupted has swapped groups in beyond it, and has no line if
 it was the first. So a topic that is compacted, or may have been, has gaps that prove nothing.
 
-Source: Kafka LogCleaner.cleanLog, LogCleanerManager.doneCleaning.
+What cleaning leaves in batches shows where nobody says: a delete horizon, fewer records than
+offsets, offsets missing between two batches. A leader gives out offsets without gaps; a log that
+`salvage` wrote may have some, too.
+
+Source: Kafka LogCleaner.cleanLog, LogCleanerManager.doneCleaning, Cleaner.cleanInto,
+DefaultRecordBatch (KIP-534).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from kafkalog.batches.batch_table import shows_compaction
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
-from kafkalog.log.inventory import PartitionInventory
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, COMPACT, INTERNAL_POLICIES
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.own_cluster import cleanup_policy
-from kafkalog.log.segment_file import iterate_headers
+from kafkalog.log.segment_file import iterate_headers, scan_headers
 from kafkalog.log.small_files import read_small_file
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
-_COMPACTED_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
+# Enough to see that a log was compacted, in one or two reads.
+FIRST_BATCHES = 1000
 
 
 def compaction_sign(partition: PartitionInventory) -> str | None:
@@ -31,7 +39,7 @@ def compaction_sign(partition: PartitionInventory) -> str | None:
     To be asked only where there is a gap: the settings of the log dir's cluster are read.
     """
     topic = partition.topic_partition.topic
-    if topic in _COMPACTED_TOPICS:
+    if INTERNAL_POLICIES.get(topic) == COMPACT:
         return f"{topic} is compacted"
     if partition.checkpoints.cleaner is not None:
         return f"{CLEANER_OFFSET_FILE} has a line for it"
@@ -62,14 +70,31 @@ def batches_sign(partition: PartitionInventory) -> str | None:
         return None
     if policy is not None and cleaner_would_tell(partition):
         return None  # it would have a line
-    for segment in partition.segments:
+    return compaction_mark(partition.segments)
+
+
+def compaction_mark(segments: Sequence[SegmentInfo], most_rows: int | None = None) -> str | None:
+    """The first batch that only compaction leaves, in words: one with a delete horizon, with fewer
+    records than offsets, or behind offsets that are missing. None without one.
+
+    Of each segment `most_rows` headers are read, or all: the cleaner begins with the first segment,
+    so the `FIRST_BATCHES` there mostly tell. OSError or LogChangedError if they cannot be.
+    """
+    for segment in segments:
         last_offset = None
-        for scan in iterate_headers(segment.path):
+        bounded = most_rows and [scan_headers(segment.path, most_rows=most_rows)]
+        for scan in bounded or iterate_headers(segment.path):
             rows = scan.rows
             if not rows.size:
                 continue
-            before = rows["base_offset"][0] - 1 if last_offset is None else last_offset
-            if shows_compaction(rows, int(before)).any():
-                return f"batches of {Path(segment.path).name} were thinned out as by compaction"
+            before = int(rows["base_offset"][0]) - 1 if last_offset is None else last_offset
+            marked = np.flatnonzero(shows_compaction(rows, before))
+            if marked.size:
+                row = rows[marked[0]]
+                return (
+                    f"batch {row['base_offset']} of segment {segment.base_offset} @ "
+                    f"{row['position']} is as compaction leaves it (a delete horizon, or offsets "
+                    "missing in it or in front of it)"
+                )
             last_offset = int(rows["last_offset"][-1])
     return None

@@ -17,8 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.json_facts import JsonFacts
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC, PartitionKind, TopicPartition
+from kafkalog.log.topic_partition import (
+    PartitionKind,
+    TopicPartition,
+)
 
 __all__ = [
     "CLUSTER_METADATA_TOPIC",

@@ -33,9 +33,9 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.segment_file import read_chunks, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
-from kafkalog.log.topic_partition import CLUSTER_METADATA_TOPIC
 
 METADATA_DIR = f"{CLUSTER_METADATA_TOPIC}-0"
 # At the root of a log dir: what a new cluster's metadata begins with.

@@ -2,12 +2,9 @@
 that nothing leads over. The one place that goes on behind damage, for readers and for `salvage`.
 
 Strategy: the file is walked from length to length, and what each length leads over is checked at
-once. A batch with a wrong checksum may have a wrong length too: it is believed only if it leads,
-maybe over more such batches, to a sound batch or to the end. If not, and where nothing can be
-walked over, the next sound batch is searched (`next_batch`), from the first byte behind where the
-bad batch begins: a length that is too long must not take a sound batch with it. Values can hold
-whole batches, so the search inside what a length leads over comes second, and what it finds there
-counts only if it leads to the same sound batch.
+once. Where a length cannot be believed (`trusted_lengths`), and where nothing can be walked over,
+the next sound batch is searched (`next_batch`), from the first byte behind where the bad batch
+begins: a length that is too long must not take a sound batch with it.
 
 A length above the limit is one of a large batch if the checksum over all its bytes is right, and
 damage if not. The range of such a batch is told as well, as not read.
@@ -16,12 +13,11 @@ damage if not. The range of such a batch is told as well, as not read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import WRONG_CHECKSUM, verify_checksums
+from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.errors import (
     CorruptRecordError,
     KafkaLogError,
@@ -31,55 +27,17 @@ from kafkalog.errors import (
 from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
-from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
+from kafkalog.log.damage import Damage, FileRange, wrong_checksum
 from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at, whole_batch_at
 from kafkalog.log.storage import LocalFile
+from kafkalog.log.trusted_lengths import TrustedLengths
 
 # Where one batch is bad many may be, and each costs its chunk once more.
 _CHUNK_AFTER_DAMAGE = 64 * 1024
 # Batches in front of a place that nothing leads over whose lengths may have led there.
 _MOST_SUSPECTS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """[position, position + length) of a file that cannot be read as batches: why.
-
-    The error is RecordTooLargeError for one batch that is sound and above the limit; `row` is its
-    header then.
-    """
-
-    position: int
-    length: int
-    error: KafkaLogError
-    row: np.void | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FileRange:
-    """What is walked: [start, end) of a file, `start` where a batch begins. `is_file_end`: bytes
-    that are no batch may follow the last one, as `ends` has it; else one must end at `end`.
-    """
-
-    path: str
-    start: int
-    end: int
-    ends: SegmentEnds
-    is_file_end: bool = True
-
-    @classmethod
-    def of(cls, segment: SegmentInfo, end_offset: int | None = None) -> FileRange:
-        """A whole segment; `end_offset` is the next one's base."""
-        return cls(segment.path, 0, segment.size_in_bytes, SegmentEnds.of(segment, end_offset))
-
-
-def wrong_checksum(path: str, row: np.void) -> CorruptRecordError:
-    """What is said of a batch whose checksum is wrong."""
-    position, offset = int(row["position"]), int(row["base_offset"])
-    return CorruptRecordError(WRONG_CHECKSUM, path=path, position=position, offset=offset)
 
 
 def headers_past_damage(wanted: FileRange) -> tuple[NDArray[np.void], list[Damage]]:
@@ -137,7 +95,7 @@ class DamageWalk:
         self._max_batch_bytes = max_batch_bytes
         self._last_offset = wanted.ends.base_offset - 1
         self._latest: NDArray[np.void] = np.empty(0, BATCH_ROW)
-        self._work = work_for(wanted.end - wanted.start)
+        self._lengths = TrustedLengths(wanted)
 
     def __iter__(self) -> Iterator[Chunk | Damage]:
         while self.position < self._wanted.end:
@@ -152,7 +110,7 @@ class DamageWalk:
             )
             try:
                 for chunk in chunks:
-                    count = self._believed(chunk)
+                    count = self._trusted(chunk)
                     if count:
                         yield self._taken(chunk, count)
                     if count < len(chunk.rows):
@@ -183,53 +141,12 @@ class DamageWalk:
         self.is_valid = self.is_valid[:count]
         return Chunk(chunk.buf[: end - chunk.position], chunk.position, rows)
 
-    def _believed(self, chunk: Chunk) -> int:
+    def _trusted(self, chunk: Chunk) -> int:
         """How many batches in front have a length that can be believed."""
         if not self._checks:
             return len(chunk.rows)
         self.is_valid = verify_checksums(chunk.buf, chunk.position, chunk.rows)
-        if self.is_valid.all():
-            return len(chunk.rows)
-        bad = np.flatnonzero(~self.is_valid)
-        for run in np.split(bad, np.flatnonzero(np.diff(bad) > 1) + 1):
-            if not self._leads_on(chunk, int(run[0]), int(run[-1])):
-                return int(run[0])
-        return len(chunk.rows)
-
-    def _leads_on(self, chunk: Chunk, first: int, last: int) -> bool:
-        """Whether the lengths of bad batches lead to a sound one or the end, with none between."""
-        rows, path = chunk.rows, self._wanted.path
-        start = int(rows["position"][first])
-        end = int(rows["position"][last]) + int(rows["size_in_bytes"][last])
-        behind = None
-        if last + 1 < len(rows):
-            behind = rows[last + 1]
-        elif end < self._wanted.end:
-            with LocalFile(path) as file:
-                behind = sound_batch_at(file, end, self._wanted.end)
-            if behind is None:
-                return False
-        expected = int(rows["last_offset"][last]) + 1
-        if behind is not None and int(behind["base_offset"]) == expected:
-            return True
-        # Offsets are missing behind, as where a length took sound batches with it.
-        before = int(rows["last_offset"][first - 1]) if first else self._last_offset
-        upper = self._wanted.ends.upper_bound_offset
-        if behind is not None:
-            upper = min(upper, int(behind["base_offset"]))
-        bounds = Bounds(start + 1, end, self._wanted.ends.bounding(before), upper)
-        found, self._work = find_next_batch(path, bounds, self._work)
-        return found is None or not self._is_chain(found, end)
-
-    def _is_chain(self, position: int, end: int) -> bool:
-        """Whether sound batches lead from one place to the other."""
-        with LocalFile(self._wanted.path) as file:
-            while position < end:
-                row = sound_batch_at(file, position, end)
-                if row is None:
-                    return False
-                position += int(row["size_in_bytes"])
-        return True
+        return self._lengths.trusted(chunk.rows, self.is_valid, self._last_offset)
 
     # -- damage ------------------------------------------------------------------------------------
 
@@ -255,10 +172,7 @@ class DamageWalk:
         start, last_offset = self.position, self._last_offset
         if not self._checks:
             start, last_offset = self._suspect(start, last_offset)
-        upper = self._wanted.ends.upper_bound_offset
-        found, self._work = find_next_batch(
-            path, Bounds(start + 1, end, last_offset, upper), self._work
-        )
+        found = self._lengths.next_sound(start + 1, end, last_offset)
         self.position = end if found is None else found
         return Damage(start, self.position - start, error)
 

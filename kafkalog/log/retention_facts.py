@@ -15,7 +15,7 @@ from pathlib import Path
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, offset_index_file_name
-from kafkalog.log.compaction_mark import find_compaction_mark
+from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.segment_facts import scan_segment_facts
 from kafkalog.log.small_files import read_small_file
@@ -32,7 +32,7 @@ def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
     return PartitionFacts(
         tuple(scan_segment_facts(segment) for segment in repaired),
         problems=tuple(problems),
-        compaction_mark=find_compaction_mark(partition),
+        compaction_mark=compaction_mark(partition.segments[:1], FIRST_BATCHES),
     )
 
 

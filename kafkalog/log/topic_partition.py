@@ -20,8 +20,6 @@ from enum import StrEnum
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.log.json_facts import JsonFacts
 
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-
 # Kafka's own characters, so that a name can neither leave the log dir nor break a line of a
 # checkpoint.
 _LIVE = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})")

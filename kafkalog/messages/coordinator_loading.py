@@ -19,15 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kafkalog.messages.coordinator_record import (
     CoordinatorRecord,
     RecordTypes,
     decode_coordinator_record,
-)
-from kafkalog.messages.internal_topics import (
-    OFFSETS_TOPIC,
-    SHARE_STATE_TOPIC,
-    TRANSACTION_TOPIC,
 )
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES
 from kafkalog.messages.schema import UnknownRecord

@@ -11,6 +11,13 @@ from typing import Any
 
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
 from kafkalog.format.secret_settings import REDACTED, is_secret
+from kafkalog.format.topics import (
+    CLUSTER_METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    REMOTE_LOG_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_TOPIC,
+)
 from kafkalog.messages.cluster_metadata import CONFIG_RECORD, MetadataRecord, decode_metadata_record
 from kafkalog.messages.consumer_protocol import (
     ASSIGNMENT,
@@ -31,12 +38,6 @@ from kafkalog.messages.schema import UnknownRecord
 from kafkalog.messages.security_records import USER_SCRAM_CREDENTIAL_RECORD
 from kafkalog.messages.share_state_records import SHARE_STATE_TYPES
 from kafkalog.messages.transaction_records import TRANSACTION_TYPES
-
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTION_TOPIC = "__transaction_state"
-SHARE_STATE_TOPIC = "__share_group_state"
-REMOTE_LOG_TOPIC = "__remote_log_metadata"
-METADATA_TOPIC = "__cluster_metadata"
 
 # What of UserScramCredentialRecord stays out of JSON.
 _SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
@@ -145,5 +146,5 @@ INTERNAL_TOPICS: dict[str, Decoder] = {
     TRANSACTION_TOPIC: _coordinator(TRANSACTION_TYPES),
     SHARE_STATE_TOPIC: _coordinator(SHARE_STATE_TYPES),
     REMOTE_LOG_TOPIC: _remote_log,
-    METADATA_TOPIC: _cluster_metadata,
+    CLUSTER_METADATA_TOPIC: _cluster_metadata,
 }

@@ -11,8 +11,7 @@ only a compacted partition gets; batches that only compaction leaves (a delete h
 missing between two batches or within one); and the topics a broker makes by itself, of which it
 deletes nothing by age. Only the cluster's own word is stronger, or an operator who forces it.
 
-Source: Kafka LogCleanerManager.updateCheckpoints, GroupCoordinatorService, TransactionCoordinator,
-ShareCoordinatorService, TopicBasedRemoteLogMetadataManager (settings of new internal topics).
+Source: Kafka LogCleanerManager.updateCheckpoints.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
+from kafkalog.format.topics import COMPACT, DELETE, INTERNAL_POLICIES
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.log_config import LogConfig
 
@@ -28,15 +28,6 @@ RETENTION_MS = "retention.ms"
 FORCE_CONFIG_DIFFERS = "config-differs"
 HOW_TO_FORCE = f"to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}"
 
-COMPACT = ("compact",)
-DELETE = ("delete",)
-# The topics a broker makes by itself, and their policy; with `delete` they get retention.ms -1.
-INTERNAL_TOPICS = {
-    "__consumer_offsets": COMPACT,
-    "__transaction_state": COMPACT,
-    "__share_group_state": DELETE,
-    "__remote_log_metadata": DELETE,
-}
 _FOR_EVER = -1
 # Where settings come from that the disk suggests and nobody says.
 UNKNOWN = "unknown"
@@ -62,9 +53,9 @@ class PolicyStanding(StrEnum):
 def compaction_evidence(partition: PartitionInventory, facts: PartitionFacts) -> str | None:
     """What on the disk says that this partition was compacted, or is a broker's own topic."""
     topic = partition.topic_partition.topic
-    if topic in INTERNAL_TOPICS:
-        made = ",".join(INTERNAL_TOPICS[topic])
-        kept = "" if INTERNAL_TOPICS[topic] == COMPACT else f" and {RETENTION_MS} -1"
+    if topic in INTERNAL_POLICIES:
+        made = ",".join(INTERNAL_POLICIES[topic])
+        kept = "" if INTERNAL_POLICIES[topic] == COMPACT else f" and {RETENTION_MS} -1"
         return f"a broker makes {topic} with {POLICY} {made}{kept}"
     cleaner = partition.checkpoints.cleaner
     if cleaner is not None:
@@ -94,7 +85,7 @@ def why_not_deleted_from(
         )
     if "delete" not in config.cleanup_policy or standing is PolicyStanding.IN_FORCE:
         return None
-    is_internal = topic in INTERNAL_TOPICS
+    is_internal = topic in INTERNAL_POLICIES
     if evidence is None or (config.is_compacted and not is_internal):
         return None
     policy = f"{POLICY} is {','.join(config.cleanup_policy)} (from {config.source(POLICY)})"
@@ -114,7 +105,7 @@ def why_not_compacted(
     """
     topic = partition.topic_partition.topic
     is_told = standing is PolicyStanding.IN_FORCE or is_forced
-    if is_told or INTERNAL_TOPICS.get(topic) != DELETE:
+    if is_told or INTERNAL_POLICIES.get(topic) != DELETE:
         return None
     return f"a broker makes {topic} with {POLICY} delete, and reads all of it; {HOW_TO_FORCE}"
 
@@ -129,7 +120,7 @@ def presumed_config(
     if standing is PolicyStanding.IN_FORCE or config.is_compacted:
         return config
     topic = partition.topic_partition.topic
-    if topic in INTERNAL_TOPICS:
+    if topic in INTERNAL_POLICIES:
         return _as_internal(config, topic)
     if compaction_evidence(partition, PartitionFacts(())) is not None:
         return _with_policy(config, COMPACT, CLEANER_CHECKPOINT)
@@ -140,9 +131,9 @@ def presumed_config(
 
 
 def _as_internal(config: LogConfig, topic: str) -> LogConfig:
-    presumed = _with_policy(config, INTERNAL_TOPICS[topic], INTERNAL)
+    presumed = _with_policy(config, INTERNAL_POLICIES[topic], INTERNAL)
     is_said = config.source(RETENTION_MS) != LogConfig.DEFAULT
-    if is_said or INTERNAL_TOPICS[topic] == COMPACT:
+    if is_said or INTERNAL_POLICIES[topic] == COMPACT:
         return presumed
     sources = {**presumed.sources, RETENTION_MS: INTERNAL}
     return replace(presumed, retention_ms=_FOR_EVER, sources=sources)

@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.internal_topics import (
     INTERNAL_TOPICS,
-    METADATA_TOPIC,
-    OFFSETS_TOPIC,
     InternalRecord,
     may_have_secret,
 )
@@ -86,7 +85,7 @@ def read_messages(
     )
     for split in splits:
         unknown = unreadable = 0
-        decodes = decodes_all or (shows_bytes and split.topic == METADATA_TOPIC)
+        decodes = decodes_all or (shows_bytes and split.topic == CLUSTER_METADATA_TOPIC)
         for records in read_record_splits((split,), inner, counts):
             if not commits and split.topic == OFFSETS_TOPIC:
                 records = _without_commits(records)
@@ -145,7 +144,7 @@ def _decoded(topic: str, records: pa.RecordBatch) -> dict[str, pa.Array]:
             record = decode(key, value)
         except KafkaLogError as error:
             errors[i] = error.reason
-            has_secret = topic == METADATA_TOPIC and may_have_secret(value)
+            has_secret = topic == CLUSTER_METADATA_TOPIC and may_have_secret(value)
         else:
             found[i] = record
             has_secret = record.has_secret

@@ -46,11 +46,13 @@ from kafkalog.columns.places import rows_batch
 from kafkalog.columns.records import RecordArrays
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import parse_file_name
+from kafkalog.format.topics import OFFSETS_TOPIC
+from kafkalog.log.damage import (
+    FileRange,
+)
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.past_damage import FileRange
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.messages.coordinator_loading import loading_problem
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC
 from kafkalog.reading.group_records import LatestGroupRecords
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import file_range, read_record_arrays

@@ -17,12 +17,14 @@ import numpy.typing as npt
 from kafkalog.batches import batch_table
 from kafkalog.columns.offset_commits import ABORTED, COMMITTED, OPEN
 from kafkalog.errors import KafkaLogError
-from kafkalog.log.past_damage import (
+from kafkalog.log.damage import (
     Damage,
-    DamageWalk,
     FileRange,
-    headers_past_damage,
     wrong_checksum,
+)
+from kafkalog.log.past_damage import (
+    DamageWalk,
+    headers_past_damage,
 )
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.transaction_markers import TransactionMarker, read_markers

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from kafkalog import clock
-from kafkalog.messages.internal_topics import (
+from kafkalog.format.topics import (
     OFFSETS_TOPIC,
     REMOTE_LOG_TOPIC,
     SHARE_STATE_TOPIC,

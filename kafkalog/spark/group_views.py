@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog import clock
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.reading.views import default_columns
 from kafkalog.spark.internal_topics import load_view
 from kafkalog.spark.latest_commits import LatestRecords, latest_records

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.schemas import LATEST_RECORDS
-from kafkalog.messages.internal_topics import OFFSETS_TOPIC
+from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.reading import groups_put_together as together
 from kafkalog.reading.views import default_columns
 from kafkalog.spark.loading import Paths

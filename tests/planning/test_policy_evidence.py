@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from kafkalog.format.topics import INTERNAL_POLICIES
 from kafkalog.log.cluster_settings import ClusterSettings, TopicSettings
 from kafkalog.log.inventory import PartitionCheckpoints, PartitionFacts, TopicPartition
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.config_sources import PolicyStanding, Told, resolve_config
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.policy_evidence import INTERNAL_TOPICS, presumed_config
+from kafkalog.planning.policy_evidence import presumed_config
 from kafkalog.planning.retention import RetentionPlan, plan_retention
 from tests.planning.facts import FIVE, NOW_MS, partition
 
@@ -108,7 +109,7 @@ EVIDENCE: list[tuple[dict[str, Any], str]] = [
     ({"cleaner": 20}, "cleaner-offset-checkpoint has it compacted up to offset 20"),
     ({"cleaner": 0}, "compacted up to offset 0"),
     ({"facts": MARK}, "has a delete horizon"),
-    *(({"topic": topic}, f"a broker makes {topic} with") for topic in INTERNAL_TOPICS),
+    *(({"topic": topic}, f"a broker makes {topic} with") for topic in INTERNAL_POLICIES),
 ]
 
 

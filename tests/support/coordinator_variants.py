@@ -8,14 +8,10 @@ import struct
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kafkalog.format.topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.coordinator_record import RecordType
 from kafkalog.messages.group_records import GROUP_METADATA, OFFSET_COMMIT
-from kafkalog.messages.internal_topics import (
-    OFFSETS_TOPIC,
-    SHARE_STATE_TOPIC,
-    TRANSACTION_TOPIC,
-)
 from kafkalog.messages.share_state_records import SHARE_STATE_TYPES
 from kafkalog.messages.transaction_records import TRANSACTION_LOG
 from tests.support.message_encoder import encode_key, encode_value
