@@ -26,20 +26,14 @@ from kafkalog.format.file_names import (
     is_of_kafka_0_7,
     parse_file_name,
 )
-from kafkalog.format.meta_properties import (
-    KRAFT_VERSION,
-    META_PROPERTIES_FILE,
-    MetaProperties,
-)
+from kafkalog.format.meta_properties import KRAFT_VERSION, META_PROPERTIES_FILE, MetaProperties
 from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.partition_dir import NUMBERED_SUFFIXES
 from kafkalog.log.small_files import read_small_file
-from kafkalog.log.topic_partition import (
-    PartitionKind,
-)
+from kafkalog.log.topic_partition import PartitionKind
 
 _INDEX_KINDS = (
     LogFileKind.OFFSET_INDEX,

@@ -11,14 +11,8 @@ from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.metadata_records import metadata_files
-from kafkalog.log.missing_range import (
-    MissingCause,
-    MissingPlace,
-    MissingRange,
-)
-from kafkalog.log.missing_ranges import (
-    missing_ranges,
-)
+from kafkalog.log.missing_range import MissingCause, MissingPlace, MissingRange
+from kafkalog.log.missing_ranges import missing_ranges
 
 _KINDS = {
     MissingPlace.START: "first-segments-missing",

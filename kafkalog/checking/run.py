@@ -36,9 +36,7 @@ from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKi
 from kafkalog.log.log_dir import NO_PARTITION, open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.selection import select_partitions
-from kafkalog.log.topic_partition import (
-    TopicPartition,
-)
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.config_sources import Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs.run_dir import check_run_dir, default_run_dir

@@ -42,13 +42,8 @@ from kafkalog.format.limits import MOST_MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
-from kafkalog.log.missing_range import (
-    MissingCause,
-    MissingRange,
-)
-from kafkalog.log.missing_ranges import (
-    missing_ranges,
-)
+from kafkalog.log.missing_range import MissingCause, MissingRange
+from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.planning.log_config import LogConfig
 
 MANIFEST_FILE = "salvage.json"

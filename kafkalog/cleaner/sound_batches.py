@@ -25,15 +25,10 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.batch_order import are_in_order, order_batches
-from kafkalog.log.damage import (
-    Damage,
-    FileRange,
-)
+from kafkalog.log.damage import Damage, FileRange
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
-from kafkalog.log.past_damage import (
-    DamageWalk,
-)
+from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import LocalFile

@@ -33,14 +33,9 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.format.legacy_record import inner_checksums, open_wrapper
-from kafkalog.log.damage import (
-    Damage,
-    FileRange,
-)
+from kafkalog.log.damage import Damage, FileRange
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
-from kafkalog.log.past_damage import (
-    DamageWalk,
-)
+from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.topic_partition import parse_partition_dir_name

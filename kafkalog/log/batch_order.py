@@ -22,13 +22,8 @@ from numpy.typing import NDArray
 from kafkalog.batches.batch_table import is_legacy_wrapper
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
-from kafkalog.log.damage import (
-    Damage,
-    FileRange,
-)
-from kafkalog.log.past_damage import (
-    DamageWalk,
-)
+from kafkalog.log.damage import Damage, FileRange
+from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_tail import SegmentEnds
 
 NOT_BEHIND = "offsets do not lie behind those of the batch before it"

@@ -19,10 +19,7 @@ from pathlib import Path
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.json_facts import JsonFacts
-from kafkalog.log.topic_partition import (
-    PartitionKind,
-    TopicPartition,
-)
+from kafkalog.log.topic_partition import PartitionKind, TopicPartition
 
 __all__ = [
     "CLUSTER_METADATA_TOPIC",

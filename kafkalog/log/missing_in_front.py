@@ -22,12 +22,7 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.log.disk_traces import DiskTraces
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
-from kafkalog.log.missing_range import (
-    MissingCause,
-    MissingPlace,
-    MissingRange,
-    orphan_offsets,
-)
+from kafkalog.log.missing_range import MissingCause, MissingPlace, MissingRange, orphan_offsets
 from kafkalog.log.own_cluster import is_tiered
 from kafkalog.log.remote_segments import REMOTE
 

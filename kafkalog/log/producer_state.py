@@ -30,13 +30,9 @@ from kafkalog.errors import CorruptSnapshotError
 from kafkalog.format.constants import CONTROL_FLAG_MASK, TRANSACTIONAL_FLAG_MASK
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
-from kafkalog.log.damage import (
-    FileRange,
-)
+from kafkalog.log.damage import FileRange
 from kafkalog.log.inventory import ActiveProducer, PartitionInventory
-from kafkalog.log.past_damage import (
-    headers_past_damage,
-)
+from kafkalog.log.past_damage import headers_past_damage
 from kafkalog.log.small_files import read_small_file
 
 __all__ = [

@@ -14,13 +14,8 @@ import logging
 from kafkalog.errors import OffsetOutOfRangeError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.missing_range import (
-    MissingCause,
-    MissingRange,
-)
-from kafkalog.log.missing_ranges import (
-    missing_ranges,
-)
+from kafkalog.log.missing_range import MissingCause, MissingRange
+from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.reading.selection import EARLIEST_OFFSET, PartitionSelection
 
 # What a sound log may look like.

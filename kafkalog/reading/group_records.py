@@ -16,9 +16,7 @@ import numpy as np
 from kafkalog.batches.offset_commits import Int64s, Spans, span_at
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.messages.internal_topics import (
-    INTERNAL_TOPICS,
-)
+from kafkalog.messages.internal_topics import INTERNAL_TOPICS
 
 # The types of offset commits' keys are 0 and 1, their first byte is 0.
 _LAST_COMMIT_TYPE = 1

@@ -21,11 +21,7 @@ import pyarrow.compute as pc
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.messages.internal_topics import (
-    INTERNAL_TOPICS,
-    InternalRecord,
-    may_have_secret,
-)
+from kafkalog.messages.internal_topics import INTERNAL_TOPICS, InternalRecord, may_have_secret
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection

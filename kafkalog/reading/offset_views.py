@@ -47,9 +47,7 @@ from kafkalog.columns.records import RecordArrays
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.log.damage import (
-    FileRange,
-)
+from kafkalog.log.damage import FileRange
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.messages.coordinator_loading import loading_problem

@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 from kafkalog.batches.batch_table import is_control, is_transactional, last_sequences
 from kafkalog.columns.places import rows_batch
 from kafkalog.errors import KafkaLogError, LogChangedError
-from kafkalog.log.damage import (
-    FileRange,
-)
+from kafkalog.log.damage import FileRange
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.past_damage import (
-    headers_past_damage,
-)
+from kafkalog.log.past_damage import headers_past_damage
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.transaction_markers import TransactionMarker, read_markers
 from kafkalog.reading.data_loss import check_loss

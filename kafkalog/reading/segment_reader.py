@@ -36,14 +36,8 @@ from kafkalog.errors import (
     UnsupportedMagicError,
 )
 from kafkalog.log.batch_order import sound_places
-from kafkalog.log.damage import (
-    Damage,
-    FileRange,
-    wrong_checksum,
-)
-from kafkalog.log.past_damage import (
-    DamageWalk,
-)
+from kafkalog.log.damage import Damage, FileRange, wrong_checksum
+from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.single_batch import whole_batch_at

@@ -17,15 +17,8 @@ import numpy.typing as npt
 from kafkalog.batches import batch_table
 from kafkalog.columns.offset_commits import ABORTED, COMMITTED, OPEN
 from kafkalog.errors import KafkaLogError
-from kafkalog.log.damage import (
-    Damage,
-    FileRange,
-    wrong_checksum,
-)
-from kafkalog.log.past_damage import (
-    DamageWalk,
-    headers_past_damage,
-)
+from kafkalog.log.damage import Damage, FileRange, wrong_checksum
+from kafkalog.log.past_damage import DamageWalk, headers_past_damage
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.transaction_markers import TransactionMarker, read_markers
 

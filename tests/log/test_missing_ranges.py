@@ -19,9 +19,7 @@ from kafkalog.format.checkpoints import (
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.missing_ranges import (
-    missing_ranges,
-)
+from kafkalog.log.missing_ranges import missing_ranges
 from tests.support.log_builder import LogBuilder
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
