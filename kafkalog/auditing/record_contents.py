@@ -29,7 +29,16 @@ from kafkalog.cleaner.key_map import KeySecret
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64, RECORD_BATCH_OVERHEAD
 from kafkalog.kernels.encode_records import RECORD_GROWTH_BYTES
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, DATA, ENTRY_WORDS, MARKER, map_records
+from kafkalog.kernels.hash_keys import (
+    BLOCK_ENTRIES,
+    DATA,
+    ENTRY_WORDS,
+    FREE_BLOCK,
+    MAP_STATE_SIZE,
+    MARKER,
+    PREVIOUS_OFFSET,
+    map_records,
+)
 from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.json_facts import JsonFacts
 
@@ -230,10 +239,11 @@ class KeyHasher:
         if self._pool.size < blocks * BLOCK_ENTRIES * ENTRY_WORDS:
             self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
         owners, tails = np.full(blocks, -1, np.int32), np.zeros(_BUCKETS, np.int64)
-        _, status, position, b, used, _ = map_records(
+        state = np.zeros(MAP_STATE_SIZE, np.int64)
+        state[PREVIOUS_OFFSET] = int(rows["base_offset"][0]) - 1
+        _, status, position, b = map_records(
             areas.buf, rows, areas.starts, areas.ends, roles.astype(np.uint8), self._k0, self._k1,
-            _SHIFT, 0, 0, MAX_INT64, int(rows["base_offset"][0]) - 1, 0, self._pool, owners, tails,
-            0, np.empty(count, np.uint8),
+            0, MAX_INT64, self._pool, owners, tails, state, np.empty(count, np.uint8),
         )  # fmt: skip
         if status != OK:
             raise CorruptRecordError(
@@ -242,7 +252,10 @@ class KeyHasher:
                 position=int(rows["position"][b]),
                 offset=int(rows["base_offset"][b]),
             )
-        found = [self._of_bucket(bucket, owners[:used], tails) for bucket in range(_BUCKETS)]
+        found = [
+            self._of_bucket(bucket, owners[: state[FREE_BLOCK]], tails)
+            for bucket in range(_BUCKETS)
+        ]
         entries = np.concatenate(found)
         entries = entries[np.argsort(entries[:, 2], kind="stable")]
         return entries[:, 0], entries[:, 2].astype(np.int64)

@@ -28,9 +28,14 @@ from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.kernels.hash_keys import (
     BLOCK_ENTRIES,
+    DONE_OF_BATCH,
     ENTRY_WORDS,
+    FREE_BLOCK,
     KEYLESS,
     LOOKUP_BIT,
+    MAP_STATE_SIZE,
+    NEXT_INDEX,
+    PREVIOUS_OFFSET,
     SUPERSEDED,
     map_records,
 )
@@ -85,19 +90,17 @@ class KeyMap:
         self._first_dirty_offset = first_dirty_offset
         self._latest_offset = latest_offset
         self._sink = sink
-        self._shift = 64 - bucket_bits
         self._tails = np.zeros(1 << bucket_bits, np.int64)
         self._k0, self._k1 = (secret or KeySecret()).words
         # Memory costs nothing until it is written to.
         blocks = max(budget.pool_bytes // _BLOCK_BYTES, 2 * self._tails.size)
         self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
         self._block_bucket = np.empty(blocks, np.int32)
-        self._free_block = 0
+        self._state = np.zeros(MAP_STATE_SIZE, np.int64)
+        self._state[[NEXT_INDEX, PREVIOUS_OFFSET]] = first_index, -1
         self._map = BucketMap(budget.most_keys)
         self._flags: list[NDArray[np.uint8]] = []
         self._run_first = first_index
-        self._records = first_index
-        self._previous_offset = -1
         self.runs = 0
         self.keyless = 0
         self.distinct_keys = 0
@@ -118,32 +121,17 @@ class KeyMap:
         counts = rows["records_count"].astype(np.int64)
         starts = areas.starts.copy()
         flags = np.empty(int(counts.sum()), np.uint8)
-        first_batch, records_before, done = 0, 0, 0
+        first_batch, done = 0, 0
+        self._state[DONE_OF_BATCH] = 0
         while True:
             part = slice(first_batch, rows.size)
-            found, status, position, b, self._free_block, self._previous_offset = map_records(
-                areas.buf,
-                rows[part],
-                starts[part],
-                areas.ends[part],
-                roles[part],
-                self._k0,
-                self._k1,
-                self._shift,
-                self._records,
-                self._first_dirty_offset,
-                self._latest_offset,
-                self._previous_offset,
-                records_before,
-                self._pool,
-                self._block_bucket,
-                self._tails,
-                self._free_block,
-                flags[done:],
-            )
+            found, status, position, b = map_records(
+                areas.buf, rows[part], starts[part], areas.ends[part], roles[part],
+                self._k0, self._k1, self._first_dirty_offset, self._latest_offset,
+                self._pool, self._block_bucket, self._tails, self._state, flags[done:],
+            )  # fmt: skip
             b += first_batch
             self._flags.append(flags[done : done + found])
-            self._records += found
             done += found
             in_batch = done - int(counts[:b].sum())
             if not status:
@@ -157,20 +145,20 @@ class KeyMap:
                     offset=int(rows["base_offset"][b]),
                 )
             self._close_run(self._sink)
-            first_batch, records_before, starts[b] = b, in_batch, position
+            first_batch, self._state[DONE_OF_BATCH], starts[b] = b, in_batch, position
         self.keyless += int(np.count_nonzero(flags & KEYLESS))
-        if self._records - self._run_first > _RUN_RECORDS:
+        if self.records - self._run_first > _RUN_RECORDS:
             self._close_run(self._sink)
 
     @property
     def records(self) -> int:
         """The number the next record gets."""
-        return self._records
+        return int(self._state[NEXT_INDEX])
 
     def go_on_at(self, index: int) -> None:
         """End the run here; the next record gets this number."""
         self._close_run(self._sink)
-        self._records = self._run_first = index
+        self._state[NEXT_INDEX] = self._run_first = index
 
     def close(self, *, is_whole: bool) -> NDArray[np.uint8] | None:
         """Close the last run. If it is the only one and the map `is_whole`, nothing has gone to the
@@ -196,15 +184,15 @@ class KeyMap:
         flags |= superseded * np.uint8(SUPERSEDED)
         if sink is not None:
             sink.end_run(self._run_first, flags)
-        self._run_first = self._records
+        self._run_first = self.records
         self._tails[:] = 0
-        self._free_block = 0
+        self._state[FREE_BLOCK] = 0
         self.runs += 1
         return flags
 
     def _buckets(self) -> Iterator[tuple[int, Piece]]:
         """The buckets that have entries."""
-        owners = self._block_bucket[: self._free_block]
+        owners = self._block_bucket[: int(self._state[FREE_BLOCK])]
         order = np.argsort(owners, kind="stable").astype(np.int32)
         edges = np.searchsorted(owners[order], np.arange(self._tails.size + 1))
         for bucket in np.flatnonzero(np.diff(edges)).tolist():

@@ -32,17 +32,14 @@ from kafkalog.errors import (
 from kafkalog.format.checksum import crc32c, extend_crc32c
 from kafkalog.format.constants import MAGIC_VALUE_V2
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
-from kafkalog.kernels.decide_batches import (
-    REBUILD,
-)
-from kafkalog.kernels.encode_records import (
+from kafkalog.kernels.assemble_batches import (
     ALL_DONE,
     BAD_RECORD,
-    FACTS,
     NEEDS_ENCODER,
-    RECORD_GROWTH_BYTES,
     assemble_batches,
 )
+from kafkalog.kernels.decide_batches import REBUILD
+from kafkalog.kernels.encode_records import FACTS, RECORD_GROWTH_BYTES
 from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk
@@ -132,25 +129,11 @@ class GroupRewriter:
         b = 0
         while b < batches:
             stopped, b, size, done, status = assemble_batches(
-                chunk.buf,
-                chunk.position,
-                chunk.rows,
-                b,
-                decisions.actions,
-                decisions.horizons,
-                decisions.flags,
-                decisions.first_records,
-                decisions.retained,
-                self._out,
-                0,
-                output.position,
-                rows_out,
-                0,
-                folds,
-                bodies.data,
-                bodies.ends,
-                bodies.facts,
-            )
+                chunk.buf, chunk.position, chunk.rows, b,
+                decisions.actions, decisions.horizons, decisions.flags, decisions.first_records,
+                decisions.retained, self._out, output.position, rows_out, folds,
+                bodies.data, bodies.ends, bodies.facts,
+            )  # fmt: skip
             if stopped == BAD_RECORD:
                 raise _changed(path, chunk.rows[b], STATUS_TEXT[status])
             if done:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafkalog.kernels import status
-from kafkalog.kernels.hash_keys import DATA, siphash_128
+from kafkalog.kernels.hash_keys import DATA
 from kafkalog.kernels.jit import (
     I64,
     I64_IN,
@@ -27,6 +27,7 @@ from kafkalog.kernels.jit import (
     U64Array,
     kernel,
 )
+from kafkalog.kernels.siphash import siphash_128
 from kafkalog.kernels.varints import failure_status, read_varint, read_varlong
 
 # `state`, carried from chunk to chunk.

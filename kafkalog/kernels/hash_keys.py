@@ -17,19 +17,17 @@ first:
 When the pool is full the kernel stops, within a batch if it must, and is called again with an empty
 one.
 
-Source: SipHash, https://131002.net/siphash (reference vectors in the tests); Kafka SkimpyOffsetMap
-for what it replaces.
+Source: Kafka SkimpyOffsetMap for what it replaces.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kafkalog.kernels import status
 from kafkalog.kernels.jit import (
-    I32,
     I32_OUT,
     I64,
     I64_IN,
@@ -48,7 +46,8 @@ from kafkalog.kernels.jit import (
     inlined,
     kernel,
 )
-from kafkalog.kernels.varints import failure_status, read_varint, read_varlong
+from kafkalog.kernels.record_walk import RecordParts, read_header, read_record
+from kafkalog.kernels.siphash import siphash_128
 
 # What is noted of a record, one byte: no key; null value; replaced by a later record (set by
 # buckets.mark_superseded); not encoded as Kafka would encode it, so that a rewritten batch must
@@ -72,119 +71,60 @@ LOOKUP_BIT = 1 << 63
 BLOCK_ENTRIES = 512
 ENTRY_WORDS = 3
 
-_KEYLESS = np.uint8(KEYLESS)
-_TOMBSTONE = np.uint8(TOMBSTONE)
-_FOREIGN = np.uint8(FOREIGN)
-_PAST_MAP = np.uint8(PAST_MAP)
-_MARKER, _ONLY_LOOKED_UP = MARKER, ONLY_LOOKED_UP
+# `state` of map_records, carried from call to call: the partition-wide index of the next record;
+# the offset before it; the next free block; how many records of the first batch are done already.
+NEXT_INDEX = 0
+PREVIOUS_OFFSET = 1
+FREE_BLOCK = 2
+DONE_OF_BATCH = 3
+MAP_STATE_SIZE = 4
+
 _LOOKUP_BIT = np.uint64(LOOKUP_BIT)
-_BLOCK_ENTRIES = BLOCK_ENTRIES
-_ENTRY_WORDS = ENTRY_WORDS
-
-_OK = status.OK
-_LENGTH_MISMATCH = status.LENGTH_MISMATCH
-_HEADER_COUNT = status.HEADER_COUNT
-_NEGATIVE_LENGTH = status.NEGATIVE_LENGTH
-_RECORD_TRUNCATED = status.RECORD_TRUNCATED
-_TRAILING_BYTES = status.TRAILING_BYTES
-_OFFSET_ORDER = status.OFFSET_ORDER
-_OUTPUT_FULL = status.OUTPUT_FULL
 
 
-@inlined
-def _rotate(x: np.uint64, bits: int) -> np.uint64:
-    return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
+class Window(NamedTuple):
+    """Which records go into the map, and the secret of the hash."""
+
+    first_dirty_offset: int
+    latest_offset: int
+    k0: np.uint64
+    k1: np.uint64
 
 
-@inlined
-def _round(
-    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
-) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    v0 = v0 + v1
-    v1 = _rotate(v1, 13) ^ v0
-    v0 = _rotate(v0, 32)
-    v2 = v2 + v3
-    v3 = _rotate(v3, 16) ^ v2
-    v0 = v0 + v3
-    v3 = _rotate(v3, 21) ^ v0
-    v2 = v2 + v1
-    v1 = _rotate(v1, 17) ^ v2
-    v2 = _rotate(v2, 32)
-    return v0, v1, v2, v3
+class Pool(NamedTuple):
+    """The buckets; a hash shifted right by `shift` is the number of its bucket."""
+
+    entries: U64Array
+    block_bucket: I32Array
+    tails: I64Array
+    shift: np.uint64
+
+
+class Progress(NamedTuple):
+    """Where the walk is: records done in this call, next free block, offset of the last record."""
+
+    records: int
+    free_block: int
+    previous_offset: int
 
 
 @inlined
-def _read_u64_little_endian(buf: U8Array, pos: int) -> np.uint64:
-    return (
-        np.uint64(buf[pos])
-        | (np.uint64(buf[pos + 1]) << np.uint64(8))
-        | (np.uint64(buf[pos + 2]) << np.uint64(16))
-        | (np.uint64(buf[pos + 3]) << np.uint64(24))
-        | (np.uint64(buf[pos + 4]) << np.uint64(32))
-        | (np.uint64(buf[pos + 5]) << np.uint64(40))
-        | (np.uint64(buf[pos + 6]) << np.uint64(48))
-        | (np.uint64(buf[pos + 7]) << np.uint64(56))
-    )
-
-
-@helper
-def siphash_128(
-    buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint64
-) -> tuple[np.uint64, np.uint64]:
-    """SipHash-2-4-128 of buf[pos:pos + length]; the caller has checked the range."""
-    v0 = k0 ^ np.uint64(0x736F6D6570736575)
-    v1 = k1 ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE)
-    v2 = k0 ^ np.uint64(0x6C7967656E657261)
-    v3 = k1 ^ np.uint64(0x7465646279746573)
-    whole = pos + (length & ~7)
-    while pos < whole:
-        word = _read_u64_little_endian(buf, pos)
-        v3 ^= word
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-        v0 ^= word
-        pos += 8
-    word = np.uint64(length & 0xFF) << np.uint64(56)
-    for i in range(length & 7):
-        word |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
-    v3 ^= word
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0 ^= word
-    v2 ^= np.uint64(0xEE)
-    for _ in range(4):
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    first = v0 ^ v1 ^ v2 ^ v3
-    v1 ^= np.uint64(0xDD)
-    for _ in range(4):
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    return first, v0 ^ v1 ^ v2 ^ v3
-
-
-@inlined
-def _put(
-    pool: U64Array,
-    block_bucket: I32Array,
-    tails: I64Array,
-    free_block: int,
-    bucket: int,
-    first: np.uint64,
-    second: np.uint64,
-    index: np.uint64,
-) -> int:
-    """Append an entry to a bucket; returns the next free block. The caller has seen that there is
+def _put(pool: Pool, free_block: int, first: np.uint64, second: np.uint64, index: np.uint64) -> int:
+    """Append an entry to its bucket; returns the next free block. The caller has seen that there is
     one.
     """
-    entry = tails[bucket]
-    if entry % _BLOCK_ENTRIES == 0:
-        block_bucket[free_block] = bucket
-        entry = free_block * np.int64(_BLOCK_ENTRIES)
+    # Whatever the shift is, the bucket is one of those there are.
+    bucket: Any = I64(first >> pool.shift) & (pool.tails.size - 1)
+    entry = pool.tails[bucket]
+    if entry % BLOCK_ENTRIES == 0:
+        pool.block_bucket[free_block] = bucket
+        entry = free_block * I64(BLOCK_ENTRIES)
         free_block += 1
-    at = entry * _ENTRY_WORDS
-    pool[at] = first
-    pool[at + 1] = second
-    pool[at + 2] = index
-    tails[bucket] = entry + 1
+    at = entry * ENTRY_WORDS
+    pool.entries[at] = first
+    pool.entries[at + 1] = second
+    pool.entries[at + 2] = index
+    pool.tails[bucket] = entry + 1
     return free_block
 
 
@@ -209,53 +149,115 @@ def _is_ascii(buf: U8Array, pos: int, end: int) -> bool:
 
 
 @helper
-def _walk_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, bool]:
-    """Walk a record's headers: (position behind them or a negated status, whether all are as Kafka
-    writes them).
+def _walk_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, int, bool]:
+    """Walk a record's headers: (status, position behind them, whether all are as Kafka writes
+    them).
     """
     plain = True
-    if count < 0 or count > end - pos:
-        return -_HEADER_COUNT, plain
+    at: Any = I64(pos)
     for _ in range(count):
-        length, key = read_varint(buf, pos, end)
-        if key < 0:
-            return -failure_status(key), plain
-        if length < 0:
-            return -_NEGATIVE_LENGTH, plain
-        if length > end - key:
-            return -_RECORD_TRUNCATED, plain
-        plain = plain and _is_shortest(buf, pos, key) and _is_ascii(buf, key, key + length)
-        value_at = key + length
-        length, pos = read_varint(buf, value_at, end)
-        if pos < 0:
-            return -failure_status(pos), plain
-        if length > end - pos:
-            return -_RECORD_TRUNCATED, plain
-        plain = plain and length >= -1 and _is_shortest(buf, value_at, pos)
-        pos += max(length, 0)
-    return pos, plain
+        header = read_header(buf, at, end)
+        if header.status != status.OK:
+            return header.status, at, plain
+        plain = (
+            plain
+            and header.value_length >= -1
+            and _is_shortest(buf, at, header.key)
+            and _is_shortest(buf, header.value_at, header.value)
+            and _is_ascii(buf, header.key, header.value_at)
+        )
+        at = header.end
+    return status.OK, at, plain
+
+
+@inlined
+def _check_encoding(buf: U8Array, pos: int, record: RecordParts) -> tuple[int, int]:
+    """(status of the rest of the record at `pos`, FOREIGN or 0)."""
+    plain = (
+        buf[record.body] == 0
+        and record.key_length >= -1
+        and record.value_length >= -1
+        and _is_shortest(buf, pos, record.body)
+        and _is_shortest(buf, record.body + 1, record.offset_at)
+        and _is_shortest(buf, record.offset_at, record.key_at)
+        and _is_shortest(buf, record.key_at, record.key)
+        and _is_shortest(buf, record.value_at, record.value)
+        and _is_shortest(buf, record.headers_at, record.headers)
+    )
+    at: Any = record.headers
+    if record.header_count > 0:
+        code, at, headers_plain = _walk_headers(buf, at, record.end, record.header_count)
+        if code != status.OK:
+            return code, 0
+        plain = plain and headers_plain
+    if at != record.end:
+        return status.LENGTH_MISMATCH, 0
+    return status.OK, 0 if plain else FOREIGN
+
+
+@inlined
+def _enter(
+    buf: U8Array, record: RecordParts, offset: int, role: int, index: int, window: Window,
+    pool: Pool, free_block: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Put a record into the bucket of its key, where it has one and the map goes so far: (next
+    free block, what to note of it).
+    """
+    noted = TOMBSTONE if record.value_length < 0 else 0
+    if record.key_length < 0:
+        noted |= KEYLESS
+    if offset > window.latest_offset:
+        noted |= PAST_MAP
+    elif record.key_length >= 0:
+        first, second = siphash_128(buf, record.key, record.key_length, window.k0, window.k1)
+        entry = np.uint64(index)
+        # A clean record is only looked up: what it would say is known to have been said before.
+        if offset < window.first_dirty_offset or role == ONLY_LOOKED_UP:
+            entry |= _LOOKUP_BIT
+        free_block = _put(pool, free_block, first, second, entry)
+    return free_block, noted
+
+
+@helper
+def _map_batch(
+    buf: U8Array, pos: int, end: int, left: int, row: Any, role: int, window: Window, pool: Pool,
+    first_index: int, progress: Progress, flags_out: U8Array,
+) -> tuple[int, int, Progress]:  # fmt: skip
+    """Map the `left` records of a batch from `pos` on: (status, position of the first byte not
+    understood or not done, progress).
+    """
+    r, free_block, previous = progress.records, progress.free_block, progress.previous_offset
+    for _ in range(left):
+        # Before a record that may need a block, so that what is done is done in full.
+        if free_block == pool.block_bucket.size:
+            return status.OUTPUT_FULL, pos, Progress(r, free_block, previous)
+        record = read_record(buf, pos, end)
+        if record.status != status.OK:
+            return record.status, pos, Progress(r, free_block, previous)
+        offset: Any = row["base_offset"] + record.offset_delta
+        if offset <= previous or offset > row["last_offset"]:
+            return status.OFFSET_ORDER, pos, Progress(r, free_block, previous)
+        code, noted = _check_encoding(buf, pos, record)
+        if code != status.OK:
+            return code, pos, Progress(r, free_block, previous)
+        if role != MARKER:
+            free_block, more = _enter(
+                buf, record, offset, role, first_index + r, window, pool, free_block
+            )
+            noted |= more
+        flags_out[r] = noted
+        r += 1
+        previous = offset
+        pos = record.end
+    if pos != end:
+        return status.TRAILING_BYTES, pos, Progress(r, free_block, previous)
+    return status.OK, pos, Progress(r, free_block, row["last_offset"])
 
 
 @kernel(
     (
-        U8_IN,
-        ROW_IN,
-        I64_IN,
-        I64_IN,
-        U8_IN,
-        U64,
-        U64,
-        I32,
-        I64,
-        I64,
-        I64,
-        I64,
-        I64,
-        U64_OUT,
-        I32_OUT,
-        I64_OUT,
-        I64,
-        U8_OUT,
+        *(U8_IN, ROW_IN, I64_IN, I64_IN, U8_IN, U64, U64, I64, I64),
+        *(U64_OUT, I32_OUT, I64_OUT, I64_OUT, U8_OUT),
     )
 )
 def map_records(
@@ -266,128 +268,46 @@ def map_records(
     roles: U8Array,
     k0: np.uint64,
     k1: np.uint64,
-    shift: int,
-    first_index: int,
     first_dirty_offset: int,
     latest_offset: int,
-    previous_offset: int,
-    records_before: int,
-    pool: U64Array,
+    entries: U64Array,
     block_bucket: I32Array,
     tails: I64Array,
-    free_block: int,
+    state: I64Array,
     flags_out: U8Array,
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int]:
     """Put every keyed record of some batches into its bucket, and note KEYLESS, TOMBSTONE, FOREIGN
     and PAST_MAP of each.
 
-    in   buf uint8[n] read-only: the uncompressed records of batch b are buf[starts[b]:ends[b]]
+    in   buf uint8[n] read-only: the uncompressed records of batch b are buf[starts[b]:ends[b]], of
+         the first one those behind DONE_OF_BATCH
          rows BATCH_ROW[b]; roles uint8[b]: MARKER, DATA or ONLY_LOOKED_UP; of a marker's records
-         FOREIGN alone is noted
-         shift = 64 - bits of the bucket number; latest_offset: where the map ends, records past it
-         are not put into it
-         first_index: partition-wide index of the first record; previous_offset: the offset before
-         it; records_before: of the first batch, done already, starts[0] is behind them
-    out  flags_out uint8[r], r >= sum of records_count; the bucket arrays grow in place
-    returns (records done, status, position of the first byte not understood or not done, its batch,
-             next free block, offset of the last record done); the status is OUTPUT_FULL when a
-             record may need a block and the pool has none
+         FOREIGN alone is noted; latest_offset: where the map ends, later records are not put there
+    i/o  entries, block_bucket, tails: the buckets, a power of two; state int64[MAP_STATE_SIZE]
+    out  flags_out uint8[r], r >= sum of records_count
+    returns (records done, status, position of the first byte not understood or not done, its
+            batch); OUTPUT_FULL when a record may need a block and the pool has none
     """
-    r = 0
-    for b in range(rows.size):
+    window = Window(first_dirty_offset, latest_offset, k0, k1)
+    shift = np.uint64(63)
+    while np.uint64(tails.size) >> (np.uint64(64) - shift) > np.uint64(1):
+        shift -= np.uint64(1)
+    pool = Pool(entries, block_bucket, tails, shift)
+    progress = Progress(I64(0), state[FREE_BLOCK], state[PREVIOUS_OFFSET])
+    code, pos, b = I64(status.OK), I64(0), I64(0)
+    while b < rows.size and code == status.OK:
+        done = state[DONE_OF_BATCH] if b == 0 else I64(0)
         pos = starts[b]
-        end = ends[b]
-        base_offset = rows[b]["base_offset"]
-        last_offset = rows[b]["last_offset"]
-        before = records_before if b == 0 else 0
-        if before == 0 and (base_offset <= previous_offset or last_offset < base_offset):
-            return r, _OFFSET_ORDER, pos, b, free_block, previous_offset
-        for _ in range(before, rows[b]["records_count"]):
-            if free_block == block_bucket.size:
-                return r, _OUTPUT_FULL, pos, b, free_block, previous_offset
-            length, body = read_varint(buf, pos, end)
-            if body < 0:
-                return r, failure_status(body), pos, b, free_block, previous_offset
-            if length < 0 or length > end - body:
-                return r, _RECORD_TRUNCATED, pos, b, free_block, previous_offset
-            record_end = body + length
-            _, delta_at = read_varlong(buf, body + 1, record_end)
-            if delta_at < 0:
-                return r, failure_status(delta_at), pos, b, free_block, previous_offset
-            offset_delta, key_at = read_varint(buf, delta_at, record_end)
-            if key_at < 0:
-                return r, failure_status(key_at), pos, b, free_block, previous_offset
-            offset = base_offset + offset_delta
-            if offset <= previous_offset or offset > last_offset:
-                return r, _OFFSET_ORDER, pos, b, free_block, previous_offset
-            key_length, key = read_varint(buf, key_at, record_end)
-            if key < 0:
-                return r, failure_status(key), pos, b, free_block, previous_offset
-            if key_length > record_end - key:
-                return r, _RECORD_TRUNCATED, pos, b, free_block, previous_offset
-            value_at = key + max(key_length, 0)
-            value_length, value = read_varint(buf, value_at, record_end)
-            if value < 0:
-                return r, failure_status(value), pos, b, free_block, previous_offset
-            if value_length > record_end - value:
-                return r, _RECORD_TRUNCATED, pos, b, free_block, previous_offset
-            headers_at = value + max(value_length, 0)
-            headers_count, at = read_varint(buf, headers_at, record_end)
-            if at < 0:
-                return r, failure_status(at), pos, b, free_block, previous_offset
-            flags = np.uint8(0)
-            if (
-                buf[body] != 0
-                or key_length < -1
-                or value_length < -1
-                or not _is_shortest(buf, pos, body)
-                or not _is_shortest(buf, body + 1, delta_at)
-                or not _is_shortest(buf, delta_at, key_at)
-                or not _is_shortest(buf, key_at, key)
-                or not _is_shortest(buf, value_at, value)
-                or not _is_shortest(buf, headers_at, at)
-            ):
-                flags |= _FOREIGN
-            if headers_count != 0:
-                at, plain = _walk_headers(buf, at, record_end, headers_count)
-                if at < 0:
-                    return r, -at, pos, b, free_block, previous_offset
-                if not plain:
-                    flags |= _FOREIGN
-            if at != record_end:
-                return r, _LENGTH_MISMATCH, pos, b, free_block, previous_offset
-            previous_offset = offset
-            if roles[b] == _MARKER:
-                flags_out[r] = flags
-                r += 1
-                pos = record_end
-                continue
-            if value_length < 0:
-                flags |= _TOMBSTONE
-            if key_length < 0:
-                flags |= _KEYLESS
-            if offset > latest_offset:
-                flags |= _PAST_MAP
-            elif key_length >= 0:
-                first, second = siphash_128(buf, key, key_length, k0, k1)
-                bucket: Any = np.int64(first >> np.uint64(shift))
-                index = np.uint64(first_index + r)
-                if offset < first_dirty_offset or roles[b] == _ONLY_LOOKED_UP:
-                    index |= _LOOKUP_BIT
-                free_block = _put(
-                    pool,
-                    block_bucket,
-                    tails,
-                    free_block,
-                    bucket,
-                    first,
-                    second,
-                    index,
-                )
-            flags_out[r] = flags
-            r += 1
-            pos = record_end
-        if pos != end:
-            return r, _TRAILING_BYTES, pos, b, free_block, previous_offset
-        previous_offset = last_offset
-    return r, _OK, 0, rows.size, free_block, previous_offset
+        base_offset, last_offset = rows[b]["base_offset"], rows[b]["last_offset"]
+        if done == 0 and (base_offset <= progress.previous_offset or last_offset < base_offset):
+            code = I64(status.OFFSET_ORDER)
+            break
+        left = rows[b]["records_count"] - done
+        code, pos, progress = _map_batch(
+            buf, pos, ends[b], left, rows[b], roles[b], window, pool, state[NEXT_INDEX], progress,
+            flags_out,
+        )  # fmt: skip
+        b += code == status.OK
+    state[NEXT_INDEX] += progress.records
+    state[FREE_BLOCK], state[PREVIOUS_OFFSET] = progress.free_block, progress.previous_offset
+    return progress.records, code, pos, b

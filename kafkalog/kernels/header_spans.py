@@ -20,14 +20,7 @@ from kafkalog.kernels.jit import (
     U8Array,
     kernel,
 )
-from kafkalog.kernels.varints import failure_status, read_varint
-
-_OK = status.OK
-_OUTPUT_FULL = status.OUTPUT_FULL
-_RECORD_TRUNCATED = status.RECORD_TRUNCATED
-_NEGATIVE_LENGTH = status.NEGATIVE_LENGTH
-_HEADER_COUNT = status.HEADER_COUNT
-_SPAN_OUT_OF_RANGE = status.SPAN_OUT_OF_RANGE
+from kafkalog.kernels.record_walk import read_header
 
 
 @kernel((U8_IN, I64_IN, I32_IN, I32_OUT, I64_OUT, I32_OUT, I64_OUT, I32_OUT))
@@ -45,13 +38,12 @@ def header_spans(
 
     in   buf uint8[n] read-only; header_starts int64[r], header_counts int32[r] as from record_spans
     out  owned by the caller: list_offsets_out int32[r + 1], the headers of record i are those from
-    list_offsets_out[i]
-         to list_offsets_out[i + 1] · key_* and value_* [>= sum of header_counts]; value_lengths_out
-         -1 null
+         list_offsets_out[i] to list_offsets_out[i + 1]; key_* and value_* [>= sum of
+         header_counts]; value_lengths_out -1 null
     returns (headers done, status, position of the first byte not understood, index of the record)
     """
     if header_starts.size < header_counts.size or list_offsets_out.size < header_counts.size + 1:
-        return 0, _OUTPUT_FULL, 0, 0
+        return 0, status.OUTPUT_FULL, 0, 0
     h = 0
     end = buf.size
     capacity = key_starts_out.size
@@ -60,30 +52,18 @@ def header_spans(
         pos = I64(header_starts[r])
         count = I64(header_counts[r])
         if count < 0:
-            return h, _HEADER_COUNT, pos, r
+            return h, status.HEADER_COUNT, pos, r
         if count > capacity - h:
-            return h, _OUTPUT_FULL, pos, r
+            return h, status.OUTPUT_FULL, pos, r
         if pos < 0 or pos > end:
-            return h, _SPAN_OUT_OF_RANGE, pos, r
+            return h, status.SPAN_OUT_OF_RANGE, pos, r
         for _ in range(count):
-            header_pos = pos
-            length, pos = read_varint(buf, pos, end)
-            if pos < 0:
-                return h, failure_status(pos), header_pos, r
-            if length < 0:
-                return h, _NEGATIVE_LENGTH, header_pos, r
-            if length > end - pos:
-                return h, _RECORD_TRUNCATED, header_pos, r
-            key_starts_out[h] = pos
-            key_lengths_out[h] = length
-            length, pos = read_varint(buf, pos + length, end)
-            if pos < 0:
-                return h, failure_status(pos), header_pos, r
-            if length > end - pos:
-                return h, _RECORD_TRUNCATED, header_pos, r
-            value_starts_out[h] = pos
-            value_lengths_out[h] = max(length, -1)
-            pos += max(length, 0)
+            header = read_header(buf, pos, end)
+            if header.status != status.OK:
+                return h, header.status, pos, r
+            key_starts_out[h], key_lengths_out[h] = header.key, header.key_length
+            value_starts_out[h], value_lengths_out[h] = header.value, max(header.value_length, -1)
+            pos = header.end
             h += 1
         list_offsets_out[r + 1] = h
-    return h, _OK, 0, 0
+    return h, status.OK, 0, 0

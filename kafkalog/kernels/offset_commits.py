@@ -17,7 +17,6 @@ from __future__ import annotations
 import numpy as np
 
 from kafkalog.kernels.big_endian import read_i16, read_i32, read_i64
-from kafkalog.kernels.hash_keys import siphash_128
 from kafkalog.kernels.jit import (
     I64,
     I64_IN,
@@ -32,6 +31,7 @@ from kafkalog.kernels.jit import (
     helper,
     kernel,
 )
+from kafkalog.kernels.siphash import siphash_128
 from kafkalog.kernels.varints import read_uvarint
 
 # What a record is: another one of the topic; a commit; a tombstone; bytes that are no commit's key;

@@ -19,7 +19,16 @@ from kafkalog.kernels.buckets import (
     STATE_SIZE,
     merge_entries,
 )
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, ENTRY_WORDS, SUPERSEDED, map_records
+from kafkalog.kernels.hash_keys import (
+    BLOCK_ENTRIES,
+    ENTRY_WORDS,
+    FREE_BLOCK,
+    MAP_STATE_SIZE,
+    NEXT_INDEX,
+    PREVIOUS_OFFSET,
+    SUPERSEDED,
+    map_records,
+)
 from kafkalog.kernels.status import OUTPUT_FULL
 from tests.batches.logs import rows_of
 
@@ -63,34 +72,20 @@ def map_log(
     pool = np.zeros(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
     block_bucket, tails = np.full(blocks, -77, np.int32), np.zeros(buckets, np.int64)
     flags = np.full(count, NO_FLAGS, np.uint8)
-    done, free_block, previous = 0, 0, -1
+    state = np.zeros(MAP_STATE_SIZE, np.int64)
+    state[PREVIOUS_OFFSET] = -1
 
     def mapped(status: int, batch: int) -> Mapped:
+        done, free_block = int(state[NEXT_INDEX]), int(state[FREE_BLOCK])
         return Mapped(done, status, batch, flags, pool, block_bucket, tails, free_block)
 
     for part in np.array_split(np.arange(rows.size), pieces):
         with np.errstate(over="ignore"):
-            found, status, _, b, free_block, previous = map_records(
-                buf,
-                rows[part],
-                starts[part],
-                ends[part],
-                meets[part],
-                np.uint64(1),
-                np.uint64(2),
-                64 - bucket_bits,
-                done,
-                first_dirty_offset,
-                latest_offset,
-                previous,
-                0,
-                pool,
-                block_bucket,
-                tails,
-                free_block,
-                flags[done:],
-            )
-        done += found
+            _, status, _, b = map_records(
+                buf, rows[part], starts[part], ends[part], meets[part],
+                np.uint64(1), np.uint64(2), first_dirty_offset, latest_offset,
+                pool, block_bucket, tails, state, flags[state[NEXT_INDEX] :],
+            )  # fmt: skip
         if status:
             assert status != OUTPUT_FULL
             return mapped(status, b)

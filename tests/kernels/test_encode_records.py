@@ -13,15 +13,17 @@ from kafkalog.format.constants import TimestampType
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import BATCH_ROW, pack_batch, with_crc
 from kafkalog.kernels import status
-from kafkalog.kernels.decide_batches import COPY, DROP, EMPTY, NO_HORIZON, REBUILD, REENCODE
-from kafkalog.kernels.encode_records import (
+from kafkalog.kernels.assemble_batches import (
     ALL_DONE,
     BAD_RECORD,
-    FACTS,
     NEEDS_ENCODER,
     OUT_OF_SPACE,
-    RECORD_GROWTH_BYTES,
     assemble_batches,
+)
+from kafkalog.kernels.decide_batches import COPY, DROP, EMPTY, NO_HORIZON, REBUILD, REENCODE
+from kafkalog.kernels.encode_records import (
+    FACTS,
+    RECORD_GROWTH_BYTES,
     encode_records,
     fold_records,
 )
@@ -75,10 +77,8 @@ def assemble(
             first_records,
             np.array(kept, np.int64),
             out,
-            0,
             OUT_POSITION,
             rows_out,
-            0,
             folds,
             np.empty(0, np.uint8),
             np.zeros(2 * rows.size, np.int64),

@@ -15,9 +15,9 @@ from kafkalog.kernels.hash_keys import (
     PAST_MAP,
     SUPERSEDED,
     TOMBSTONE,
-    siphash_128,
 )
 from kafkalog.kernels.jit import I64, U8_IN, U64, U64_OUT, U8Array, U64Array, kernel
+from kafkalog.kernels.siphash import siphash_128
 from tests.kernels.compaction import expected_superseded, map_log, superseded
 from tests.kernels.raw_batches import raw_batch, raw_record
 from tests.reference.siphash import siphash_2_4_128
