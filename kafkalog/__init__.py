@@ -6,7 +6,8 @@
     kafkalog.open_log_dir("/var/lib/kafka/data")                              # what is there
 
 Where to begin reading: `format` (what is on the disk), `kernels` (how it is walked), `batches`,
-`columns`, `reading` (the one reading path), then `log`, `planning`, `cleaner` for compaction;
+`columns`, `reading` (the one reading path), then `log`, `planning`, `cleaning`, `swap` for
+compaction;
 `spark` and `cli` are the faces. Each room's docstring is its guide. A name below is imported when
 it is first used, so `import kafkalog` costs nothing.
 """

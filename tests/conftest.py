@@ -77,7 +77,7 @@ def now_ms() -> int:
 @pytest.fixture(scope="session", autouse=True)
 def round_clock() -> Iterator[None]:
     """What a round in this process decides never depends on the day on which tests run."""
-    from kafkalog.cleaner import run_request
+    from kafkalog.requests import run_request
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_request, "now_ms", lambda: SAMPLES_NOW_MS)

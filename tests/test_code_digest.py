@@ -12,10 +12,10 @@ import pytest
 
 import kafkalog
 from kafkalog import code_digest as module
-from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cli.main import report_error
 from kafkalog.code_digest import check_same_code, code_digest
 from kafkalog.errors import CodeDiffersError
+from kafkalog.resources.process_pool import in_processes
 
 PACKAGE = Path(kafkalog.__file__).parent
 
@@ -38,7 +38,7 @@ def digest_of(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "changed", ["kernels/hash_keys.py", "planning/compaction_plan.py", "cleaner/swap_template.sh"]
+    "changed", ["kernels/hash_keys.py", "planning/compaction_plan.py", "swap/swap_template.sh"]
 )
 def test_a_copy_has_the_same_digest_until_a_file_of_it_changes(other: Path, changed: str) -> None:
     assert digest_of(other) == code_digest()

@@ -43,6 +43,7 @@ LOWER = (
     "planning "
     "zookeeper reading runs"
 )
+CHANGING = "resources requests cleaning swap repair operations"
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
@@ -75,18 +76,23 @@ FLOORS: dict[str, Floor] = {
         "errors clock format kernels batches messages columns log cluster planning zookeeper",
         "numpy pyarrow",
     ),
-    "cleaner": floor(LOWER, "numpy pyarrow"),
+    "resources": floor("errors code_digest format", "numpy"),
+    "requests": floor(f"{LOWER} resources"),
+    "cleaning": floor(f"{LOWER} resources requests swap", "numpy pyarrow"),
+    "swap": floor(f"{LOWER} resources requests cleaning", "numpy"),
+    "repair": floor(f"{LOWER} resources requests cleaning swap operations", "numpy"),
+    "operations": floor(f"{LOWER} resources requests cleaning swap repair", "numpy"),
     # Where runs are kept: nothing of what they did.
     "runs": floor("errors"),
-    "checking": floor(f"{LOWER} cleaner", "numpy"),
-    "auditing": floor(f"{LOWER} cleaner checking", "numpy pyarrow yaml jsonschema"),
+    "checking": floor(f"{LOWER} {CHANGING}", "numpy"),
+    "auditing": floor(f"{LOWER} {CHANGING} checking", "numpy pyarrow yaml jsonschema"),
     "report": floor("errors auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
-        f"{LOWER} cleaner checking auditing report", "numpy pyarrow pyspark py4j google"
+        f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow pyspark py4j google"
     ),
-    "cli": floor(f"{LOWER} cleaner checking auditing report", "numpy pyarrow tqdm"),
+    "cli": floor(f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow tqdm"),
     # The package's front door: the ten public names, each imported when it is first asked for.
-    "__init__": floor(f"{LOWER} cleaner auditing", "pyarrow"),
+    "__init__": floor(f"{LOWER} {CHANGING} auditing", "pyarrow"),
     # The frame of jobs/: a verb in a Spark session.
     "job": floor("cli spark", "pyspark"),
     # The verb that needs a session.
@@ -124,7 +130,7 @@ ONLY_IN = {
 SHARED_BY = {
     "zlib": {"format.checksum", "spark.tasks"},
     "lz4": {"native.codec_functions"},
-    "ctypes": {"native.calls", "cleaner.process_pool"},
+    "ctypes": {"native.calls", "resources.process_pool"},
 }
 
 
@@ -246,7 +252,7 @@ def test_a_clock_of_the_shell_is_found(line: str) -> None:
 
 @pytest.mark.parametrize("path", python_files("tests/reference"), ids=lambda p: p.stem)
 def test_reference_never_imports_what_it_judges(path: Path) -> None:
-    barred = ("kafkalog.kernels", "kafkalog.batches", "kafkalog.cleaner", "kafkalog.planning")
+    barred = ("kafkalog.kernels", "kafkalog.batches", "kafkalog.cleaning", "kafkalog.planning")
     names = [item.name for item in imports(ast.parse(path.read_text(encoding="utf-8")))]
     assert [name for name in names if name.startswith(barred)] == []
 
@@ -284,12 +290,12 @@ def test_job_is_an_envelope(path: Path) -> None:
             "from kafkalog.log import log_dir",
             "imports kafkalog.log.log_dir",
         ),
-        ("cleaner.rewrite", "import time\ntime.time()", "asks for the time (time.time)"),
+        ("cleaning.rewrite", "import time\ntime.time()", "asks for the time (time.time)"),
         ("cli.salvage", "import time\nclock = time.time_ns", "asks for the time (time.time_ns)"),
         ("reading.at_rest", "from time import time", "asks for the time (from time import"),
         ("checking.run", "import datetime\ndatetime.datetime.now()", "asks for the time (datetime"),
         ("spark.groups", "F.current_timestamp()", "asks for the time (current_timestamp("),
-        ("cleaner.rewrite", "import pyspark.sql", "imports pyspark.sql"),
+        ("cleaning.rewrite", "import pyspark.sql", "imports pyspark.sql"),
         (
             "cli.compact",
             "from kafkalog.spark import compact",

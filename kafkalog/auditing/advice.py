@@ -13,9 +13,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kafkalog.auditing.request import AuditTask
-from kafkalog.cleaner.plan_by_settings import compaction_by_settings, retention_by_settings
-from kafkalog.cleaner.run_request import FORCE_NOTHING_DIRTY
-from kafkalog.cleaner.settings import why_metadata_is_older
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import COMPACT
 from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
@@ -31,6 +28,9 @@ from kafkalog.planning.policy_evidence import (
     PolicyStanding,
 )
 from kafkalog.planning.retention_plan import DELETE
+from kafkalog.requests.plan_by_settings import compaction_by_settings, retention_by_settings
+from kafkalog.requests.run_request import FORCE_NOTHING_DIRTY
+from kafkalog.requests.run_settings import why_metadata_is_older
 
 
 @dataclass(frozen=True, slots=True)

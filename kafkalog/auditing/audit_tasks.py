@@ -9,7 +9,6 @@ from dataclasses import replace
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import signs_of_life
 from kafkalog.auditing.uploads import read_uploads
-from kafkalog.cleaner.settings import RunSettings
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import TRANSACTION_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
@@ -17,6 +16,7 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import presumed_config
+from kafkalog.requests.run_settings import RunSettings
 
 
 class AuditTasks:

@@ -20,7 +20,7 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.checking.coordinator_checks import CoordinatorChecks
 from kafkalog.checking.finding import Finding, FindingList
-from kafkalog.cleaner.checked_chunks import (
+from kafkalog.cleaning.checked_chunks import (
     CLEANER_ARENA_BYTES,
     CLEANER_CHUNK_BYTES,
     check_checksums,

@@ -2,7 +2,7 @@
 
 The rules are walked in the order in which a broker applies them; each says what it looked at and
 whether it decides. What a record's next round of cleaning makes of it is decided by the cleaner's
-own code (`cleaner.fates`), as of the moment at which that round begins.
+own code (`cleaning.record_outcomes`), as of the moment at which that round begins.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 from kafkalog.auditing.partition_audit import audit_closely
 from kafkalog.auditing.request import AuditTask
-from kafkalog.cleaner.fates import ABORTED, EXPIRED, MARKER, NO_KEY, STAYS, Fate, record_fates
+from kafkalog.cleaning.record_outcomes import (
+    ABORTED,
+    EXPIRED,
+    MARKER,
+    NO_KEY,
+    STAYS,
+    Fate,
+    record_fates,
+)
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.compaction import CLEAN, plan_compaction

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalog.auditing.what_if import Scenario
-from kafkalog.cleaner.run_request import RunOptions, RunRequest, run_options_of
-from kafkalog.cleaner.settings import KnownEpoch
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import RunOptions, RunRequest, run_options_of
+from kafkalog.requests.run_settings import KnownEpoch
 
 # A broker's log.cleaner.dedupe.buffer.size where nobody says another.
 DEFAULT_DEDUPE_BUFFER_SIZE = 128 * 1024 * 1024

@@ -24,8 +24,6 @@ from kafkalog.checking.producer_checks import check_producers
 from kafkalog.checking.run_records import read_known_reports, write_run
 from kafkalog.checking.segment import segment_task
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
-from kafkalog.cleaner.run_steps import new_run_id
-from kafkalog.cleaner.settings import RunSettings
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
@@ -37,8 +35,10 @@ from kafkalog.log.log_dir import NO_PARTITION, open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.operations.run_steps import new_run_id
 from kafkalog.planning.config_sources import Told
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import check_run_dir, default_run_dir
 
 Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]

@@ -20,14 +20,14 @@ from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.auditing.whole import Extras, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import Severity
-from kafkalog.cleaner.process_pool import in_processes
-from kafkalog.cleaner.run_request import RunOptions
 from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.cli.runs import settings_options
 from kafkalog.clock import now_ms
 from kafkalog.planning.texts import format_bytes
 from kafkalog.report.page import write_page
+from kafkalog.requests.run_request import RunOptions
+from kafkalog.resources.process_pool import in_processes
 
 # Of one kind, on the screen.
 _MOST_FIXES = 3

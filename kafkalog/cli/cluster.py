@@ -12,11 +12,11 @@ from pathlib import Path
 from kafkalog.checking.cluster_document import broker_rows, cluster_document, summary
 from kafkalog.checking.cluster_run import ClusterRequest, cluster_run
 from kafkalog.checking.document import explanations, finding_table
-from kafkalog.cleaner.settings import read_server_properties
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_declared_settings
+from kafkalog.requests.run_settings import read_server_properties
 
 
 def run(args: argparse.Namespace) -> ExitCode:

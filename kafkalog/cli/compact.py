@@ -8,21 +8,21 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 
-from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.output_run import output_run
-from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
-from kafkalog.cleaner.run_document import partition_statuses, run_document, status_table
-from kafkalog.cleaner.run_request import CompactionOptions, compaction_request
-from kafkalog.cleaner.run_steps import Tell
-from kafkalog.cleaner.stats import DONE, WRITTEN, CleanResult
-from kafkalog.cleaner.swap_script import SCRIPT_FILE
-from kafkalog.cleaner.worker_processes import clean_in_processes
+from kafkalog.cleaning.cleaner_stats import DONE, WRITTEN, CleanResult
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.operations.compact import CompactionRun, Executor, apply_run, plan_run
+from kafkalog.operations.compact_document import partition_statuses, run_document, status_table
+from kafkalog.operations.compact_output import output_run
+from kafkalog.operations.compact_partition import CleanRun
+from kafkalog.operations.run_steps import Tell
+from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.compaction_plan import CLEAN, LEFT, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.texts import format_bytes
+from kafkalog.requests.run_request import CompactionOptions, compaction_request
+from kafkalog.swap.swap_script import SCRIPT_FILE
 
 
 def run(args: argparse.Namespace) -> ExitCode:

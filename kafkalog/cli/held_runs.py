@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kafkalog.cleaner.undo_run import held_runs
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.operations.undo import held_runs
 from kafkalog.runs.journal import read_events
 from kafkalog.runs.run_dir import default_run_dir, open_run
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from kafkalog.cleaner.memory import check_memory
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity
+from kafkalog.resources.memory import check_memory
 
 _MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from kafkalog.cleaner.undo_run import purge_run
 from kafkalog.cli.output import ExitCode
 from kafkalog.cli.undo import carry_out
+from kafkalog.operations.undo import purge_run
 
 
 def run(args: argparse.Namespace) -> ExitCode:

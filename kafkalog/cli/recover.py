@@ -8,25 +8,25 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 
-from kafkalog.cleaner.rebuild_document import (
-    is_well,
-    rebuild_document,
-    rebuild_statuses,
-    rebuild_table,
-)
-from kafkalog.cleaner.rebuild_result import RebuildResult, RebuildTask
-from kafkalog.cleaner.rebuild_run import (
+from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.progress import say_above, with_progress
+from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.operations.recover import (
     RebuildExecutor,
     RebuildRun,
     look_run,
     rebuild_in_processes,
     rebuild_run,
 )
-from kafkalog.cleaner.run_request import run_request
-from kafkalog.cleaner.run_steps import Tell
-from kafkalog.cli.output import ExitCode, say
-from kafkalog.cli.progress import say_above, with_progress
-from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.operations.recover_document import (
+    is_well,
+    rebuild_document,
+    rebuild_statuses,
+    rebuild_table,
+)
+from kafkalog.operations.run_steps import Tell
+from kafkalog.repair.recover_result import RebuildResult, RebuildTask
+from kafkalog.requests.run_request import run_request
 
 
 def run(args: argparse.Namespace) -> ExitCode:

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import argparse
 
-from kafkalog.cleaner.retain import DELETED
-from kafkalog.cleaner.retention_document import (
+from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.operations.retain import RetentionRun, apply_retention_run, plan_retention_run
+from kafkalog.operations.retain_document import (
     retention_document,
     retention_statuses,
     retention_table,
 )
-from kafkalog.cleaner.retention_run import RetentionRun, apply_retention_run, plan_retention_run
-from kafkalog.cleaner.run_request import run_request
-from kafkalog.cleaner.run_steps import Tell
-from kafkalog.cli.output import ExitCode, say
-from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.retention_plan import DELETE
+from kafkalog.requests.run_request import run_request
+from kafkalog.swap.segment_deletion import DELETED
 
 
 def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:

@@ -8,21 +8,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.output_dir import check_output
-from kafkalog.cleaner.salvage import (
-    FAILED,
-    MANIFEST_FILE,
-    SalvagedPartition,
-    salvage_partition,
-)
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.clock import now_ms
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
+from kafkalog.repair.salvage import (
+    FAILED,
+    MANIFEST_FILE,
+    SalvagedPartition,
+    salvage_partition,
+)
 from kafkalog.runs.durable import make_directories
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.output_dir import check_output
 
 
 def run(args: argparse.Namespace) -> ExitCode:

@@ -18,9 +18,9 @@ from kafkalog.checking.document import (
 from kafkalog.checking.run import Executor, VerifyRequest, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
-from kafkalog.cleaner.process_pool import in_processes
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.resources.process_pool import in_processes
 from kafkalog.zookeeper.settings import read_zookeeper_settings
 
 

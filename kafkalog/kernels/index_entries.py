@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kafkalog.kernels.jit import I64, I64_OUT, ROW_IN, I64Array, RowArray, kernel
 
-# `state`, carried from chunk to chunk of one segment; `cleaner.segment_indexes` fills it.
+# `state`, carried from chunk to chunk of one segment; `cleaning.segment_indexes` fills it.
 BYTES_SINCE_ENTRY = 0
 MAX_TIMESTAMP = 1
 MAX_TIMESTAMP_OFFSET = 2

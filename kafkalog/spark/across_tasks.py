@@ -1,4 +1,4 @@
-"""The stages of `cleaner.across_tasks` as one Spark job: three shuffles of packed rows.
+"""The stages of `operations.across_tasks` as one Spark job: three shuffles of packed rows.
 
 Rows go to the task they name (`repartitionById`), never by the hash of a small number; DataFrame
 operations only, as Spark Connect has no SparkContext.
@@ -14,9 +14,9 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kafkalog.cleaner.across_tasks import AcrossTasks
-from kafkalog.cleaner.shuffle_rows import ShuffleRow
-from kafkalog.cleaner.stats import CleanResult
+from kafkalog.cleaning.cleaner_stats import CleanResult
+from kafkalog.cleaning.shuffle_rows import ShuffleRow
+from kafkalog.operations.across_tasks import AcrossTasks
 from kafkalog.spark.same_code import code_differences, on_same_code
 
 _SCHEMA = "target int, plan int, kind int, number int, first long, payload binary"

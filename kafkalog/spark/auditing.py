@@ -22,12 +22,12 @@ from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
 from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.auditing.whole import Extras, whole_audit
-from kafkalog.cleaner.run_request import RunOptions
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.names import values_in
 from kafkalog.planning.packing import pack_evenly
 from kafkalog.report.page import render_page
+from kafkalog.requests.run_request import RunOptions
 from kafkalog.spark.document_types import list_schemas
 from kafkalog.spark.tasks import run_pickled_packs
 

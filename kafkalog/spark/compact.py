@@ -14,17 +14,17 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaner.across_tasks import AcrossTasks
-from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.clean_pack import clean_pack, pack_plans
-from kafkalog.cleaner.output_run import output_run
-from kafkalog.cleaner.run import CompactionRun, Executor, apply_run, plan_run
-from kafkalog.cleaner.run_request import CompactionOptions, compaction_request
-from kafkalog.cleaner.stats import CleanResult
-from kafkalog.cleaner.strategies import execute_by_strategy
+from kafkalog.cleaning.cleaner_stats import CleanResult
 from kafkalog.errors import InvalidConfigError
+from kafkalog.operations.across_tasks import AcrossTasks
+from kafkalog.operations.compact import CompactionRun, Executor, apply_run, plan_run
+from kafkalog.operations.compact_output import output_run
+from kafkalog.operations.compact_pack import clean_pack, pack_plans
+from kafkalog.operations.compact_partition import CleanRun
+from kafkalog.operations.compact_strategies import execute_by_strategy
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES
+from kafkalog.requests.run_request import CompactionOptions, compaction_request
 from kafkalog.spark.across_tasks import run_across_tasks
 from kafkalog.spark.tasks import run_packs, tasks_at_once
 
@@ -58,7 +58,7 @@ def compact(
 
 
 def spark_executor(spark: SparkSession) -> Executor:
-    """What turns plans into results with Spark tasks; see `kafkalog.cleaner.run`."""
+    """What turns plans into results with Spark tasks; see `kafkalog.operations.compact`."""
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
         at_once = 1 if run.bytes_per_second is None else tasks_at_once(spark)

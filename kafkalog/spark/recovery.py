@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaner.rebuild import rebuild_partition
-from kafkalog.cleaner.rebuild_result import RebuildResult, RebuildTask
-from kafkalog.cleaner.rebuild_run import RebuildExecutor
+from kafkalog.operations.recover import RebuildExecutor
 from kafkalog.planning.packing import pack_evenly
+from kafkalog.repair.recover import rebuild_partition
+from kafkalog.repair.recover_result import RebuildResult, RebuildTask
 from kafkalog.spark.tasks import run_packs
 
 
 def spark_rebuild_executor(spark: SparkSession) -> RebuildExecutor:
-    """What turns tasks into results with Spark tasks; see `kafkalog.cleaner.rebuild_run`."""
+    """What turns tasks into results with Spark tasks; see `kafkalog.operations.recover`."""
 
     def execute(tasks: Sequence[RebuildTask]) -> Iterable[RebuildResult]:
         packs = pack_evenly(tasks, lambda task: task.partition.size_in_bytes)

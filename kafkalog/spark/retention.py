@@ -12,12 +12,12 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaner.retention_run import (
+from kafkalog.operations.retain import (
     RetentionRun,
     apply_retention_run,
     plan_retention_run,
 )
-from kafkalog.cleaner.run_request import RunOptions, run_request
+from kafkalog.requests.run_request import RunOptions, run_request
 
 
 def retain(

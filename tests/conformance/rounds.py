@@ -10,15 +10,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkalog.cleaner.run import CompactionRun, apply_run, clean_one_by_one
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.stats import DONE, CleanerStats
+from kafkalog.cleaning.cleaner_stats import DONE, CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, parse_batches
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_one
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import CompactionRequest
 from tests.support.log_builder import START_MS, LogBuilder
 
 # Long after every record, and a whole day (delete.retention.ms) between two rounds.

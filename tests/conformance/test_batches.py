@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kafkalog.cleaner.compressed_bodies import LARGE_BODY_BYTES
+from kafkalog.cleaning.compressed_bodies import LARGE_BODY_BYTES
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, pack_batch, parse_header

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.retention_run import RetentionRun, apply_retention_run
-from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
 )
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.operations.retain import RetentionRun, apply_retention_run
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import RunRequest
 from tests.conformance.rounds import NOW_MS, bases, compact
 from tests.support.log_builder import START_MS, LogBuilder
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.retention_run import apply_retention_run
-from kafkalog.cleaner.run_request import RunRequest
+from kafkalog.operations.retain import apply_retention_run
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import RunRequest
 from tests.conformance.rounds import NOW_MS, bases, directory_bytes
 from tests.support.log_builder import START_MS, LogBuilder
 

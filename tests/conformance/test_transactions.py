@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.stats import DONE, CleanerStats
+from kafkalog.cleaning.cleaner_stats import DONE, CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.transaction_index import AbortedTxn

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkalog.cleaner.local_files import LocalFiles
+from kafkalog.swap.local_files import LocalFiles
 
 CRASH_TIMEOUT_S = 60
 # Before each how many steps a run is killed; a prime, as steps come in groups that repeat.

@@ -109,11 +109,6 @@ def _group_is_alive(pid: int) -> bool:
 def main() -> None:
     """The parent: forks, and says how each child ended."""
     # What a command imports late, and the kernels it uses.
-    import kafkalog.cleaner.undo_run
-    import kafkalog.cli.compact
-    import kafkalog.cli.recover
-    import kafkalog.cli.retain
-    import kafkalog.cli.undo  # noqa: F401
 
     for line in sys.stdin:
         words, output = json.loads(line)

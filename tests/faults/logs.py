@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.run import CompactionRun, Executor, apply_run
-from kafkalog.cleaner.run_request import CompactionRequest
 from kafkalog.format.constants import CompressionType
+from kafkalog.operations.compact import CompactionRun, Executor, apply_run
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
 from tests.support.log_builder import LogBuilder
 

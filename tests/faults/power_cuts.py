@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.run import apply_run, clean_one_by_one
-from kafkalog.cleaner.run_frame import Run
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.undo_run import NOTHING, PURGED, held_runs, purge_run
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.run_frame import Run
+from kafkalog.operations.undo import NOTHING, PURGED, held_runs, purge_run
+from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
 from tests.faults.forgetful_disk import SYNCS, Event, Name, Names, State, Trace, seeded
 from tests.faults.kill_logs import Reading, read_by_kafka

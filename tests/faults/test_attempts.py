@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.log_dir_lock import LogDirLock
-from kafkalog.cleaner.recovery import clear_run
-from kafkalog.cleaner.run import plan_run
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.scratch import Scratch
-from kafkalog.cleaner.stats import FAILED, CleanResult
+from kafkalog.cleaning.cleaner_stats import FAILED, CleanResult
+from kafkalog.operations.compact import plan_run
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
 from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.swap.interrupted_swap import clear_run
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.log_dir_lock import LogDirLock
+from kafkalog.swap.scratch import Scratch
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.faults.conftest import Undisturbed

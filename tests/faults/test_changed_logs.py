@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import clean
-from kafkalog.cleaner.clean import CleanRun, clean_partition
+from kafkalog.operations import compact_partition
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
 from tests.faults.breaking_files import run_in_child
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, compact, contents
@@ -101,7 +101,7 @@ def test_ownership_that_cannot_be_given_is_refused_before_any_work(
     def map_sources(*_: object) -> None:
         raise AssertionError("work was begun")
 
-    monkeypatch.setattr(clean, "map_sources", map_sources)
+    monkeypatch.setattr(compact_partition, "map_sources", map_sources)
     (result,) = compact(copy).results
     assert result.status == "refused"
     assert "run it as that user or as root" in result.reason

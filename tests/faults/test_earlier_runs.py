@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import turns
-from kafkalog.cleaner.scratch import Scratch
-from kafkalog.cleaner.turns import partition_turn
 from kafkalog.errors import LogDirLockedError
+from kafkalog.swap import partition_lock
+from kafkalog.swap.partition_lock import partition_turn
+from kafkalog.swap.scratch import Scratch
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, compact, contents
 
@@ -55,7 +55,7 @@ def test_a_swap_of_an_earlier_run_that_hangs_stops_the_run(
     undisturbed: Undisturbed, log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = undisturbed.copy(log_dir / "copy")
-    monkeypatch.setattr(turns, "MAX_WAIT_FOR_TURN_S", 0.1)
+    monkeypatch.setattr(partition_lock, "MAX_WAIT_FOR_TURN_S", 0.1)
     pid = start_swapping(copy / NAME, 600)
     before = contents(copy)
     try:

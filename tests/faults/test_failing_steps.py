@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.scratch import is_scratch
+from kafkalog.swap.scratch import is_scratch
 from tests.faults.breaking_files import FailingFiles
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import ISLAND, NAME, compact, contents

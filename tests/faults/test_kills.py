@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.scratch import is_scratch
+from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.scratch import is_scratch
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import STRIDES, CountingFiles, DyingFiles, run_in_child
 from tests.faults.conftest import Undisturbed

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.recovery import recover_partition
-from kafkalog.cleaner.replacement import Replacement, SwapGroup, write_record
-from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
-from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.replacement import Replacement, SwapGroup, write_record
 from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, ISLAND, NAME, SETTINGS, compact, contents

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.log_dir_lock import (
+from kafkalog.cli.main import main
+from kafkalog.errors import LogDirLockedError
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.swap.log_dir_lock import (
     LogDirLock,
     check_lock_holder,
     lock_holder,
     log_dirs_to_lock,
 )
-from kafkalog.cli.main import main
-from kafkalog.errors import LogDirLockedError
-from kafkalog.log.log_dir import open_log_dir
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import run_in_child
 from tests.faults.conftest import Undisturbed

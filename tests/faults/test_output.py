@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import clean
-from kafkalog.cleaner.output_run import MANIFEST_FILE
 from kafkalog.cli.main import main
+from kafkalog.operations import compact_partition
+from kafkalog.operations.compact_output import MANIFEST_FILE
 from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import ISLAND, NAME, SETTINGS, contents, write_fault_log
@@ -360,13 +360,13 @@ def test_a_partition_that_changes_meanwhile_fails_by_name_and_leaves_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     copy, output = undisturbed.copy(log_dir / "copy"), log_dir / "output"
-    digested = clean.written_group
+    digested = compact_partition.written_group
 
     def and_somebody_writes(*arguments):  # type: ignore[no-untyped-def]
         grow(copy / NAME / f"{2 * ISLAND + 40:020d}.log")
         return digested(*arguments)
 
-    monkeypatch.setattr(clean, "written_group", and_somebody_writes)
+    monkeypatch.setattr(compact_partition, "written_group", and_somebody_writes)
     assert write_output(copy, output, "--json") == 1
     (entry,) = json.loads(capsys.readouterr().out)["partitions"]
     assert entry["status"] == "failed"
@@ -422,7 +422,7 @@ def test_no_space_there_is_refused_before_anything_is_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     copy, output = undisturbed.copy(log_dir / "copy"), log_dir / "a" / "output"
-    monkeypatch.setattr("kafkalog.cleaner.space.free_bytes", lambda _: 100)
+    monkeypatch.setattr("kafkalog.operations.space.free_bytes", lambda _: 100)
     assert write_output(copy, output, "--json") == 3
     (entry,) = json.loads(capsys.readouterr().out)["partitions"]
     assert entry["reason"].startswith("no space: ")

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.worker_processes import clean_in_processes
 from kafkalog.cli.main import main
 from kafkalog.log import pace
 from kafkalog.log.pace import Pace, paced, spend
+from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact_partition import CleanRun
+from kafkalog.operations.worker_processes import clean_in_processes
+from kafkalog.requests.run_request import CompactionRequest
 from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, contents

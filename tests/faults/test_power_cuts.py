@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.undo_run import held_runs
 from kafkalog.cli.main import main
+from kafkalog.operations.undo import held_runs
 from kafkalog.runs import durable
 from tests.faults.forgetful_disk import Event, Names, SyncedDirectory, SyncedFile
 from tests.faults.power_cuts import (

@@ -27,8 +27,8 @@ from typing import Any
 
 import pytest
 
-from kafkalog.cleaner.local_files import list_names
-from kafkalog.cleaner.scratch import is_scratch
+from kafkalog.swap.local_files import list_names
+from kafkalog.swap.scratch import is_scratch
 from tests.conftest import NOW_MS
 from tests.faults.kill_logs import (
     NAMES,

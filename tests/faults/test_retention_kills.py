@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.retention_run import RetentionRun, apply_retention_run
-from kafkalog.cleaner.run_request import RunRequest
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.operations.retain import RetentionRun, apply_retention_run
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import RunRequest
+from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import (
     STRIDES,

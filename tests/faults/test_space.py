@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import space
-from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.run import CompactionRun, apply_run, plan_run
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.undo_run import undo_run
+from kafkalog.operations import space
+from kafkalog.operations.compact import CompactionRun, apply_run, plan_run
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.undo import undo_run
+from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.runs.run_dir import default_run_dir
+from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import CountingFiles, DyingFiles, FailingFiles, run_in_child
 from tests.faults.conftest import Undisturbed

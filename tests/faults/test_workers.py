@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner import clean_pack
-from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.run import apply_run, plan_run
-from kafkalog.cleaner.run_request import CompactionRequest
-from kafkalog.cleaner.stats import FAILED, CleanResult
-from kafkalog.cleaner.worker_processes import clean_in_processes
+from kafkalog.cleaning.cleaner_stats import FAILED, CleanResult
+from kafkalog.operations import compact_pack
+from kafkalog.operations.compact import apply_run, plan_run
+from kafkalog.operations.compact_partition import CleanRun
+from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.requests.run_request import CompactionRequest
 from tests.conftest import NOW_MS
 from tests.faults.logs import CONFIG, SETTINGS
 from tests.support.log_builder import START_MS, LogBuilder
@@ -76,7 +76,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.fixture
 def slow_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_pack, "clean_partition", sleep_but_once)
+    monkeypatch.setattr(compact_pack, "clean_partition", sleep_but_once)
 
 
 @pytest.mark.usefixtures("slow_workers")

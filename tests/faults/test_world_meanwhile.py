@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.log_dir_lock import LogDirLock
 from kafkalog.errors import LogDirLockedError
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.swap.log_dir_lock import LogDirLock
 from tests.faults.breaking_files import run_in_child
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, compact, contents

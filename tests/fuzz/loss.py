@@ -31,8 +31,6 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import kafkalog
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.salvage import FAILED, salvage_partition
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.legacy_record import pack_legacy_entries
@@ -40,6 +38,8 @@ from kafkalog.format.record import Record
 from kafkalog.messages.group_records import OFFSET_COMMIT
 from kafkalog.reading.fetch import fetch
 from kafkalog.reading.tables import read_view
+from kafkalog.repair.salvage import FAILED, salvage_partition
+from kafkalog.swap.local_files import LocalFiles
 from tests.oracle.setup import PROJECT_ROOT
 from tests.reference.loss import SegmentVerdict, judge_segment
 from tests.reference.missing import Proof, log_start, missing

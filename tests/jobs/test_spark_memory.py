@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.generate import LogSpec, write_log
-from tests.cleaner.test_memory import DEFAULT, large_batches, many_keys
 from tests.jobs.submit import submit
+from tests.operations.test_memory import DEFAULT, large_batches, many_keys
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 

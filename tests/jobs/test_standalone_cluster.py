@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.run import apply_run, clean_one_by_one
-from kafkalog.cleaner.run_request import CompactionRequest
+from kafkalog.operations.compact import apply_run, clean_one_by_one
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import CompactionRequest
 from tests.benchmarks.generate import LogSpec, write_log
 from tests.jobs.submit import ROOT, SPARK_SUBMIT
 from tests.support.standalone import standalone_cluster

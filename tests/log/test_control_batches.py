@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kafkalog.cleaner.transactions import CleanedTransactionMetadata
+from kafkalog.cleaning.transactions import CleanedTransactionMetadata
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.record import Record

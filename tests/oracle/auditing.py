@@ -16,12 +16,12 @@ from kafkalog.auditing.audited_partition import CompactionVerdict
 from kafkalog.auditing.explanation import Explainer
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditTask, audit_request
-from kafkalog.cleaner.fates import STAYS
-from kafkalog.cleaner.run_request import RunOptions
+from kafkalog.cleaning.record_outcomes import STAYS
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.retention_forecast import RetentionForecast
 from kafkalog.reading.tables import read_records
+from kafkalog.requests.run_request import RunOptions
 from tests.oracle.kafka import Answer, Kafka, KafkaFailedError
 from tests.oracle.retention import LOG_CONFIG, NAME, RetentionCall, random_call, retention_script
 from tests.oracle.rounds import copy_log_dir

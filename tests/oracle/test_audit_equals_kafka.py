@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.fates import ABORTED, EXPIRED, MARKER, REPLACED, STAYS
+from kafkalog.cleaning.record_outcomes import ABORTED, EXPIRED, MARKER, REPLACED, STAYS
 from tests.oracle.auditing import AuditTally, forecast_of, play_forecast, play_verdicts
 from tests.oracle.jars import RELEASES
 from tests.oracle.kafka import Kafkas

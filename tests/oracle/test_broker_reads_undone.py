@@ -18,13 +18,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.retention_run import apply_retention_run
-from kafkalog.cleaner.run import apply_run
-from kafkalog.cleaner.run_request import CompactionRequest, RunRequest
-from kafkalog.cleaner.undo_run import undo_run
+from kafkalog.operations.compact import apply_run
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.retain import apply_retention_run
+from kafkalog.operations.undo import undo_run
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import CompactionRequest, RunRequest
+from kafkalog.swap.local_files import LocalFiles
 from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.oracle.consuming import COMMITTED, UNCOMMITTED, consume
 from tests.oracle.rounds import work_directory

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.recovery import recover_partition
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
+from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.local_files import LocalFiles
 from tests.conformance.rounds import batches
 from tests.faults.logs import NAME
 from tests.faults.test_leftovers import segment_files

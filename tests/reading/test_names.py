@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import kafkalog
-from kafkalog.cleaner.run_request import RunOptions, run_request
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.requests.run_request import RunOptions, run_request
 from tests.support.log_builder import LogBuilder
 
 

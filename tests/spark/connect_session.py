@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog import spark as kl
-from kafkalog.cleaner.retention_run import RetentionRun
+from kafkalog.operations.retain import RetentionRun
 from tests.support.spark_jars import session_settings
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaner.clean import CleanRun
-from kafkalog.cleaner.log_dir_lock import LogDirLock
-from kafkalog.cleaner.run import apply_run, clean_one_by_one, plan_run
-from kafkalog.cleaner.run_request import CompactionOptions, CompactionRequest
-from kafkalog.cleaner.stats import DONE, FAILED
+from kafkalog.cleaning.cleaner_stats import DONE, FAILED
 from kafkalog.errors import InvalidConfigError, LogDirLockedError
 from kafkalog.format.constants import CompressionType
+from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_request import CompactionOptions, CompactionRequest
 from kafkalog.spark import compact
 from kafkalog.spark.compact import spark_executor
 from kafkalog.spark.tasks import described, tasks_at_once
+from kafkalog.swap.log_dir_lock import LogDirLock
 from tests.support.log_builder import LogBuilder
 
 pytestmark = pytest.mark.spark

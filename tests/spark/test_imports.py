@@ -9,7 +9,8 @@ import sys
 def test_source_does_not_wait_for_kernels_or_cleaner() -> None:
     code = (
         "import sys, pyspark_kafkalog\n"
-        "heavy = ('numba', 'pandas', 'kafkalog.kernels', 'kafkalog.cleaner')\n"
+        "heavy = ('numba', 'pandas', 'kafkalog.kernels', 'kafkalog.cleaning', 'kafkalog.swap',\n"
+        "         'kafkalog.operations')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest import mock
 
-from kafkalog.cleaner import across_tasks, clean
-from kafkalog.cleaner.memory import MemoryBudget, memory_budget
 from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.operations import across_tasks, compact_partition
+from kafkalog.resources.memory import MemoryBudget, memory_budget
 
 
 def small_budget(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> MemoryBudget:
@@ -28,7 +28,7 @@ def small_budgets() -> Iterator[None]:
     """Within it every partition cleaned in this process has that budget."""
     few_bytes = mock.patch.object(across_tasks, "_MAP_TASK_BYTES", 1500)
     with (
-        mock.patch.object(clean, "memory_budget", small_budget),
+        mock.patch.object(compact_partition, "memory_budget", small_budget),
         mock.patch.object(across_tasks, "memory_budget", small_budget),
         few_bytes,
     ):

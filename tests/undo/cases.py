@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafkalog.cleaner.clean import CleanRun, clean_partition
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.rebuild import rebuild_partition
-from kafkalog.cleaner.rebuild_run import rebuild_run
-from kafkalog.cleaner.retention_run import apply_retention_run
-from kafkalog.cleaner.run import apply_run
-from kafkalog.cleaner.run_frame import Run
-from kafkalog.cleaner.run_request import CompactionRequest, RunRequest
+from kafkalog.operations.compact import apply_run
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.recover import rebuild_run
+from kafkalog.operations.retain import apply_retention_run
+from kafkalog.operations.run_frame import Run
 from kafkalog.planning.log_config import LogConfig
-from tests.cleaner.test_rebuild import write_log as write_sound_log
+from kafkalog.repair.recover import rebuild_partition
+from kafkalog.requests.run_request import CompactionRequest, RunRequest
+from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
 from tests.faults import logs
 from tests.faults.logs import write_fault_log
 from tests.faults.test_retention_kills import CONFIG as RETENTION_CONFIG
 from tests.faults.test_retention_kills import write_log as write_due_log
 from tests.faults.test_split_kills import write_log as write_split_log
+from tests.repair.test_recover import write_log as write_sound_log
 from tests.support.log_builder import LogBuilder
 from tests.undo.trees import NAME, dress
 

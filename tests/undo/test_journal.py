@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kafkalog.cleaner.undo_run import purge_run, undo_run
 from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
+from kafkalog.operations.undo import purge_run, undo_run
 from kafkalog.runs import journal
 from kafkalog.runs.journal import append_events, read_events
 from kafkalog.runs.run_dir import list_runs

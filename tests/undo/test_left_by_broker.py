@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kafkalog.cleaner.replacement import DELETED_SUFFIX
-from kafkalog.cleaner.undo_run import undo_run
 from kafkalog.cli.main import main
+from kafkalog.operations.undo import undo_run
+from kafkalog.swap.replacement import DELETED_SUFFIX
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.undo.trees import differences, tree
 

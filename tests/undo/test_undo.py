@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaner.scratch import Scratch
-from kafkalog.cleaner.undo import read_undo_record
-from kafkalog.cleaner.undo_run import NOTHING, UNDONE, held_runs, purge_run, undo_run
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
+from kafkalog.operations.undo import NOTHING, UNDONE, held_runs, purge_run, undo_run
+from kafkalog.swap.scratch import Scratch
+from kafkalog.swap.undo_swap import read_undo_record
 from tests.undo.cases import CASES, Case, written
 from tests.undo.trees import NAME, differences, dress, files, kept, tree
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kafkalog.cleaner.local_files import LocalFiles
-from kafkalog.cleaner.scratch import is_scratch
-from kafkalog.cleaner.undo_run import NOTHING, PURGED, UNDONE, purge_run, undo_run
+from kafkalog.operations.undo import NOTHING, PURGED, UNDONE, purge_run, undo_run
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.scratch import is_scratch
 from tests.faults.breaking_files import CountingFiles, FailingFiles
 from tests.undo.cases import CASES, Case, written
 from tests.undo.test_undo_kills import check_original, copied, undo_all

@@ -1,0 +1,93 @@
+"""What a plan's round would stop at: the reading of a round, and nothing written.
+
+The map is made and every batch decided on as in the round itself, so that what this raises is what
+the round would raise: records without a key, a checksum that is wrong, what cannot be decoded, a
+batch that is above a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kafkalog.cleaning.checked_chunks import PassedOver
+from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.group_output import decider_of
+from kafkalog.cleaning.output_segment import owner_of
+from kafkalog.cleaning.source_map import map_sources
+from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.requests.run_request import FORCE_NULL_KEYS
+from kafkalog.resources.memory import memory_budget
+from kafkalog.swap.local_files import can_give_ownership
+
+
+def refuse_by_records(
+    plan: CompactionPlan,
+    partition: PartitionInventory,
+    *,
+    force: Collection[str],
+    memory: int,
+    keeps_corrupt: bool,
+) -> CompactionPlan:
+    """The plan, refused where its round would stop; all its records are read."""
+    if plan.status != CLEAN:
+        return plan
+    try:
+        keyless = _keyless(plan, partition, memory, keeps_corrupt=keeps_corrupt)
+        check_keyless(keyless, force, plan.path)
+    except (KafkaLogError, OSError) as error:
+        return plan.refused(str(error))
+    return plan
+
+
+def refuse_by_owners(plan: CompactionPlan) -> CompactionPlan:
+    """The plan, refused where this process may not make files of the same owners."""
+    if plan.status != CLEAN:
+        return plan
+    try:
+        check_ownership(plan)
+    except (LogCleaningRefusedError, OSError) as error:
+        return plan.refused(str(error))
+    return plan
+
+
+def check_keyless(keyless: int, force: Collection[str], path: str) -> None:
+    """LogCleaningRefusedError for records without a key, unless that is allowed."""
+    if keyless and FORCE_NULL_KEYS not in force:
+        raise LogCleaningRefusedError(
+            f"{keyless} records have no key, compaction would drop them: "
+            f"--force {FORCE_NULL_KEYS} lets it",
+            path=path,
+        )
+
+
+def check_ownership(plan: CompactionPlan) -> None:
+    """LogCleaningRefusedError where new files would belong to somebody else than the old ones."""
+    for group in plan.groups:
+        owner = owner_of(group.sources[0].path)
+        if not can_give_ownership(owner):
+            raise LogCleaningRefusedError(
+                f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which "
+                "this process may not give: run it as that user or as root",
+                path=group.sources[0].path,
+            )
+
+
+def _keyless(
+    plan: CompactionPlan, partition: PartitionInventory, memory: int, *, keeps_corrupt: bool
+) -> int:
+    buffers, budget = ChunkBuffers(), memory_budget(memory)
+    passed_over = PassedOver() if keeps_corrupt else None
+    aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+    mapped = map_sources(
+        plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, buffers, budget,
+        passed_over=passed_over,
+    )  # fmt: skip
+    decider = decider_of(plan, mapped, aborted, buffers, budget, passed_over=passed_over)
+    for group in plan.groups:
+        for _ in decider.decide(group.sources, CleanerStats()):
+            pass
+    return mapped.keyless

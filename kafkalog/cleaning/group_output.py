@@ -1,0 +1,136 @@
+"""One group of a plan rewritten, verified, and ready to be swapped in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalog.cleaning.checked_chunks import PassedOver
+from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.decisions import Decider
+from kafkalog.cleaning.output_segment import OutputSegment, owner_of
+from kafkalog.cleaning.producers import BatchRetention
+from kafkalog.cleaning.record_flags import RecordFlags
+from kafkalog.cleaning.rewrite import GroupRewriter
+from kafkalog.cleaning.transactions import CleanedTransactionMetadata
+from kafkalog.cleaning.verify import verify_index, verify_segment
+from kafkalog.format.file_names import (
+    log_file_name,
+    offset_index_file_name,
+    time_index_file_name,
+    transaction_index_file_name,
+)
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
+from kafkalog.resources.memory import MemoryBudget
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.scratch import Scratch
+from kafkalog.swap.swap import FinishedGroup, fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWriting:
+    """What all groups of an attempt share."""
+
+    plan: CompactionPlan
+    scratch: Scratch
+    attempt_id: str
+    files: LocalFiles
+    buffers: ChunkBuffers
+    budget: MemoryBudget
+
+
+def new_rewriter(
+    writing: GroupWriting,
+    flags: RecordFlags,
+    aborted: AbortedTransactions,
+    transactions: CleanedTransactionMetadata | None = None,
+    passed_over: PassedOver | None = None,
+) -> GroupRewriter:
+    """For consecutive groups of the plan; `transactions` in front of the first one; `passed_over`
+    where corrupt batches are kept.
+    """
+    decider = decider_of(
+        writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, passed_over
+    )
+    return GroupRewriter(decider, writing.budget)
+
+
+def decider_of(
+    plan: CompactionPlan,
+    flags: RecordFlags,
+    aborted: AbortedTransactions,
+    buffers: ChunkBuffers,
+    budget: MemoryBudget,
+    transactions: CleanedTransactionMetadata | None = None,
+    passed_over: PassedOver | None = None,
+) -> Decider:
+    """The same without a place for output."""
+    return Decider(
+        flags,
+        BatchRetention(plan.active_producers, plan.retained_end_offset),
+        aborted,
+        now_ms=plan.now_ms,
+        new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
+        legacy_horizon_ms=legacy_horizon_ms(plan),
+        record_limit=plan.record_limit,
+        buffers=buffers,
+        budget=budget,
+        transactions=transactions,
+        passed_over=passed_over,
+    )
+
+
+def rewrite_group(
+    writing: GroupWriting, group: SegmentGroup, rewriter: GroupRewriter, stats: CleanerStats
+) -> FinishedGroup:
+    """The new segment under scratch names; its counts are added to `stats`."""
+    names = (
+        log_file_name(group.base_offset),
+        offset_index_file_name(group.base_offset),
+        time_index_file_name(group.base_offset),
+        transaction_index_file_name(group.base_offset),
+    )
+    scratch_paths = {name: writing.scratch.output(writing.attempt_id, name) for name in names}
+    output = OutputSegment(
+        group.base_offset,
+        writing.plan.config,
+        writing.files,
+        scratch_paths,
+        writing.budget.kept_bytes,
+    )
+    try:
+        group_stats, rebuilt = rewriter.rewrite(group.sources, output)
+        outputs = output.close(
+            owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
+        )
+    finally:
+        output.abandon()
+    log, *indexes = outputs
+    verify_segment(log, output.written_rows, rebuilt, writing.buffers)
+    for index in indexes:
+        verify_index(index)
+    stats.add(group_stats)
+    return FinishedGroup(
+        base_offset=group.base_offset,
+        next_offset=output.next_offset,
+        sources=tuple(segment.base_offset for segment in group.sources),
+        fingerprint=fingerprint(output.written_rows.blocks()),
+        outputs=tuple(outputs),
+        checksums=rewriter.take_source_checksums(),
+    )
+
+
+def legacy_horizon_ms(plan: CompactionPlan) -> int:
+    """Segments last modified then or before lose their tombstones of magic 0 and 1: the time of the
+    last segment that begins in the clean part, less `delete.retention.ms`; 0 without one.
+    """
+    clean = [s for s in plan.sources if s.base_offset < plan.first_dirty_offset]
+    return clean[-1].modification_time_ms - plan.config.delete_retention_ms if clean else 0
+
+
+def _wrapped(value: int) -> int:
+    """A sum as Java's long has it: delete.retention.ms may be its largest value, and a negative
+    horizon is none.
+    """
+    return (value + 2**63) % 2**64 - 2**63

@@ -1,0 +1,109 @@
+"""What the next round makes of single records, decided by the cleaner itself: the map is made and
+every batch decided on as in a round, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.batches.spans import decode_spans
+from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.group_output import decider_of
+from kafkalog.cleaning.source_map import map_sources
+from kafkalog.cleaning.transactions import expired_horizons
+from kafkalog.kernels.decide_batches import CONTROL, DISCARD, LEGACY_EXPIRED, NO_HORIZON
+from kafkalog.kernels.hash_keys import KEYLESS, SUPERSEDED, TOMBSTONE
+from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, memory_budget
+
+STAYS = "stays"
+NO_KEY = "no-key"
+REPLACED = "superseded"
+EXPIRED = "tombstone"
+ABORTED = "aborted"
+MARKER = "marker"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Of one record in the round. `is_tombstone` and `horizon_ms`: the delete horizon its batch has
+    after the round, None without one.
+    """
+
+    offset: int
+    fate: str
+    is_tombstone: bool
+    is_control: bool
+    horizon_ms: int | None
+
+
+def record_fates(
+    plan: CompactionPlan,
+    partition: PartitionInventory,
+    first_offset: int = 0,
+    end_offset: int | None = None,
+) -> Iterator[Fate]:
+    """The fates of the records at these offsets that the plan's round would read, in offset order.
+
+    Only batches that reach into the range are decompressed twice. The errors of a round:
+    CorruptRecordError, RecordTooLargeError, LogCleaningRefusedError, OSError.
+    """
+    buffers, budget = ChunkBuffers(), memory_budget(DEFAULT_MEMORY_BYTES)
+    aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+    flags = map_sources(
+        plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, buffers, budget
+    )
+    decider = decider_of(plan, flags, aborted, buffers, budget)
+    arena = Arena()
+    end = plan.end_offset if end_offset is None else end_offset
+    for group in plan.groups:
+        for segment, chunk, decisions in decider.decide(group.sources, CleanerStats()):
+            rows = chunk.rows
+            expired = expired_horizons(rows, plan.now_ms)
+            wanted = (rows["last_offset"] >= first_offset) & (rows["base_offset"] < end)
+            for b in np.flatnonzero(wanted & (rows["records_count"] > 0)).tolist():
+                areas = open_record_areas(
+                    chunk.buf, chunk.position, rows[b : b + 1], arena, path=segment.path
+                )
+                offsets = decode_spans(areas, areas.rows, segment.path).offsets
+                first = int(decisions.first_records[b])
+                own = decisions.flags[first : first + offsets.size]
+                horizon = int(decisions.horizons[b])
+                rules = int(decisions.rules[b])
+                is_expired = bool(expired[b]) or bool(rules & LEGACY_EXPIRED)
+                for fate in _of_batch(offsets, own, rules, horizon, is_expired=is_expired):
+                    if first_offset <= fate.offset < end:
+                        yield fate
+
+
+def _of_batch(
+    offsets: NDArray[np.int64],
+    flags: NDArray[np.uint8],
+    rules: int,
+    horizon: int,
+    *,
+    is_expired: bool,
+) -> Iterator[Fate]:
+    is_control = bool(rules & CONTROL)
+    for offset, flag in zip(offsets.tolist(), flags.tolist(), strict=True):
+        is_tombstone = bool(flag & TOMBSTONE)
+        if rules & DISCARD:
+            fate = MARKER if is_control else ABORTED
+        elif not flag & SUPERSEDED or is_control:
+            fate = STAYS
+        elif flag & KEYLESS:
+            fate = NO_KEY
+        else:
+            fate = EXPIRED if is_tombstone and is_expired else REPLACED
+        yield Fate(
+            int(offset), fate, is_tombstone, is_control, None if horizon == NO_HORIZON else horizon
+        )

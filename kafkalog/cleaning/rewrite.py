@@ -1,0 +1,228 @@
+"""One group of source segments into one new segment.
+
+Strategy: the sources come in chunks of whole batches with what becomes of each batch
+(`cleaning.decisions`). A kernel writes copied batches, bare headers and rebuilt uncompressed
+batches straight into an output buffer, several thousand a call. The records of compressed batches
+that are rebuilt are made before, all those of a chunk. A batch that needs more (large, legacy, or
+oddly encoded) comes back to Python, one by one. Nothing is decompressed that is not rebuilt.
+
+Source: Kafka Cleaner.cleanInto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.encoder import BatchSource, EncodedBatch, assemble, convert, reencode
+from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES
+from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.compressed_bodies import LARGE_BODY_BYTES, BodyRebuilder, CompressedBodies
+from kafkalog.cleaning.decisions import Decider, Decisions
+from kafkalog.cleaning.output_segment import OutputSegment
+from kafkalog.errors import (
+    CorruptRecordError,
+    LogSegmentOffsetOverflowError,
+)
+from kafkalog.format.checksum import crc32c, extend_crc32c
+from kafkalog.format.constants import MAGIC_VALUE_V2
+from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
+from kafkalog.kernels.assemble_batches import (
+    ALL_DONE,
+    BAD_RECORD,
+    NEEDS_ENCODER,
+    assemble_batches,
+)
+from kafkalog.kernels.decide_batches import REBUILD
+from kafkalog.kernels.encode_records import FACTS, RECORD_GROWTH_BYTES
+from kafkalog.kernels.status import STATUS_TEXT
+from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import Chunk
+from kafkalog.native.checksums import crc32c_of_ranges
+from kafkalog.resources.memory import MemoryBudget
+from kafkalog.resources.spilled_array import SpilledArray
+
+OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
+
+
+class RebuiltBatches:
+    """Where rebuilt batches went in a new segment, and the fold of their records, for `verify`;
+    `corrupt` has the positions of corrupt batches that were kept, and the CRC-32C of all their
+    bytes.
+    """
+
+    def __init__(self, kept_bytes: int) -> None:
+        self.positions = SpilledArray(np.int64, kept_bytes)
+        self.folds = SpilledArray(np.int64, kept_bytes)
+        self.corrupt: dict[int, int] = {}
+
+    def add(self, positions: NDArray[np.int64], folds: NDArray[np.int64]) -> None:
+        """Batches behind all that were added before."""
+        self.positions.append(positions)
+        self.folds.append(folds)
+
+
+class GroupRewriter:
+    """Rewrites the groups of one partition in offset order; keeps its buffers."""
+
+    def __init__(self, decider: Decider, budget: MemoryBudget) -> None:
+        self._decider = decider
+        self._budget = budget
+        self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
+        self._arena = decider.arena
+        self._bodies = BodyRebuilder(self._arena)
+        self._source_checksums: dict[int, int] = {}
+
+    def rewrite(
+        self, sources: Sequence[SegmentInfo], output: OutputSegment
+    ) -> tuple[CleanerStats, RebuiltBatches]:
+        """Write what stays of these segments, in order, to `output`.
+
+        LogSegmentOffsetOverflowError with the path of a segment that does not fit into it.
+        """
+        stats = CleanerStats()
+        rebuilt = RebuiltBatches(self._budget.kept_bytes)
+        self._source_checksums |= {segment.base_offset: 0 for segment in sources}
+        for segment, chunk, decisions in self._decider.decide(sources, stats):
+            before = self._source_checksums[segment.base_offset]
+            self._source_checksums[segment.base_offset] = extend_crc32c(before, chunk.buf)
+            stats.bytes_before += chunk.buf.size
+            try:
+                self._write(chunk, decisions, segment.path, output, rebuilt)
+            except LogSegmentOffsetOverflowError as error:
+                error.path = segment.path
+                raise
+        output.aborted_transactions = self._decider.take_aborted(sources)
+        stats.batches_retained = output.written_rows.size
+        stats.bytes_after = output.position
+        return stats, rebuilt
+
+    def take_source_checksums(self) -> tuple[tuple[int, int], ...]:
+        """CRC-32C of the whole `.log` of each source read since it was asked for last, by base
+        offset: sources have nothing behind their last batch.
+        """
+        taken, self._source_checksums = self._source_checksums, {}
+        return tuple(taken.items())
+
+    def _write(
+        self,
+        chunk: Chunk,
+        decisions: Decisions,
+        path: str,
+        output: OutputSegment,
+        rebuilt: RebuiltBatches,
+    ) -> None:
+        batches = chunk.rows.size
+        rows_out = np.empty(batches, BATCH_ROW)
+        folds = np.empty(batches, np.int64)
+        bodies = self._bodies.rebuild(
+            chunk,
+            decisions.actions == REBUILD,
+            decisions.flags,
+            decisions.first_records,
+            decisions.horizons,
+            path,
+        )
+        b = 0
+        while b < batches:
+            stopped, b, size, done, status = assemble_batches(
+                chunk.buf, chunk.position, chunk.rows, b,
+                decisions.actions, decisions.horizons, decisions.flags, decisions.first_records,
+                decisions.retained, self._out, output.position, rows_out, folds,
+                bodies.data, bodies.ends, bodies.facts,
+            )  # fmt: skip
+            if stopped == BAD_RECORD:
+                raise _changed(path, chunk.rows[b], STATUS_TEXT[status])
+            if done:
+                new_rows = rows_out[:done].copy()
+                is_rebuilt = set_checksums(self._out, output.position, new_rows)
+                for row in decisions.corrupt:
+                    _note_corrupt(row, chunk, new_rows, rebuilt)
+                if is_rebuilt.any():
+                    rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
+                output.append([self._out[:size].data], new_rows)
+            if stopped == NEEDS_ENCODER:
+                encoded = self._encode(chunk, decisions, b, bodies, path)
+                row = np.array([encoded.row], BATCH_ROW)
+                row["position"] = output.position
+                rebuilt.add(row["position"].copy(), np.array([encoded.fold], np.int64))
+                output.append(encoded.parts, row)
+                b += 1
+            elif stopped != ALL_DONE and not done:
+                self._grow_output(chunk.rows[b])
+
+    def _encode(
+        self, chunk: Chunk, decisions: Decisions, b: int, bodies: CompressedBodies, path: str
+    ) -> EncodedBatch:
+        rows = chunk.rows[b : b + 1]
+        horizon, retained = int(decisions.horizons[b]), int(decisions.retained[b])
+        if b in bodies.large:
+            facts = bodies.facts[FACTS * b : FACTS * (b + 1)].tolist()
+            return assemble(rows[0], bodies.large.pop(b), facts, horizon=horizon, retained=retained)
+        areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
+        first = int(decisions.first_records[b])
+        source = BatchSource(
+            row=areas.rows[0],
+            records=areas.buf[int(areas.starts[0]) : int(areas.ends[0])],
+            flags=decisions.flags[first : first + int(rows["records_count"][0])],
+            horizon=horizon,
+            retained=retained,
+        )
+        if rows["magic"][0] < MAGIC_VALUE_V2:
+            return convert(source, path=path)
+        return reencode(source, path=path)
+
+    def _grow_output(self, row: np.void) -> None:
+        """Make the output buffer large enough for one batch that does not fit into an empty one."""
+        room = int(row["size_in_bytes"]) + int(row["records_count"]) * RECORD_GROWTH_BYTES
+        room += LARGE_BODY_BYTES
+        # Counts were checked against the bytes that hold the records when they were mapped.
+        most = max(self._budget.max_batch_bytes, LARGE_BODY_BYTES) * 4
+        assert room <= most, "a batch is capped when it is read"  # noqa: S101
+        self._out = np.empty(room, np.uint8)
+
+
+def set_checksums(
+    out: NDArray[np.uint8], out_position: int, rows: NDArray[np.void]
+) -> NDArray[np.bool_]:
+    """Compute the CRC of the batches whose row has crc -1, in `out` and in the rows; which ones had
+    records.
+    """
+    missing = rows["crc"] == -1
+    which = np.flatnonzero(missing)
+    if which.size:
+        starts = rows["position"][which] - out_position
+        checksums = crc32c_of_ranges(out, starts + CRC_START, starts + rows["size_in_bytes"][which])
+        rows["crc"][which] = checksums
+        stored = checksums.astype(">u4").view(np.uint8).reshape(-1, 4)
+        out[starts[:, None] + CRC_POSITION + np.arange(4)] = stored
+    is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)
+    return is_rebuilt
+
+
+def _note_corrupt(
+    row: np.void, chunk: Chunk, new_rows: NDArray[np.void], rebuilt: RebuiltBatches
+) -> None:
+    """If a corrupt batch is among those just copied: its row as it states it, and the checksum that
+    its own is not.
+    """
+    at = np.flatnonzero(
+        (new_rows["base_offset"] == row["base_offset"]) & (new_rows["crc"] == row["crc"])
+    )
+    if at.size:
+        new_rows["records_count"][at[0]] = row["records_count"]
+        start = int(row["position"]) - chunk.position
+        data = chunk.buf[start : start + int(row["size_in_bytes"])]
+        rebuilt.corrupt[int(new_rows["position"][at[0]])] = crc32c(data)
+
+
+def _changed(path: str, row: np.void, what: str) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"{what}: the file changed while it was read",
+        path=path,
+        position=int(row["position"]),
+        offset=int(row["base_offset"]),
+    )

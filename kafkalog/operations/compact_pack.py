@@ -1,0 +1,56 @@
+"""Several partitions in one task: large ones one after the other, of small ones a few at once.
+
+Cleaning a small partition is mostly waiting for the disk: its new files are synced, and the names
+they are given. The next ones are read, mapped and rewritten meanwhile, by threads: kernels, reads
+and syncs let others run. What holds for attempts of one partition is not touched by that, each
+partition is one thread's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from kafkalog.cleaning.cleaner_stats import CleanResult
+from kafkalog.log.pace import paced
+from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.planning.packing import pack_evenly
+
+# So many at once, of partitions that need little memory to be cleaned.
+THREADS = 4
+SMALL_BYTES = 8 * 1024 * 1024
+
+
+def pack_plans(
+    plans: Sequence[CompactionPlan], run: CleanRun, *, task_bytes: int, min_tasks: int
+) -> list[tuple[CompactionPlan, ...]]:
+    """What each task is to clean. A run that may end early keeps its order, a partition a task."""
+    if run.end_s is not None:
+        return [(plan,) for plan in plans]
+    return pack_evenly(
+        plans, lambda plan: plan.source_bytes, task_bytes=task_bytes, min_tasks=min_tasks
+    )
+
+
+def clean_pack(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
+    """Carry the plans out; a result each, large partitions first, all in the order given where the
+    run may end early. Closed before its end, or interrupted, it finishes what is begun and begins
+    nothing further.
+    """
+    with paced(run.bytes_per_second):
+        yield from _clean_all(plans, run)
+
+
+def _clean_all(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
+    work = partial(clean_partition, run=run)
+    if len(plans) == 1 or run.end_s is not None:
+        yield from map(work, plans)
+        return
+    yield from map(work, [plan for plan in plans if plan.source_bytes > SMALL_BYTES])
+    pool = ThreadPoolExecutor(THREADS, "clean")
+    try:
+        yield from pool.map(work, [plan for plan in plans if plan.source_bytes <= SMALL_BYTES])
+    finally:
+        pool.shutdown(cancel_futures=True)

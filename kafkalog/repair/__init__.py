@@ -1,0 +1,3 @@
+"""Putting a partition right: what lies beside its segments made anew, or a sound copy of what is
+left of them.
+"""

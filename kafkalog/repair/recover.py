@@ -1,0 +1,466 @@
+"""Rebuild what lies beside the segments of one partition: the three indexes, the producer snapshots
+and the leader epochs, as a broker does when it recovers the log after a crash, from its first byte.
+
+Strategy: one pass over the batches in offset order. Each has its CRC checked; their headers and the
+markers among them give the indexes of each segment and the producer state at its end. What differs
+from the files that are there is a finding; with `apply` the right file is written under a scratch
+name. Nothing is put in place before the whole log was found sound: then each file replaces its
+predecessor by one rename. Every file is right by itself, so dying between two renames leaves some
+old and some new, and another run does the rest. A torn tail is cut last: until then the new indexes
+lead to no place behind the cut. What is replaced, removed or cut is kept for undo (replacement.py).
+
+A broker's recovery cuts the log at the first batch that is damaged and deletes the segments behind
+it. That loses what could be read, so such a partition is refused here, with what a broker would do.
+
+The producer state is what Kafka's loader makes: written to a snapshot at each segment's end and
+read again for the next segment, which is when producers expire; a snapshot at or below the log
+start is not kept.
+
+Source: Kafka LogLoader.recoverSegment, LogSegment.recover, UnifiedLog.rebuildProducerState.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kafkalog.errors import (
+    CorruptCheckpointError,
+    CorruptSnapshotError,
+    LogChangedError,
+    LogCleaningRefusedError,
+    LogSegmentOffsetOverflowError,
+)
+from kafkalog.format.checkpoints import EpochEntry, pack_leader_epoch_checkpoint
+from kafkalog.format.file_names import (
+    LEADER_EPOCH_CHECKPOINT_FILE,
+    LogFileKind,
+    producer_snapshot_file_name,
+)
+from kafkalog.format.producer_snapshot import (
+    ProducerEntry,
+    pack_producer_snapshot,
+    parse_producer_snapshot,
+)
+from kafkalog.format.transaction_index import pack_transaction_index
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.leader_epochs import LeaderEpochReplay
+from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.producer_replay import ProducerReplay
+from kafkalog.log.retention_facts import read_leader_epochs
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.log.small_files import read_small_file
+from kafkalog.repair.file_differences import (
+    MAX_SNAPSHOT_BYTES,
+    MISSING,
+    index_difference,
+    snapshot_difference,
+)
+from kafkalog.repair.recover_result import (
+    CREATE,
+    CUT,
+    DONE,
+    FAILED,
+    REBUILD,
+    REFUSED,
+    REMOVE,
+    REPLACE,
+    SOUND,
+    SPLIT,
+    FileFinding,
+    RebuildResult,
+    RebuildTask,
+)
+from kafkalog.repair.segment_scan import ScannedSegment, scan_segment
+from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.journal import RECOVER
+from kafkalog.swap.local_files import LocalFiles, can_give_ownership, path_in
+from kafkalog.swap.log_dir_lock import check_lock_holder
+from kafkalog.swap.partition_lock import partition_turn
+from kafkalog.swap.plan_check import describe_error, fault_text
+from kafkalog.swap.replacement import (
+    CutTail,
+    Replacement,
+    begin_replacement,
+    checksum_of,
+    end_replacement,
+    facts_of,
+    facts_with_checksum,
+    file_facts,
+    last_nonzero,
+    merged,
+    read_earlier,
+    read_record,
+)
+from kafkalog.swap.scratch import Scratch, new_attempt_id
+from kafkalog.swap.segment_split import Splitting, split_segment
+from kafkalog.swap.swap import remove_attempt
+
+
+def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> RebuildResult:
+    """Look at one partition, with `task.apply` rebuild it; every way to end is a RebuildResult."""
+    started = time.monotonic()
+    rebuild = _Rebuild(task, files or LocalFiles())
+    reason = fault = ""
+    try:
+        status = rebuild.run()
+    except LogCleaningRefusedError as error:
+        status, reason = REFUSED, str(error)
+    except Exception as error:
+        status, reason = FAILED, describe_error(error, task.partition.path)
+        fault = fault_text(error)
+    try:
+        rebuild.clear()
+    except Exception as error:
+        reason += f"; cleaning up failed as well: {describe_error(error, task.partition.path)}"
+        fault = fault or fault_text(error)
+    return RebuildResult(
+        topic=task.partition.topic_partition.topic,
+        partition=task.partition.topic_partition.partition,
+        path=task.partition.path,
+        log_dir=task.partition.log_dir,
+        status=status,
+        reason=reason,
+        files=tuple(rebuild.findings),
+        segments_count=len(task.partition.segments),
+        batches_count=rebuild.batches_count,
+        bytes_read=rebuild.bytes_read,
+        log_end_offset=rebuild.log_end_offset,
+        seconds=round(time.monotonic() - started, 3),
+        fault=fault,
+        replaced=rebuild.replaced,
+    )
+
+
+class _Rebuild:
+    def __init__(self, task: RebuildTask, files: LocalFiles) -> None:
+        self._task = task
+        self._files = files
+        self._partition = task.partition
+        self._scratch = Scratch(task.partition.path, task.run_id)
+        self._attempt_id = new_attempt_id()
+        self._buffers = ChunkBuffers()
+        self._written: list[str] = []
+        self._splits: list[FileFinding] = []
+        self._cut: tuple[SegmentInfo, int] | None = None
+        self._dir_mtime_ns = Path(task.partition.path).stat().st_mtime_ns if task.apply else 0
+        self.replaced: Replacement | None = None
+        self.findings: list[FileFinding] = []
+        self.batches_count = 0
+        self.bytes_read = 0
+        self.log_end_offset: int | None = None
+
+    def run(self) -> str:
+        """All of it; the status. What it raises left every live file as it was, unless the renames
+        had begun.
+
+        A segment that must be split is, as by Kafka's loader, and all is begun again. A dry run
+        ends there: what would lie beside its parts is not known before.
+        """
+        while True:
+            try:
+                return self._run()
+            except LogSegmentOffsetOverflowError as error:
+                name, reason = Path(error.path or "").name, error.reason
+                split = FileFinding(name, SPLIT, f"{reason}; then all is looked at again")
+                self.findings = [*self._splits, split]
+                if not self._task.apply:
+                    return REBUILD
+                self._splits.append(split)
+                self._split(error.path)
+
+    def _split(self, path: str | None) -> None:
+        self.clear()
+        (segment,) = [s for s in self._partition.segments if s.path == path]
+        split_segment(
+            segment,
+            Splitting(
+                self._scratch,
+                self._attempt_id,
+                self._task.config,
+                self._files,
+                self._buffers,
+                self._check_before_swap,
+                self._nothing_replaced(),
+            ),
+        )
+        partition = reopen_partition(self._partition.path)
+        if partition is None:
+            raise LogChangedError("cannot be read any more", path=self._partition.path)
+        self._partition = partition
+
+    def _run(self) -> str:
+        self.findings = list(self._splits)
+        self.batches_count = self.bytes_read = 0
+        segments = self._partition.segments
+        if not segments:
+            return SOUND
+        if self._task.apply:
+            self._check_logs()
+        end_offset = segments[0].base_offset
+        producers = ProducerReplay(end_offset, self._first_entries())
+        epochs = LeaderEpochReplay(self._known_epochs()[0] or ())
+        for number, segment in enumerate(segments):
+            if segment.base_offset < end_offset:
+                raise LogCleaningRefusedError(
+                    f"begins before the offset {end_offset} where the segment before it ends",
+                    path=segment.path,
+                )
+            self._enter(segment, producers, is_first=number == 0)
+            scan = scan_segment(
+                segment,
+                len(segments) - number - 1,
+                self._task.config,
+                producers,
+                epochs,
+                self._buffers,
+                self._task.max_batch_bytes,
+            )
+            end_offset = scan.next_offset
+            self._look_at_indexes(segment, scan)
+            self.batches_count += scan.batches_count
+            self.bytes_read += scan.valid_bytes
+            if scan.trailing_bytes:
+                self._note_tail(segment, scan)
+        self.log_end_offset = end_offset
+        self._look_at_end(producers, end_offset)
+        self._look_at_epochs(epochs, end_offset)
+        if self._partition.problems:
+            raise LogCleaningRefusedError("; ".join(self._partition.problems))
+        if not self.findings:
+            return SOUND
+        if not self._task.apply:
+            return REBUILD
+        self._swap()
+        return DONE
+
+    def clear(self) -> None:
+        """Remove what this attempt wrote and did not put in place."""
+        self._written = []
+        if not self._task.apply:
+            return
+        remove_attempt(self._scratch, self._attempt_id, self._files)
+        begun = read_record(self._scratch.swap_record)
+        if begun is not None and begun.attempt_id == self._attempt_id:
+            with partition_turn(self._scratch):
+                recover_partition(self._partition.path, self._files)
+
+    # -- the producer state, as Kafka's loader carries it from segment to segment ----------------
+
+    def _first_entries(self) -> Sequence[ProducerEntry]:
+        """The state that the loader begins with: of the newest readable snapshot that is above the
+        log start's checkpoint and not above the first segment.
+        """
+        first = self._partition.segments[0].base_offset
+        usable = [o for o in self._partition.snapshot_offsets if self._log_start < o <= first]
+        for offset in sorted(usable, reverse=True):
+            path = path_in(self._partition.path, producer_snapshot_file_name(offset))
+            try:
+                data = read_small_file(Path(path), MAX_SNAPSHOT_BYTES)
+                return parse_producer_snapshot(data, path=path)
+            except (CorruptSnapshotError, FileNotFoundError):
+                continue
+        return ()
+
+    def _known_epochs(self) -> tuple[list[EpochEntry] | None, str]:
+        """The leader epochs of the checkpoint, None without one; and why it cannot be read."""
+        try:
+            return read_leader_epochs(self._partition.path), ""
+        except CorruptCheckpointError as error:
+            return None, error.reason
+
+    def _look_at_epochs(self, epochs: LeaderEpochReplay, end_offset: int) -> None:
+        """Epochs that begin at the log's end are no difference: an elected leader that has written
+        nothing yet has one, and a broker's recovery drops it.
+        """
+        known, unreadable = self._known_epochs()
+        due = epochs.entries(self._log_start, end_offset)
+        in_log = LeaderEpochReplay(known or ()).entries(self._log_start, end_offset)
+        if in_log == due and not unreadable:
+            return
+        reason = unreadable or (MISSING if known is None else f"{known}, due is {due}")
+        self._note(LEADER_EPOCH_CHECKPOINT_FILE, reason, pack_leader_epoch_checkpoint(due))
+
+    @property
+    def _log_start(self) -> int:
+        return self._partition.checkpoints.log_start or 0
+
+    def _enter(self, segment: SegmentInfo, producers: ProducerReplay, *, is_first: bool) -> None:
+        """The state at the segment's base, as the loader reads it back from the snapshot it wrote
+        at the end of the one before.
+        """
+        base = segment.base_offset
+        if producers.end_offset == base and not is_first:
+            self._look_at_snapshot(base, producers)
+        self._read_back(producers, -1 if is_first else self._log_start)
+        if producers.end_offset != base or is_first:
+            self._look_at_snapshot(base, producers)
+        producers.end_offset = base
+
+    def _read_back(self, producers: ProducerReplay, log_start: int) -> None:
+        """What the loader has after it read the newest snapshot: one at or below the log start it
+        has removed, and who has expired it leaves out.
+        """
+        if producers.end_offset <= log_start:
+            producers.restart(())
+        producers.expire(self._task.now_ms, self._task.config.producer_id_expiration_ms)
+
+    def _look_at_end(self, producers: ProducerReplay, end_offset: int) -> None:
+        """The snapshot at the log's end, and those that the loader removes."""
+        wanted = {segment.base_offset for segment in self._partition.segments} | {end_offset}
+        if end_offset != self._partition.segments[-1].base_offset:
+            if producers.end_offset != end_offset:
+                self._read_back(producers, self._partition.log_start_offset)
+            self._look_at_snapshot(end_offset, producers)
+        for offset in self._partition.snapshot_offsets:
+            if offset > self._partition.log_start_offset and offset not in wanted:
+                reason = f"no segment begins there, the log ends at {end_offset}"
+                name = producer_snapshot_file_name(offset)
+                self.findings.append(FileFinding(name, REMOVE, reason))
+
+    def _look_at_snapshot(self, offset: int, producers: ProducerReplay) -> None:
+        if offset <= self._partition.log_start_offset:
+            return
+        name = producer_snapshot_file_name(offset)
+        entries = producers.entries()
+        reason = snapshot_difference(path_in(self._partition.path, name), entries, offset)
+        if reason is not None:
+            self._note(name, reason, pack_producer_snapshot(entries))
+
+    # -- findings --------------------------------------------------------------------------------
+
+    def _look_at_indexes(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+        for kind, data in (
+            (LogFileKind.OFFSET_INDEX, scan.indexes.pack_offset_index()),
+            (LogFileKind.TIME_INDEX, scan.indexes.pack_time_index()),
+            (LogFileKind.TRANSACTION_INDEX, pack_transaction_index(scan.aborted_transactions)),
+        ):
+            name = f"{segment.base_offset:020d}{kind}"
+            reason = index_difference(path_in(self._partition.path, name), data, kind)
+            if reason is not None:
+                self._note(name, reason, data)
+
+    def _note(self, name: str, reason: str, data: bytes) -> None:
+        action = CREATE if reason == MISSING else REPLACE
+        self.findings.append(FileFinding(name, action, reason))
+        if not self._task.apply:
+            return
+        owner = self._owner_of(name)
+        self._written.append(name)
+        self._files.write_new(self._scratch.output(self._attempt_id, name), data, owner)
+
+    def _owner_of(self, name: str) -> os.stat_result:
+        """Whose file it replaces; where there is none, whose log it belongs to."""
+        replaced = Path(self._partition.path, name)
+        owner = (replaced if replaced.exists() else Path(self._partition.segments[0].path)).stat()
+        if not can_give_ownership(owner):
+            raise LogCleaningRefusedError(
+                f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which this "
+                "process may not give: run it as that user or as root",
+                path=str(replaced),
+            )
+        return owner
+
+    def _note_tail(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+        reason = f"{scan.trailing_bytes} bytes behind the last whole batch, at {scan.valid_bytes}"
+        self.findings.append(FileFinding(Path(segment.path).name, CUT, reason))
+        links = os.lstat(segment.path).st_nlink
+        if self._task.apply and links > 1:
+            raise LogCleaningRefusedError(
+                f"it has {links} names (hard links): cutting it would cut the others as well",
+                path=segment.path,
+            )
+        self._cut = segment, scan.valid_bytes
+
+    # -- putting in place ------------------------------------------------------------------------
+
+    def _check_before_swap(self) -> None:
+        self._check_logs()
+        check_lock_holder(self._partition.log_dir, self._task.lock_holder)
+
+    def _check_logs(self) -> None:
+        """LogChangedError unless the `.log` files and the log dir are those the task is about. The
+        other files may have been replaced by another attempt of the same task.
+        """
+        found = reopen_partition(self._partition.path)
+        if found is None or _identity(found) != _identity(self._partition):
+            raise LogChangedError(
+                "log files, checkpoints or log dir are not those that were looked at: another "
+                "host's disk under the same path, or somebody wrote meanwhile",
+                path=self._partition.path,
+            )
+
+    def _swap(self) -> None:
+        directory = self._partition.path
+        with partition_turn(self._scratch):
+            self._check_before_swap()
+            record = self._record()
+            begin_replacement(self._scratch, record, self._files)
+            self.replaced = record
+            for name in self._written:
+                source = self._scratch.output(self._attempt_id, name)
+                self._files.rename(source, path_in(directory, name))
+            self._written = []
+            for finding in self.findings:
+                if finding.action == REMOVE:
+                    self._files.remove(path_in(directory, finding.name))
+            self._files.sync_directory(directory)
+            if record.cut is not None:
+                self._cut_tail(record.cut)
+            end_replacement(self._scratch, record, self._files)
+
+    def _record(self) -> Replacement:
+        """What will be replaced, and what an attempt that died replaced before."""
+        directory = self._partition.path
+        removed = [finding.name for finding in self.findings if finding.action == REMOVE]
+        kept = [n for n in (*self._written, *removed) if os.path.lexists(path_in(directory, n))]
+        outputs = {name: self._scratch.output(self._attempt_id, name) for name in self._written}
+        record = replace(
+            self._nothing_replaced(),
+            kept=facts_of(directory, kept),
+            made=tuple(facts_with_checksum(path, name) for name, path in outputs.items()),
+            cut=self._tail(),
+        )
+        return merged(read_earlier(self._scratch), record)
+
+    def _nothing_replaced(self) -> Replacement:
+        """The record of this attempt, still empty."""
+        return Replacement(
+            self._task.run_id,
+            RECOVER,
+            self._attempt_id,
+            self._task.keeps_undo,
+            self._dir_mtime_ns,
+        )
+
+    def _tail(self) -> CutTail | None:
+        if self._cut is None:
+            return None
+        segment, valid_bytes = self._cut
+        before = file_facts(segment.path, Path(segment.path).name)
+        kept_bytes = last_nonzero(segment.path, valid_bytes) - valid_bytes
+        checksum = checksum_of(segment.path, valid_bytes, kept_bytes)
+        return CutTail(valid_bytes, kept_bytes, checksum, before)
+
+    def _cut_tail(self, cut: CutTail) -> None:
+        path = path_in(self._partition.path, cut.before.name)
+        if os.lstat(path).st_size == cut.valid_bytes:
+            return
+        if self._task.keeps_undo:
+            kept = self._scratch.undo(cut.before.name)
+            self._files.copy_range(path, cut.valid_bytes, cut.kept_bytes, kept)
+            self._files.sync_directory(self._partition.path)
+        self._files.truncate(path, cut.valid_bytes, cut.before.mtime_ns)
+
+
+def _identity(partition: PartitionInventory) -> tuple[object, ...]:
+    return (
+        [(segment.base_offset, segment.identity) for segment in partition.segments],
+        partition.directory_id,
+        partition.dir_device,
+        partition.dir_inode,
+        partition.checkpoints,
+    )

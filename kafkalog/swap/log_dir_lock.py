@@ -1,0 +1,155 @@
+"""The `.lock` of a log dir, taken as a broker takes it, so that both can never write at once.
+
+A broker holds a Java FileLock, which on Linux is a POSIX record lock over the whole file:
+`fcntl.lockf` sees it, `fcntl.flock` does not. POSIX gives the lock up as soon as the process closes
+*any* descriptor of that file, so the file is opened once and left alone; and it knows no two
+holders within a process, so this module does. The existence of `.lock` means nothing.
+
+Tasks in other processes cannot take the lock as well; they ask who holds it (`check_lock_holder`)
+right before they swap, so that a task that outlives its driver changes nothing.
+
+Source: Kafka LogManager.lockLogDirs, FileLock.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+
+from kafkalog.errors import LogDirLockedError
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir import expand_paths
+from kafkalog.swap.local_files import give_to_owner_of
+
+LOCK_FILE_NAME = ".lock"
+# struct flock on 64-bit Linux: l_type i16, l_whence i16, (4 bytes of padding), l_start i64, l_len
+# i64, l_pid i32
+_FLOCK = struct.Struct("@hhqqi4x")
+# As many as a file system follows.
+_MOST_LINKS = 40
+# The log dirs this process holds, resolved: opening and closing their `.lock` would give them up.
+_held: set[Path] = set()
+
+
+def log_dirs_on_the_way(path: str | PathLike[str]) -> Iterator[str]:
+    """The directory that a path lies in, and if it is a link those of all it leads through: a
+    broker that follows the link holds the lock of the log dir where the link lies.
+    """
+    current = Path(os.path.abspath(path))  # noqa: PTH100 - a link must stay one
+    for _ in range(_MOST_LINKS):
+        parent = current.parent.resolve()
+        yield str(parent)
+        current = parent / current.name
+        if not current.is_symlink():
+            return
+        current = Path(os.path.normpath(parent / current.readlink()))
+
+
+def log_dirs_to_lock(
+    partitions: Iterable[PartitionInventory], asked_for: Iterable[str]
+) -> list[str]:
+    """The log dirs of partitions, by the paths they were asked for as well: each directory once."""
+    held = {partition.path: partition.log_dir for partition in partitions}
+    found = {str(Path(log_dir).resolve()): log_dir for log_dir in sorted(set(held.values()))}
+    real = {str(Path(path).resolve()) for path in held}
+    paths = [Path(path) for path in held]
+    for path in expand_paths(asked_for):
+        directory = path.parent if path.is_file() else path
+        if str(directory.resolve()) in real:
+            paths.append(directory)
+    for each in paths:
+        for log_dir in log_dirs_on_the_way(each):
+            found.setdefault(log_dir, log_dir)
+    return sorted(found.values())
+
+
+class LogDirLock:
+    """Holds the `.lock` of one log dir from `__enter__` to `__exit__`; LogDirLockedError if
+    somebody else does.
+    """
+
+    def __init__(self, log_dir: str) -> None:
+        self.path = str(Path(log_dir) / LOCK_FILE_NAME)
+        self._log_dir = Path(log_dir).resolve()
+        self._fd: int | None = None
+
+    def __enter__(self) -> LogDirLock:
+        if self._log_dir in _held:
+            raise LogDirLockedError("this process holds the lock of this log dir", path=self.path)
+        try:
+            fd = self._open()
+        except OSError as error:
+            raise LogDirLockedError(
+                f"the lock of this log dir cannot be taken: {error.strerror}", path=self.path
+            ) from error
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            raise LogDirLockedError(
+                "another process holds the lock of this log dir, most likely a running broker: "
+                "stop it first",
+                path=self.path,
+            ) from error
+        self._fd = fd
+        _held.add(self._log_dir)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+            _held.discard(self._log_dir)
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            give_to_owner_of(fd, str(self._log_dir))
+            return fd
+
+
+def lock_holder(log_dir: str) -> int | None:
+    """The process that holds a log dir's lock, None if nobody else does.
+
+    Not for the process that holds the lock itself: closing the descriptor used here would drop its
+    lock.
+    """
+    try:
+        fd = os.open(Path(log_dir) / LOCK_FILE_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    finally:
+        os.close(fd)
+    return None if kind == fcntl.F_UNLCK else pid
+
+
+def check_lock_holder(log_dir: str, holder_pid: int) -> None:
+    """LogDirLockedError unless the driver `holder_pid` still holds the lock of this log dir."""
+    if holder_pid == os.getpid():
+        return
+    found = lock_holder(log_dir)
+    if found != holder_pid:
+        raise LogDirLockedError(
+            f"the lock of this log dir should be held by process {holder_pid}, found "
+            f"{'nobody' if found is None else f'process {found}'}: "
+            "the run that planned this is over",
+            path=str(Path(log_dir) / LOCK_FILE_NAME),
+        )

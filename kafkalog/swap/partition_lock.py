@@ -1,0 +1,89 @@
+"""Who changes a partition now: attempts of one run take turns, and a run waits for those of earlier
+ones.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kafkalog.errors import LogDirLockedError
+from kafkalog.swap.local_files import list_names, path_in
+from kafkalog.swap.scratch import Scratch, is_turn
+
+# A swap renames a few files; one that takes longer than this hangs.
+MAX_WAIT_FOR_TURN_S = 60.0
+
+
+@contextmanager
+def partition_turn(scratch: Scratch) -> Iterator[None]:
+    """Only one attempt of a run at a time changes a partition; waits for its turn.
+
+    The file is there while somebody has the turn, or died having it; the lock goes with its
+    process. Attempts are processes: threads of one process would not wait for each other.
+    """
+    fd = _take_turn(scratch.turn)
+    try:
+        yield
+    finally:
+        Path(scratch.turn).unlink(missing_ok=True)
+        os.close(fd)
+
+
+def wait_for_other_runs(directory: str) -> None:
+    """Until no task of an earlier run changes this partition any more.
+
+    Such a task may outlive its driver (a Spark executor's does), and the lock of the log dir with
+    it. The caller holds that lock now: a task that has its turn still to come will find that out
+    and stop, so it is enough to wait for those that have it. LogDirLockedError if one does not end.
+    """
+    for name in list_names(directory):
+        if not is_turn(name):
+            continue
+        path = path_in(directory, name)
+        until = time.monotonic() + MAX_WAIT_FOR_TURN_S
+        while not _is_free(path):
+            if time.monotonic() > until:
+                raise LogDirLockedError(
+                    "a task of an earlier run is still at work on this partition", path=path
+                )
+            time.sleep(0.05)
+
+
+def _is_free(path: str) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _take_turn(path: str) -> int:
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX)
+            # Whoever had it before us removed the file, and somebody may have made it anew.
+            if _is_at(path, fd):
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
+
+def _is_at(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116 (beside fstat)
+    except FileNotFoundError:
+        return False

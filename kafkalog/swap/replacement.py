@@ -1,0 +1,447 @@
+"""What a run replaces in one partition: written down before the first file moves, and kept as long
+as the run can be undone.
+
+    kafkalog-RUN-swap.tmp        while the run changes the partition, or died over it
+    kafkalog-RUN-record.undo     the same afterwards, beside the replaced files
+
+With a run that can be undone every file that will be replaced or deleted first gets a second name
+(a hard link), `kafkalog-RUN-<file>.undo`. From there on nothing that happens to the live names, by
+us, by a loader or by a crash, touches the only copy; and it costs no space until the live name
+goes. A broker looks at none of these names.
+
+A recovery that finds a swap record settles it: what was not replaced in the end is taken out, and
+if nothing is left neither is the record.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.format.checksum import extend_crc32c
+from kafkalog.format.file_names import DELETED_SUFFIX, LIVE_SUFFIX, LogFileKind, parse_file_name
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.swap.local_files import LocalFiles, list_names, path_in
+from kafkalog.swap.scratch import Scratch
+
+# Records of another version are not read.
+SCHEMA = 1
+_CHUNK_BYTES = 8 * 1024 * 1024
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts(JsonFacts):
+    """A file as it was: by size, time and inode it is known again, whatever its name is then.
+
+    `checksum` is the CRC-32C of its bytes, None where the run did not read them all.
+    """
+
+    name: str
+    size: int
+    mtime_ns: int
+    inode: int
+    mode: int
+    uid: int
+    gid: int
+    checksum: int | None = None
+
+    def looks_as_at(self, path: str) -> bool:
+        """Whether the file at `path` has its size and time: of a copied log dir inodes differ."""
+        stat = os.lstat(path)
+        return (stat.st_size, stat.st_mtime_ns) == (self.size, self.mtime_ns)
+
+    def is_at(self, path: str) -> bool:
+        """Whether the file at `path` is this one, unchanged."""
+        try:
+            stat = os.lstat(path)
+        except FileNotFoundError:
+            return False
+        return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (
+            self.size,
+            self.mtime_ns,
+            self.inode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SwapGroup(JsonFacts):
+    """The new segment's base offset, the base offsets of the segments it replaces, its own among
+    them, and what is in it: a record that was left behind must not name the sources of a `.swap`
+    that a broker made since.
+    """
+
+    base_offset: int
+    sources: tuple[int, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwappedFiles(JsonFacts):
+    """The files of segments, kept, and of those that took their place, made. `between` are files
+    that the same run made and replaced again: what is there if the second swap did not happen.
+    """
+
+    kept: tuple[FileFacts, ...]
+    made: tuple[FileFacts, ...]
+    between: tuple[FileFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CutTail(JsonFacts):
+    """Bytes that were cut off a file behind its first `valid_bytes`; the first `kept_bytes` of them
+    are kept under its name, the rest were zeros; `checksum` is their CRC-32C. `before` is the whole
+    file.
+    """
+
+    valid_bytes: int
+    kept_bytes: int
+    checksum: int
+    before: FileFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement(JsonFacts):
+    """What one attempt of a run replaces in a partition.
+
+    groups: segments by segments, for a recovery; swapped: their files; kept, made: files one by
+    one, as retention and rebuilding replace them; first_offset: where the log's first segment
+    begins afterwards, if segments were deleted; cut: a torn tail; keeps_undo: whether the replaced
+    files are kept; dir_mtime_ns: the modification time of the directory before the attempt.
+    """
+
+    run_id: str
+    kind: str
+    attempt_id: str
+    keeps_undo: bool
+    dir_mtime_ns: int
+    groups: tuple[SwapGroup, ...] = ()
+    swapped: tuple[SwappedFiles, ...] = ()
+    kept: tuple[FileFacts, ...] = ()
+    made: tuple[FileFacts, ...] = ()
+    first_offset: int | None = None
+    cut: CutTail | None = None
+    schema: int = SCHEMA
+
+    @property
+    def every_kept(self) -> tuple[FileFacts, ...]:
+        """The replaced files, of swapped segments and others."""
+        return (*(file for swap in self.swapped for file in swap.kept), *self.kept)
+
+    @property
+    def every_file(self) -> tuple[FileFacts, ...]:
+        """Both, and files that the run made and replaced again."""
+        between = (file for swap in self.swapped for file in swap.between)
+        return (*self.every_kept, *self.every_made, *between)
+
+    @property
+    def every_made(self) -> tuple[FileFacts, ...]:
+        """The new files, of segments and others."""
+        return (*(file for swap in self.swapped for file in swap.made), *self.made)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was replaced."""
+        return not (self.swapped or self.kept or self.made or self.cut)
+
+
+def left_by_broker(directory: str) -> tuple[FileFacts, ...]:
+    """The facts of the files that a broker marked `.deleted` and did not remove."""
+    names = [name for name in list_names(directory) if name.endswith(DELETED_SUFFIX)]
+    parsed = [(name, parse_file_name(name)) for name in names]
+    return tuple(
+        file_facts(path_in(directory, name), name)
+        for name, file in parsed
+        if file is not None and file.suffix == DELETED_SUFFIX
+    )
+
+
+def remove_left_by_broker(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """Remove those of them that the record names: they have their second names by now."""
+    for file in record.kept:
+        if file.name.endswith(DELETED_SUFFIX):
+            files.remove(path_in(scratch.directory, file.name))
+
+
+def file_facts(path: str, name: str, checksum: int | None = None) -> FileFacts:
+    """The facts of the file at `path`, which has, or will have, this name."""
+    stat = os.lstat(path)
+    return FileFacts(
+        name,
+        stat.st_size,
+        stat.st_mtime_ns,
+        stat.st_ino,
+        stat.st_mode & 0o7777,
+        stat.st_uid,
+        stat.st_gid,
+        checksum,
+    )
+
+
+def facts_of(directory: str, names: Iterable[str]) -> tuple[FileFacts, ...]:
+    """The facts of these files of a directory; all but `.log` files are small and read for their
+    checksum.
+    """
+    return tuple(facts_with_checksum(path_in(directory, name), name) for name in names)
+
+
+def with_checksums(
+    files: Iterable[FileFacts], checksums: Mapping[str, int]
+) -> tuple[FileFacts, ...]:
+    """The same facts with checksums by name, where there is one."""
+    return tuple(replace(f, checksum=checksums.get(f.name, f.checksum)) for f in files)
+
+
+def facts_with_checksum(path: str, name: str) -> FileFacts:
+    """The facts of a file, with a checksum unless it is a `.log`."""
+    is_small = not name.endswith(LogFileKind.LOG)
+    return file_facts(path, name, checksum_of(path) if is_small else None)
+
+
+def last_nonzero(path: str, start: int) -> int:
+    """One past the last byte behind `start` that is not zero; `start` if there is none.
+    Preallocated zeros need not be kept.
+    """
+    end = start
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        position = start
+        while data := file.read(_CHUNK_BYTES):
+            stripped = data.rstrip(b"\0")
+            if stripped:
+                end = position + len(stripped)
+            position += len(data)
+    return end
+
+
+def checksum_of(path: str, start: int = 0, length: int | None = None) -> int:
+    """CRC-32C of a range of a file, to its end without a length."""
+    crc = 0
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        left = sys.maxsize if length is None else length
+        while left > 0 and (data := file.read(min(left, _CHUNK_BYTES))):
+            crc = extend_crc32c(crc, data)
+            left -= len(data)
+    return crc
+
+
+def write_record(path: str, record: JsonFacts, files: LocalFiles) -> None:
+    """Write a small JSON file and force it, and its name, to disk."""
+    files.replace_contents(path, json.dumps(record.to_json()).encode(), path + ".new.tmp")
+
+
+def read_record(path: str) -> Replacement | None:
+    """The record at `path`; None if it is not whole (then nothing was replaced under it), or of
+    another version.
+    """
+    try:
+        record = Replacement.from_json(json.loads(Path(path).read_bytes()))
+    except (ValueError, TypeError, KeyError, FileNotFoundError, RecursionError):
+        return None
+    return record if record.schema == SCHEMA else None
+
+
+def begin_replacement(
+    scratch: Scratch,
+    record: Replacement,
+    files: LocalFiles,
+    renamed: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write the record, then give everything that will be replaced its second name, and these files
+    another one: all of it for good.
+
+    LogCleaningRefusedError where the file system has no second names: nothing was replaced.
+    """
+    write_record(scratch.swap_record, record, files)
+    if record.keeps_undo:
+        for file in record.every_kept:
+            keep_file(path_in(scratch.directory, file.name), scratch.undo(file.name), file, files)
+    for source, target in renamed:
+        files.rename(source, target)
+    if record.keeps_undo or renamed:
+        files.sync_directory(scratch.directory)
+
+
+def keep_file(path: str, kept: str, facts: FileFacts, files: LocalFiles) -> None:
+    """A second name for one file; it may have it already."""
+    if facts.is_at(kept):
+        return
+    try:
+        files.link(path, kept)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        raise LogCleaningRefusedError(
+            f"the file system gives it no second name ({error.strerror}), so it cannot be kept for "
+            "undo: --no-undo goes without",
+            path=path,
+        ) from error
+
+
+def end_replacement(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """After all that the record tells is done: keep it for undo, or forget it."""
+    if record.keeps_undo and not record.is_empty:
+        files.rename(scratch.swap_record, scratch.undo_record)
+    else:
+        files.remove(scratch.swap_record)
+
+
+def settle(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
+    """After an interrupted replacement was finished or undone: keep for undo what was replaced.
+    The swap record is left to the caller.
+    """
+    if not record.keeps_undo:
+        return
+    settled = remaining(scratch.directory, record)
+    if settled.is_empty:
+        drop_undo(scratch, files)
+        return
+    if read_record(scratch.undo_record) != settled:
+        write_record(scratch.undo_record, settled, files)
+    names = {Path(scratch.undo(file.name)).name for file in settled.every_kept}
+    names |= {Path(scratch.undo(settled.cut.before.name)).name} if settled.cut else set()
+    names.add(Path(scratch.undo_record).name)
+    for name in list_names(scratch.directory):
+        if scratch.keeps(name) and name not in names:
+            files.remove(path_in(scratch.directory, name))
+
+
+def remaining(directory: str, record: Replacement) -> Replacement:
+    """The record without what is in the directory as it was before."""
+
+    def is_live(file: FileFacts) -> bool:
+        return file.is_at(path_in(directory, file.name))
+
+    cut = record.cut
+    if cut is not None and is_live(cut.before):
+        cut = None
+    swapped = []
+    for swap in record.swapped:
+        left = tuple(file for file in swap.kept if not is_live(file))
+        made = tuple(file for file in (*swap.made, *swap.between) if is_live(file))
+        if any(not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT) for f in left):
+            swapped.append(SwappedFiles(left, made))
+    kept = tuple(file for file in record.kept if not is_live(file))
+    made = tuple(file for file in record.made if is_live(file))
+    return replace(
+        record,
+        groups=(),
+        swapped=tuple(swapped),
+        kept=kept,
+        made=made,
+        cut=cut,
+        first_offset=_first_offset(directory, record) if kept or made else None,
+    )
+
+
+def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
+    """One record of two replacements of the same run, the second perhaps of files that the first
+    one made: those need not be kept.
+    """
+    if earlier is None:
+        return later
+    swapped = list(earlier.swapped)
+    for swap in later.swapped:
+        touched = [e for e in swapped if _common(e.made, swap.kept)]
+        made = [file for e in touched for file in e.made]
+        between = _common(made, swap.kept)
+        swapped = [e for e in swapped if e not in touched]
+        swapped.append(
+            SwappedFiles(
+                kept=(*(f for e in touched for f in e.kept), *_without(swap.kept, between)),
+                made=(*_without(made, between), *swap.made),
+                between=(*(f for e in touched for f in e.between), *between, *swap.between),
+            )
+        )
+    kept, made = list(earlier.kept), [*earlier.made, *later.made]
+    for file in later.kept:
+        owner = next((e for e in swapped if _common(e.made, [file])), None)
+        if owner is not None:
+            new = [f for f in later.made if f.name == file.name]
+            made = _without(made, new)
+            swapped[swapped.index(owner)] = SwappedFiles(
+                owner.kept, (*_without(owner.made, [file]), *new), (*owner.between, file)
+            )
+        elif _common(earlier.made, [file]):
+            made = _without(made, [file])
+        elif file.name not in {f.name for f in kept}:
+            kept.append(file)
+    return replace(
+        later,
+        dir_mtime_ns=earlier.dir_mtime_ns,
+        swapped=tuple(swapped),
+        kept=tuple(kept),
+        made=tuple(made),
+        first_offset=later.first_offset if later.first_offset is not None else earlier.first_offset,
+        cut=earlier.cut or later.cut,
+    )
+
+
+def _identity(file: FileFacts) -> tuple[str, int, int, int]:
+    return file.name, file.inode, file.size, file.mtime_ns
+
+
+def _common(files: Sequence[FileFacts], others: Sequence[FileFacts]) -> list[FileFacts]:
+    known = {_identity(file) for file in others}
+    return [file for file in files if _identity(file) in known]
+
+
+def _without(files: Sequence[FileFacts], others: Sequence[FileFacts]) -> list[FileFacts]:
+    known = {_identity(file) for file in others}
+    return [file for file in files if _identity(file) not in known]
+
+
+def read_earlier(scratch: Scratch) -> Replacement | None:
+    """What this run replaced in the partition before, by this attempt or one that died."""
+    return read_record(scratch.swap_record) or read_record(scratch.undo_record)
+
+
+def _first_offset(directory: str, record: Replacement) -> int | None:
+    if record.first_offset is None:
+        return None
+    return first_live_offset(directory)
+
+
+def first_live_offset(directory: str) -> int | None:
+    """The base offset of the first segment, None without one."""
+    parsed = [parse_file_name(name) for name in list_names(directory)]
+    bases = [
+        file.offset
+        for file in parsed
+        if file is not None and file.kind is LogFileKind.LOG and file.suffix == LIVE_SUFFIX
+    ]
+    return min(bases, default=None)
+
+
+def drop_undo(scratch: Scratch, files: LocalFiles) -> int:
+    """Remove what a run keeps of a partition, the record last; the bytes that became free."""
+    freed = 0
+    names = [name for name in list_names(scratch.directory) if scratch.keeps(name)]
+    record = Path(scratch.undo_record).name
+    for name in sorted(names, key=lambda name: (name == record, name)):
+        if name == record:
+            files.sync_directory(scratch.directory)
+        stat = os.lstat(path_in(scratch.directory, name))
+        # Another name that is left keeps the bytes.
+        freed += stat.st_size if stat.st_nlink == 1 else 0
+        files.remove(path_in(scratch.directory, name))
+    return freed
+
+
+def held_bytes(scratch: Scratch) -> int | None:
+    """Bytes that a run keeps in a partition, those that have another name not counted; None if it
+    keeps nothing there.
+    """
+    stats = [
+        os.lstat(path_in(scratch.directory, name))
+        for name in list_names(scratch.directory)
+        if scratch.keeps(name)
+    ]
+    return sum(stat.st_size for stat in stats if stat.st_nlink == 1) if stats else None

@@ -1,0 +1,283 @@
+"""Putting verified segments in place of their sources, in the order Kafka's own cleaner does.
+Wherever a step relies on the one before there is a sync: of what was not synced a power cut may
+leave any part. Per partition, once every group is written, synced and verified:
+
+    1  the swap record is written and synced (which outputs replace which sources), the sources get
+       their second names where the run can be undone (replacement.py)
+       scratch names → `.cleaned`         a loader that finds one undoes all from its offset on
+       directory synced
+    2  the outputs of other attempts are removed, and what a broker left as `.deleted`: the names
+       are needed, and have a second one like the sources
+    3  `.cleaned` → `.swap`, of the lowest segment last
+       directory synced before the very last one, and after it
+       no `.cleaned` and a `.swap`: a loader completes it, so from here on all groups are new
+    4  sources → `.deleted`, ascending    log, index, timeindex, txnindex where there is one
+       directory synced
+    5  `.swap` → final name, ascending: each `.log`, and the directory synced; then the indexes
+       directory synced
+    6  `.deleted` removed, and snapshots at base offsets that are no segments any more
+
+last:
+
+    7  the done record is written, the swap record becomes the record of what is kept, or goes
+
+Dying anywhere leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
+the same as the loader and better: the loader drops the sources that start between the lowest
+`.swap` and the end of the highest. Sources behind that, which lost all their batches, it leaves:
+they go one by one, in ascending order and each for good, so that no value outlives the tombstone
+behind it.
+
+Why 5 is as it is: between two `.log.swap` a loader deletes every segment, so none may have its
+final name there; and it deletes an index that has its final name before its `.log`.
+
+Undoing a group (undo_swap.py) is the same the other way round: several segments take the place of
+one, as when a broker splits one. As long as the lowest of several has a `.cleaned` left, a loader
+undoes all of them.
+
+Source: Kafka LocalLog.replaceSegments, LogLoader.removeTempFilesAndCollectSwapFiles and
+minSwapFileOffset.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.cleaning.output_segment import OutputFile
+from kafkalog.format.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    LogFileKind,
+    log_file_name,
+    producer_snapshot_file_name,
+)
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.swap.local_files import LocalFiles, list_names, path_in
+from kafkalog.swap.replacement import (
+    Replacement,
+    SwapGroup,
+    SwappedFiles,
+    begin_replacement,
+    facts_of,
+    file_facts,
+    remove_left_by_broker,
+    with_checksums,
+)
+from kafkalog.swap.scratch import Scratch
+
+# The files of a segment that a swap moves, in Kafka's order: the `.log` first.
+SEGMENT_KINDS = (
+    LogFileKind.LOG,
+    LogFileKind.OFFSET_INDEX,
+    LogFileKind.TIME_INDEX,
+    LogFileKind.TRANSACTION_INDEX,
+)
+
+
+_FINGERPRINT_FIELDS = ("position", "base_offset", "last_offset", "size_in_bytes", "crc")
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedGroup(JsonFacts):
+    """A verified group, ready to be swapped in. `checksums`: base offset and CRC-32C of each
+    source's `.log`; `next_offset`: where the new segment ends.
+    """
+
+    base_offset: int
+    next_offset: int
+    sources: tuple[int, ...]
+    fingerprint: str
+    outputs: tuple[OutputFile, ...]
+    checksums: tuple[tuple[int, int], ...]
+
+    @property
+    def group(self) -> SwapGroup:
+        """What the swap record says of it for a recovery."""
+        return SwapGroup(self.base_offset, self.sources, self.fingerprint)
+
+    def swapped(self, directory: str) -> SwappedFiles:
+        """All files of both sides, as they are now."""
+        names = [
+            *existing_files(directory, self.sources, SEGMENT_KINDS),
+            *existing_files(
+                directory,
+                [s for s in self.sources if s != self.base_offset],
+                (LogFileKind.PRODUCER_SNAPSHOT,),
+            ),
+        ]
+        logs = {log_file_name(base): crc for base, crc in self.checksums}
+        return SwappedFiles(
+            kept=with_checksums(facts_of(directory, names), logs),
+            made=tuple(file_facts(file.path, file.name, file.checksum) for file in self.outputs),
+        )
+
+
+def fingerprint(blocks: Iterable[NDArray[np.void]]) -> str:
+    """A digest of a segment's batches from their headers, BATCH_ROW[b] in blocks of any size; the
+    CRCs stand for the rest.
+    """
+    digest = hashlib.sha256()
+    for rows in blocks:
+        fields = [rows[name] for name in _FINGERPRINT_FIELDS]
+        digest.update(np.stack(fields, 1).astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def swap_groups(
+    scratch: Scratch, record: Replacement, finished: Sequence[FinishedGroup], files: LocalFiles
+) -> None:
+    """Steps 1 to 6 for all groups. The caller holds the partition's turn and has checked that
+    nothing changed.
+    """
+    directory = scratch.directory
+    begin_replacement(scratch, record, files, cleaned_names(directory, finished))
+    own = {Path(output.path).name for group in finished for output in group.outputs}
+    remove_other_attempts(scratch, record.attempt_id, files, own)
+    remove_left_by_broker(scratch, record, files)
+    sources = [source for group in finished for source in group.sources]
+    swap_in(
+        directory,
+        [output.name for group in reversed(finished) for output in group.outputs],
+        list(existing_files(directory, sources, SEGMENT_KINDS)),
+        max(group.next_offset for group in finished),
+        files,
+    )
+    remove_snapshots(directory, sources, files)
+
+
+def cleaned_names(directory: str, finished: Iterable[FinishedGroup]) -> list[tuple[str, str]]:
+    """Where each output lies, and its name as `.cleaned`."""
+    return [
+        (output.path, path_in(directory, output.name + CLEANED_SUFFIX))
+        for group in finished
+        for output in group.outputs
+    ]
+
+
+def swap_in(
+    directory: str,
+    names: Sequence[str],
+    replaced: Sequence[str],
+    end_offset: int,
+    files: LocalFiles,
+) -> None:
+    """Steps 3 to 6: files that lie there as `.cleaned`, for good, take the place of others.
+
+    Of several segments the `names` begin with the last; `replaced` are in ascending order;
+    `end_offset` is where the last new segment ends.
+    """
+
+    def swap(name: str) -> None:
+        files.rename(
+            path_in(directory, name + CLEANED_SUFFIX), path_in(directory, name + SWAP_SUFFIX)
+        )
+
+    *first, last = names
+    for name in first:
+        swap(name)
+    if len({_base_digits(name) for name in names}) > 1:
+        files.sync_directory(directory)
+    swap(last)
+    files.sync_directory(directory)
+
+    def set_aside(name: str) -> None:
+        files.rename(path_in(directory, name), path_in(directory, name + DELETED_SUFFIX))
+
+    take_away(replaced, names, end_offset, set_aside, lambda: files.sync_directory(directory))
+    put_in_place(directory, names, files)
+    for name in replaced:
+        files.remove(path_in(directory, name + DELETED_SUFFIX))
+
+
+def take_away(
+    names: Iterable[str],
+    swapped: Collection[str],
+    end_offset: int,
+    remove: Callable[[str], None],
+    sync: Callable[[], None],
+) -> None:
+    """Step 4: `remove` files of segments, in ascending order, for good.
+
+    `swapped` are the names that have a `.swap`, `end_offset` is where the last of these ends. What
+    begins below that a loader takes away by itself; of what does not, nothing may go before what is
+    in front of it.
+    """
+    behind = []
+    for name in names:
+        if name in swapped or int(_base_digits(name)) < end_offset:
+            remove(name)
+        else:
+            behind.append(name)
+    sync()
+    logs = [name for name in behind if name.endswith(LogFileKind.LOG)]
+    for name in logs:
+        remove(name)
+        sync()
+    for name in behind:
+        if name not in logs:
+            remove(name)
+
+
+def put_in_place(directory: str, names: Iterable[str], files: LocalFiles) -> None:
+    """Step 5: `.swap` → final names."""
+    ascending = sorted(names, key=_base_digits)
+    logs = [name for name in ascending if name.endswith(LogFileKind.LOG)]
+    for name in logs:
+        files.rename(path_in(directory, name + SWAP_SUFFIX), path_in(directory, name))
+        files.sync_directory(directory)
+    for name in ascending:
+        if name not in logs:
+            files.rename(path_in(directory, name + SWAP_SUFFIX), path_in(directory, name))
+    files.sync_directory(directory)
+
+
+def _base_digits(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFiles) -> None:
+    """Remove the producer snapshots at those of these offsets where no segment starts any more."""
+    for base_offset in base_offsets:
+        if not os.path.lexists(path_in(directory, log_file_name(base_offset))):
+            files.remove(path_in(directory, producer_snapshot_file_name(base_offset)))
+
+
+def remove_other_attempts(
+    scratch: Scratch, attempt_id: str, files: LocalFiles, outputs: Collection[str] = ()
+) -> None:
+    """Remove outputs that other executions of the same task left or are still writing, but for
+    these names.
+    """
+    kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.turn)}
+    kept.update(outputs)
+    own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")
+    for name in list_names(scratch.directory):
+        if scratch.owns(name) and name not in kept and not name.startswith(own):
+            files.remove(path_in(scratch.directory, name))
+
+
+def remove_attempt(scratch: Scratch, attempt_id: str, files: LocalFiles) -> None:
+    """Remove the outputs of one attempt that are not in place."""
+    own = Path(scratch.output(attempt_id, "")).stem
+    names = list_names(scratch.directory) if Path(scratch.directory).is_dir() else []
+    for name in names:
+        if name.startswith(own):
+            files.remove(path_in(scratch.directory, name))
+
+
+def existing_files(
+    directory: str, base_offsets: Sequence[int], kinds: Sequence[LogFileKind]
+) -> Iterator[str]:
+    """Names of the files of these segments that are there, segment by segment in offset order."""
+    for base_offset in sorted(base_offsets):
+        for kind in kinds:
+            name = f"{base_offset:020d}{kind}"
+            if os.path.lexists(path_in(directory, name)):
+                yield name
