@@ -85,7 +85,8 @@ FLOORS: dict[str, Floor] = {
     # Where runs are kept: nothing of what they did.
     "runs": floor("errors"),
     "checking": floor(f"{LOWER} {CHANGING}", "numpy"),
-    "auditing": floor(f"{LOWER} {CHANGING} checking", "numpy pyarrow yaml jsonschema"),
+    "contents": floor(f"{LOWER} cleaning checking", "numpy pyarrow"),
+    "auditing": floor(f"{LOWER} {CHANGING} checking contents", "numpy pyarrow yaml jsonschema"),
     "report": floor("errors auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
         f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow pyspark py4j google"

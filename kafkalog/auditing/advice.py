@@ -40,7 +40,7 @@ class Advice(JsonFacts):
     command: str = ""
     why_not: str = ""
 
-    def told(self, otherwise: str) -> str:
+    def text(self, otherwise: str) -> str:
         """`otherwise`: what helps where the command does not, and beside it."""
         if self.command:
             return f"{otherwise}, or {self.command}"
@@ -127,11 +127,13 @@ def _retention_facts(
         problems.append(str(error))
     known: dict[int, SegmentFacts] = {each.base_offset: each for each in facts.segments}
     repaired = (known.get(segment.base_offset) for segment in repaired_segments(partition))
-    is_told = resolved.standing is PolicyStanding.IN_FORCE  # the mark does not count against it
+    is_in_force = resolved.standing is PolicyStanding.IN_FORCE  # the mark does not count against it
     return PartitionFacts(
         tuple(each for each in repaired if each is not None),
         problems=tuple(problems),
-        compaction_mark=None if is_told else compaction_mark(partition.segments[:1], FIRST_BATCHES),
+        compaction_mark=None
+        if is_in_force
+        else compaction_mark(partition.segments[:1], FIRST_BATCHES),
     )
 
 

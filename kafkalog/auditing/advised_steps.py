@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 
 from kafkalog.auditing.finding_context import FindingContext
-from kafkalog.auditing.transactional_ids import TransactionalId
+from kafkalog.contents.transactional_ids import TransactionalId
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionKind
 from kafkalog.planning.config_sources import Difference

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import signs_of_life
-from kafkalog.auditing.uploads import read_uploads
+from kafkalog.contents.uploads import read_uploads
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import TRANSACTION_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind

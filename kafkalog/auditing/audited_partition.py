@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafkalog.auditing.advice import Advice
-from kafkalog.auditing.contents import Contents
-from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import Severity
+from kafkalog.contents.log_contents import Contents
+from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import JsonFacts, PartitionKind
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import RetentionForecast

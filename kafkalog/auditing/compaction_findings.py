@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from kafkalog.auditing.advised_steps import end_transaction
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
-from kafkalog.auditing.transactional_ids import transactional_ids
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
+from kafkalog.contents.transactional_ids import transactional_ids
 from kafkalog.planning.compaction import CLEAN, REFUSED
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
 from kafkalog.planning.texts import format_bytes, format_timestamp
@@ -87,7 +87,7 @@ def _negative_timestamps(context: FindingContext) -> Finding | None:
         position=found.position,
         offset=found.offset,
         path=found.path,
-        fix=verdict.advice.told("let the producer send times after 1970")
+        fix=verdict.advice.text("let the producer send times after 1970")
         + (", which goes further than its cleaner" if verdict.advice.command else ""),
     )
 
@@ -149,9 +149,9 @@ def _due(context: FindingContext) -> Finding:
             "compaction-overdue",
             f"{text}; the broker was alive {days:.0f} days after the first dirty segment",
             offset=verdict.first_dirty_offset,
-            fix=verdict.advice.told("look for `log cleaner` in the broker's errors, restart it"),
+            fix=verdict.advice.text("look for `log cleaner` in the broker's errors, restart it"),
         )
-    fix = verdict.advice.told("nothing")
+    fix = verdict.advice.text("nothing")
     return context.say("compaction-due", text, offset=verdict.first_dirty_offset, fix=fix)
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.contents import Contents
-from kafkalog.auditing.header_contents import TimeSlice
-from kafkalog.auditing.latest_keys import Estimate
 from kafkalog.checking.finding import Finding
+from kafkalog.contents.header_contents import TimeSlice
+from kafkalog.contents.latest_keys import Estimate
+from kafkalog.contents.log_contents import Contents
 from kafkalog.format.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.retention_forecast import SECONDS
@@ -37,7 +37,7 @@ def find_in_contents(
 
     contents = audited.contents
     if audited.topic in COORDINATED and audited.log_bytes > LARGE_LOAD_BYTES:
-        fix = audited.compaction.advice.told("find out why it is not compacted (`kafkalog why`)")
+        fix = audited.compaction.advice.text("find out why it is not compacted (`kafkalog why`)")
         yield replace(make("coordinator-load", _load(audited)), fix=fix)
     if contents is None:
         return

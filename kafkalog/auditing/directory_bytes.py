@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS, Leftover
-from kafkalog.auditing.segment_statistics import FileBytes
+from kafkalog.contents.segment_statistics import FileBytes
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,

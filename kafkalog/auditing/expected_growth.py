@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kafkalog.auditing.header_contents import TimeSlice
+from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.planning.log_config import LogConfig
 
 _HOUR_MS = 3_600_000

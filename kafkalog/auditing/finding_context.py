@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.request import AuditTask
-from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
+from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.retention_facts import repaired_segments
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.committed_offsets import CommittedRange, merge_ranges
 from kafkalog.auditing.what_if import ceiling_bytes
 from kafkalog.checking.finding import Finding
+from kafkalog.contents.committed_offsets import CommittedRange, merge_ranges
 from kafkalog.log.inventory import PartitionKind
 from kafkalog.planning.texts import format_bytes, format_timestamp
 

@@ -25,9 +25,9 @@ from typing import Any
 
 from kafkalog import __version__
 from kafkalog.auditing.audited_partition import Leftover
-from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
-from kafkalog.auditing.scan_contents import ScanContents
-from kafkalog.auditing.segment_statistics import FileBytes, StatisticsBuilder
+from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.contents.scan_contents import ScanContents
+from kafkalog.contents.segment_statistics import FileBytes, StatisticsBuilder
 from kafkalog.log.inventory import (
     ActiveProducer,
     FileIdentity,

@@ -61,7 +61,7 @@ def find_signs(signs: Mapping[str, SignsOfLife]) -> Iterator[Finding]:
                 "times-of-a-copy",
                 f"all files are of {format_timestamp(each.files_from_ms)} to "
                 f"{format_timestamp(each.files_to_ms)}, later than the newest record, "
-                f"{format_timestamp(each.told_ms)}: the broker was alive until then, at least",
+                f"{format_timestamp(each.by_logs_ms)}: the broker was alive until then, at least",
                 log_dir,
             )
         if each.not_cut and not each.is_clean_stop:

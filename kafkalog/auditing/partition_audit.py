@@ -17,7 +17,7 @@ from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.partition_contents import with_contents
 from kafkalog.auditing.partition_scan import directory_sizes, scan_partition
 from kafkalog.auditing.request import AuditTask
-from kafkalog.auditing.segment_statistics import SegmentStatistics
+from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN

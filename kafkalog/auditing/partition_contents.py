@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.contents import Contents, header_scan, read_contents
 from kafkalog.auditing.contents_findings import find_in_contents
-from kafkalog.auditing.expired_tombstones import has_expired_tombstone
-from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.auditing.request import AuditTask
+from kafkalog.contents.expired_tombstones import has_expired_tombstone
+from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.contents.log_contents import Contents, header_scan, read_contents
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.planning.cleanable_range import first_dirty_offset
@@ -24,7 +24,7 @@ def scan_for(partition: PartitionInventory, problems: list[str]) -> HeaderConten
     try:
         return header_scan(partition, first_dirty_offset(partition)[0])
     except (KafkaLogError, OSError) as error:
-        problems.append(f"contents not told: {error}")
+        problems.append(f"contents not known: {error}")
         return None
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS
 from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
-from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.auditing.known_scan import (
     KnownLog,
     KnownSegment,
@@ -24,8 +23,9 @@ from kafkalog.auditing.known_scan import (
 )
 from kafkalog.auditing.partition_contents import scan_for
 from kafkalog.auditing.request import AuditTask
-from kafkalog.auditing.scan_contents import ScanContents
-from kafkalog.auditing.segment_statistics import SegmentStatistics, StatisticsBuilder
+from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.contents.scan_contents import ScanContents
+from kafkalog.contents.segment_statistics import SegmentStatistics, StatisticsBuilder
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
@@ -104,7 +104,7 @@ def scan_partition(
         facts = _each_alone(partition, walk, str(error))
     carried = len(facts.segments) - len(walk.counts)
     walk.recall()
-    scanned = _told(partition, facts, walk, sizes)
+    scanned = _put_together(partition, facts, walk, sizes)
     scanned = replace(scanned, carried_segments=carried)
     if not task.keeps_scan or len(problems) != before:
         return scanned
@@ -145,18 +145,18 @@ def _carried(
     )
 
 
-def _told(
+def _put_together(
     partition: PartitionInventory, facts: PartitionFacts, walk: _Walk, sizes: DirectoryBytes
 ) -> ScannedPartition:
     """The statistics of the segments that could be read, and what their headers said together."""
-    told = {each.base_offset: each for each in facts.segments}
+    known = {each.base_offset: each for each in facts.segments}
     statistics = []
     for segment in partition.segments:
         base_offset = segment.base_offset
-        if base_offset not in told or base_offset not in walk.counts:
+        if base_offset not in known or base_offset not in walk.counts:
             continue
         statistics.append(
-            walk.counts[base_offset].build(segment, told[base_offset], sizes.beside(base_offset))
+            walk.counts[base_offset].build(segment, known[base_offset], sizes.beside(base_offset))
         )
         if walk.headers is not None:
             for scan in walk.scans[base_offset]:

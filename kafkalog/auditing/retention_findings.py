@@ -101,7 +101,7 @@ def _below_log_start(context: FindingContext) -> Iterator[Finding]:
             f"{_counted(context, below)} lie below the log start offset "
             f"{context.audited.log_start_offset}",
             segment=below[0].base_offset,
-            fix=_advice(context, below).told("nothing, the broker deletes them when it runs"),
+            fix=_advice(context, below).text("nothing, the broker deletes them when it runs"),
         )
 
 
@@ -119,7 +119,7 @@ def _due(context: FindingContext) -> Iterator[Finding]:
             f"{_counted(context, overdue)} are due by {_rules(overdue)} since {since}; the broker "
             f"was alive until {format_timestamp(context.alive_ms)}, at least",
             segment=overdue[0].base_offset,
-            fix=_advice(context, others).told(
+            fix=_advice(context, others).text(
                 "look for errors of the broker's scheduler and log dir, restart it"
             ),
         )
@@ -129,7 +129,7 @@ def _due(context: FindingContext) -> Iterator[Finding]:
             "retention-due",
             f"{_counted(context, others)} are due by {_rules(others)} since {since}",
             segment=others[0].base_offset,
-            fix=_advice(context, others).told("nothing, the broker deletes them when it runs"),
+            fix=_advice(context, others).text("nothing, the broker deletes them when it runs"),
         )
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kafkalog.auditing.finding_context import FindingContext
-from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import Finding
+from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.planning.texts import format_bytes
 

@@ -29,13 +29,13 @@ _NOT_CUT_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class SignsOfLife:
-    """Times in ms, 0 for none. `told_ms`: by the logs; `checkpoints_ms`: by the newest checkpoint's
-    file; `files_from_ms`, `files_to_ms`: of all files looked at; `is_copied`: these look like a
-    copy's. `not_cut`: live partitions whose active segment has
-    indexes of full size, of so many `partitions`; `is_clean_stop`: the file that says so is there.
+    """Times in ms, 0 for none. `by_logs_ms`: by the logs; `checkpoints_ms`: by the newest
+    checkpoint's file; `files_from_ms`, `files_to_ms`: of all files looked at; `is_copied`: these
+    look like a copy's. `not_cut`: live partitions whose active segment has indexes of full size, of
+    so many `partitions`; `is_clean_stop`: the file that says so is there.
     """
 
-    told_ms: int
+    by_logs_ms: int
     checkpoints_ms: int
     files_from_ms: int
     files_to_ms: int
@@ -47,7 +47,7 @@ class SignsOfLife:
     def alive_ms(self, partition: PartitionInventory) -> int:
         """The last sign of life that matters to a partition."""
         if self.is_copied:
-            return self.told_ms
+            return self.by_logs_ms
         return max([self.checkpoints_ms, *(s.modification_time_ms for s in partition.segments)])
 
 
@@ -60,15 +60,15 @@ def signs_of_life(
     checkpoints = _times(Path(log_dir, name) for name in CHECKPOINT_FILES)
     times = [*checkpoints, *_times([Path(log_dir, META_PROPERTIES_FILE)])]
     times += [segment.modification_time_ms for segment in segments]
-    told = max(
+    by_logs = max(
         (s.largest_timestamp_ms for s in segments if s.largest_timestamp_ms <= now_ms), default=0
     )
     return SignsOfLife(
-        told_ms=max(told, 0),
+        by_logs_ms=max(by_logs, 0),
         checkpoints_ms=max(checkpoints, default=0),
         files_from_ms=min(times, default=0),
         files_to_ms=max(times, default=0),
-        is_copied=told > 0 and min(times, default=0) > told + GRACE_MS,
+        is_copied=by_logs > 0 and min(times, default=0) > by_logs + GRACE_MS,
         not_cut=sum(_is_not_cut(p.segments[-1]) for p in own),
         partitions=len(own),
         is_clean_stop=Path(log_dir, CLEAN_SHUTDOWN_FILE).exists(),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
-from kafkalog.auditing.segment_statistics import SegmentStatistics
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
+from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import producer_snapshot_file_name

@@ -105,6 +105,16 @@ class SimulatedLog:
     uploaded_offset: int = -1
     outlook: Outlook = field(default_factory=Outlook)
 
+    @property
+    def size_in_bytes(self) -> int:
+        """Of all segments now."""
+        return sum(segment.size_in_bytes for segment in self.segments)
+
+    @property
+    def largest_segment_bytes(self) -> int:
+        """Of the largest segment."""
+        return max((segment.size_in_bytes for segment in self.segments), default=0)
+
 
 def times_from(now_ms: int, wanted: Iterable[tuple[bool, int]]) -> tuple[int, ...]:
     """Times in ms, ascending: now, then (whether it counts from now, ms) each; without any the
@@ -155,7 +165,7 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
             log.uploaded_offset if is_tiered(config) else None,
         )
         due = due_times(log.segments, limits)
-    size = sum(segment.size_in_bytes for segment in log.segments)
+    size = log.size_in_bytes
     records, gone, kept = sum(log.records), 0, []
     for at_ms in times_ms:
         while gone < len(due) and due[gone][0] <= at_ms:
@@ -194,53 +204,51 @@ def simulate(
     return [_curve(logs, scenario, times_ms, growth or {}) for scenario in scenarios]
 
 
+@dataclass(frozen=True, slots=True)
+class _ScenarioLogs:
+    """The logs under one scenario: each with its settings then; `refused`: of topics whose settings
+    a broker would not take.
+    """
+
+    logs: Sequence[tuple[SimulatedLog, LogConfig]]
+    refused: Mapping[str, str]
+
+    @classmethod
+    def of(cls, logs: Sequence[SimulatedLog], scenario: Scenario) -> _ScenarioLogs:
+        found: list[tuple[SimulatedLog, LogConfig]] = []
+        refused: dict[str, str] = {}
+        for log in logs:
+            config = log.config
+            try:
+                config = scenario.config(config)
+            except InvalidConfigError as error:
+                refused.setdefault(log.topic, error.reason)
+            found.append((log, config))
+        return cls(found, refused)
+
+    @property
+    def only_compacted(self) -> set[str]:
+        """Topics of which nothing is deleted."""
+        return {log.topic for log, config in self.logs if config.cleanup_policy == ("compact",)}
+
+    @property
+    def by_topic(self) -> dict[str, list[tuple[LogConfig, int]]]:
+        """Settings, and bytes of the largest segment, of each partition."""
+        found: dict[str, list[tuple[LogConfig, int]]] = {}
+        for log, config in self.logs:
+            found.setdefault(log.topic, []).append((config, log.largest_segment_bytes))
+        return found
+
+
 def _curve(
     logs: Sequence[SimulatedLog],
     scenario: Scenario,
     times_ms: Sequence[int],
     growth: Mapping[str, int],
 ) -> dict[str, object]:
-    by_place: dict[str, list[list[int]]] = {}
-    only_compacted: set[str] = set()
-    refused: dict[str, str] = {}
-    by_topic: dict[str, list[tuple[LogConfig, int]]] = {}
-    for log in logs:
-        config = log.config
-        try:
-            config = scenario.config(config)
-        except InvalidConfigError as error:
-            refused.setdefault(log.topic, error.reason)
-        largest = max((segment.size_in_bytes for segment in log.segments), default=0)
-        by_topic.setdefault(log.topic, []).append((config, largest))
-        if config.cleanup_policy == ("compact",):
-            only_compacted.add(log.topic)
-        size_now = sum(segment.size_in_bytes for segment in log.segments)
-        sums = by_place.setdefault(log.topic, [[0, 0, 0] for _ in times_ms])
-        local, was_compacted = local_config(config), log.config.is_compacted
-        kept = kept_at(log, config, times_ms)
-        for at_ms, (size, records), point in zip(times_ms, kept, sums, strict=True):
-            expected = expected_bytes(
-                log.outlook,
-                local,
-                kept_bytes=size,
-                bytes_now=size_now,
-                largest_segment_bytes=largest,
-                elapsed_ms=at_ms - times_ms[0],
-                was_compacted=was_compacted,
-                now_ms=times_ms[0],
-            )
-            point[0] += size
-            point[1] += records
-            point[2] += expected
-    if by_place:
-        every = zip(*by_place.values(), strict=True)
-        by_place[""] = [[sum(values) for values in zip(*at, strict=True)] for at in every]
-    points = {
-        (topic, at_ms): point
-        for topic, sums in by_place.items()
-        for at_ms, point in zip(times_ms, sums, strict=True)
-    }
-    for topic in only_compacted & growth.keys():
+    under = _ScenarioLogs.of(logs, scenario)
+    points = _points(under, times_ms)
+    for topic in under.only_compacted & growth.keys():
         for at_ms in times_ms:
             trend = round(growth[topic] * (at_ms - times_ms[0]) / _DAY_MS)
             trend = max(trend, -points[topic, at_ms][2])
@@ -250,11 +258,13 @@ def _curve(
         "label": scenario.label,
         "settings": dict(scenario.settings),
         "notModelled": list(scenario.not_modelled),
-        "assumptions": _assumptions(logs, by_topic, only_compacted, growth),
-        "refused": [{"topic": topic, "text": text} for topic, text in sorted(refused.items())],
+        "assumptions": _assumptions(logs, under.by_topic, under.only_compacted, growth),
+        "refused": [
+            {"topic": topic, "text": text} for topic, text in sorted(under.refused.items())
+        ],
         "ceilings": [
             {"topic": topic, "bytes": ceiling_bytes(configs)}
-            for topic, configs in sorted(by_topic.items())
+            for topic, configs in sorted(under.by_topic.items())
         ],
         "points": [
             {
@@ -264,6 +274,31 @@ def _curve(
             for (topic, at_ms), (size, records, expected) in sorted(points.items())
         ],
     }  # fmt: skip
+
+
+def _points(under: _ScenarioLogs, times_ms: Sequence[int]) -> dict[tuple[str, int], list[int]]:
+    """(bytes, records, expected bytes) by topic and time, those of topic "" for all together."""
+    points: dict[tuple[str, int], list[int]] = {}
+    for log, config in under.logs:
+        local, size_now = local_config(config), log.size_in_bytes
+        kept = kept_at(log, config, times_ms)
+        for at_ms, (size, records) in zip(times_ms, kept, strict=True):
+            expected = expected_bytes(
+                log.outlook,
+                local,
+                kept_bytes=size,
+                bytes_now=size_now,
+                largest_segment_bytes=log.largest_segment_bytes,
+                elapsed_ms=at_ms - times_ms[0],
+                was_compacted=log.config.is_compacted,
+                now_ms=times_ms[0],
+            )
+            for topic in (log.topic, ""):
+                point = points.setdefault((topic, at_ms), [0, 0, 0])
+                point[0] += size
+                point[1] += records
+                point[2] += expected
+    return points
 
 
 def _assumptions(

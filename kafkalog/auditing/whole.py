@@ -34,7 +34,7 @@ from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run
 
 
 @dataclass(frozen=True, slots=True)
-class Extras:
+class AuditOptions:
     """policy: a file; capacity: bytes by log dir, "" for all others; keeps: whether the run is kept
     in the run dir of the request, for growth and for "since when".
     """
@@ -54,7 +54,7 @@ class WholeAudit:
 
 
 def whole_audit(
-    request: AuditRequest, extras: Extras, execute: Executor, clock: Callable[[], int]
+    request: AuditRequest, options: AuditOptions, execute: Executor, clock: Callable[[], int]
 ) -> WholeAudit:
     """Audit what is asked for. `clock`: ms, for how long it took and when it was.
 
@@ -62,7 +62,7 @@ def whole_audit(
     or a capacity that make no sense.
     """
     with _no_collection():
-        return _whole_audit(request, extras, execute, clock)
+        return _whole_audit(request, options, execute, clock)
 
 
 @contextmanager
@@ -80,14 +80,14 @@ def _no_collection() -> Iterator[None]:
 
 
 def _whole_audit(
-    request: AuditRequest, extras: Extras, execute: Executor, clock: Callable[[], int]
+    request: AuditRequest, options: AuditOptions, execute: Executor, clock: Callable[[], int]
 ) -> WholeAudit:
     started_ms = clock()
-    policy = None if extras.policy is None else read_policy(extras.policy)
+    policy = None if options.policy is None else read_policy(options.policy)
     scope, history = _scope(request), History()
-    if extras.keeps:
+    if options.keeps:
         history = read_history(request.run_path, scope, request.now_ms)
-    if extras.keeps:
+    if options.keeps:
         run = audit_run(request, execute, history.scans)
         check_run_dir(request.run_path, {partition.log_dir for partition in run.partitions})
     else:
@@ -105,7 +105,7 @@ def _whole_audit(
     if policy is not None:
         verdict = check_policy(policy, run.partitions, run.now_ms, history.first_seen)
         run = replace(run, other_findings=(*run.other_findings, *verdict.findings))
-    log_dirs = log_dir_rows(sizes, extras.capacity, history, run.now_ms)
+    log_dirs = log_dir_rows(sizes, options.capacity, history, run.now_ms)
     growth = history.topic_growth(sizes, run.now_ms)
     trend = {row["topic"]: row["bytesPerDay"] for row in growth}
     document = audit_document(run, (clock() - started_ms) / 1000, trend) | {
@@ -116,7 +116,7 @@ def _whole_audit(
         "policy": None if verdict is None else verdict.section,
         "history": {"runs": history.runs, "growth": growth} if history.runs else None,
     }
-    if extras.keeps:
+    if options.keeps:
         try:
             _keep(request, run, history, verdict, started_ms, clock())
         except (OSError, UnicodeEncodeError) as error:  # the latter: a path that is not UTF-8

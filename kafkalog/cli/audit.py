@@ -17,7 +17,7 @@ from kafkalog.auditing.document import topic_rows, totals
 from kafkalog.auditing.partition_audit import audit_partition, partition_died
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
 from kafkalog.auditing.what_if import parse_scenarios
-from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
@@ -75,8 +75,8 @@ def run_with(
         "run_dir": args.run_dir,
     }
     request = audit_request(args.log_dir, options, scope_of(args))
-    extras = Extras(args.policy, dict(args.capacity))
-    whole = whole_audit(request, extras, execute, now_ms)
+    audit_options = AuditOptions(args.policy, dict(args.capacity))
+    whole = whole_audit(request, audit_options, execute, now_ms)
     done, document = whole.run, whole.document
     if args.report is not None:
         write_page(document, args.report)

@@ -1,4 +1,4 @@
-"""The tables of the page: the twins of its charts, and what has no chart."""
+"""The tables of the page: the numbers of its charts as rows, and what has no chart."""
 
 from __future__ import annotations
 

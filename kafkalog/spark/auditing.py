@@ -21,7 +21,7 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
 from kafkalog.auditing.what_if import parse_scenarios
-from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.names import values_in
@@ -97,8 +97,10 @@ def audit(
         times=tuple((False, time_ms) for time_ms in values_in(at_ms, int)),
     )
     request = audit_request(log_dirs, options, scope)
-    extras = Extras(policy, capacity or {}, keeps)
-    return Audit(spark, whole_audit(request, extras, spark_executor(spark), now_ms).document)
+    whole = whole_audit(
+        request, AuditOptions(policy, capacity or {}, keeps), spark_executor(spark), now_ms
+    )
+    return Audit(spark, whole.document)
 
 
 def spark_executor(spark: SparkSession) -> Executor:

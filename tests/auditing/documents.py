@@ -11,7 +11,7 @@ import jsonschema
 from kafkalog.auditing.audit_run import AuditRun, audit_run
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditRequest, AuditScope, audit_request
-from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.auditing.whole import AuditOptions, whole_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "kafkalog/auditing/audit.schema.json").read_text("utf-8"))
@@ -31,7 +31,7 @@ def audited_document(*log_dirs: Path, **options: Any) -> dict[str, Any]:
     """The document, as JSON readers get it, valid by the schema."""
     request = _request(log_dirs, options)
     whole = whole_audit(
-        request, Extras(keeps=False), lambda tasks: map(audit_partition, tasks), lambda: 0
+        request, AuditOptions(keeps=False), lambda tasks: map(audit_partition, tasks), lambda: 0
     )
     document = json.loads(json.dumps(whole.document))
     validate(document)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from kafkalog.auditing.expected_growth import Outlook, arrival_pace, expected_bytes
-from kafkalog.auditing.header_contents import TimeSlice
 from kafkalog.auditing.what_if import Scenario, SimulatedLog, simulate
+from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.log.inventory import PartitionFacts
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention import loaded_segments

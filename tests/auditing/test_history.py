@@ -16,7 +16,7 @@ from kafkalog.auditing.history import slope
 from kafkalog.auditing.log_dir_rows import days_until_full
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import audit_request
-from kafkalog.auditing.whole import Extras, WholeAudit, whole_audit
+from kafkalog.auditing.whole import AuditOptions, WholeAudit, whole_audit
 from kafkalog.errors import InvalidConfigError
 from tests.auditing.documents import validate
 from tests.support.log_builder import START_MS, LogBuilder
@@ -44,7 +44,7 @@ def run(
             "config": ["cleanup.policy=delete"],
         },
     )
-    whole = whole_audit(request, Extras(**extras), execute, lambda: NOW_MS + day * DAY_MS)
+    whole = whole_audit(request, AuditOptions(**extras), execute, lambda: NOW_MS + day * DAY_MS)
     validate(json.loads(json.dumps(whole.document)))
     return whole
 

@@ -20,7 +20,7 @@ from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.kept_scans import read_scans
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditScope, audit_request
-from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.format import checkpoints
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.inventory import PartitionInventory
@@ -172,7 +172,7 @@ class LivingDisk:
             | self.options,
             scope,
         )  # fmt: skip
-        whole = whole_audit(request, Extras(keeps=keeps), execute, lambda: self.now_ms)
+        whole = whole_audit(request, AuditOptions(keeps=keeps), execute, lambda: self.now_ms)
         return whole.run, sum(partition.is_carried for partition in whole.run.partitions)
 
 

@@ -14,7 +14,7 @@ import pytest
 from jobs.audit_retention import work
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import audit_request
-from kafkalog.auditing.whole import Extras, whole_audit
+from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.cli.output import ExitCode
 from kafkalog.errors import InvalidConfigError
@@ -54,7 +54,7 @@ def test_many_log_dirs_are_one_document_and_its_frames(
     validate(json.loads(json.dumps(done.document)))
     alone = whole_audit(
         audit_request(log_dirs, OPTIONS),  # type: ignore[arg-type]
-        Extras(keeps=False),
+        AuditOptions(keeps=False),
         lambda tasks: map(audit_partition, tasks),
         lambda: NOW_MS,
     )

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.copy_samples import SAMPLES
-from kafkalog.auditing.contents import Contents, header_scan, scan_records
-from kafkalog.auditing.header_contents import MOST_SLICES
-from kafkalog.auditing.latest_keys import KEY_ROW, Estimate, LatestKeys
+from kafkalog.contents.header_contents import MOST_SLICES
+from kafkalog.contents.latest_keys import KEY_ROW, Estimate, LatestKeys
+from kafkalog.contents.log_contents import Contents, header_scan, scan_records
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.inventory import PartitionInventory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.auditing.uploads import read_uploads
+from kafkalog.contents.uploads import read_uploads
 from kafkalog.log.log_dir import open_log_dir
 from tests.support.log_builder import LogBuilder
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.auditing.latest_keys import KEY_ROW, MOST_KEYS, Estimate, LatestKeys
 from kafkalog.batches.batch_table import has_delete_horizon, is_control
 from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.cleaning.key_map import KeySecret
+from kafkalog.contents.latest_keys import KEY_ROW, MOST_KEYS, Estimate, LatestKeys
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64, RECORD_BATCH_OVERHEAD
 from kafkalog.kernels.encode_records import RECORD_GROWTH_BYTES

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.auditing.scan_contents import ScanContents, scan_contents
+from kafkalog.contents.scan_contents import ScanContents, scan_contents
 from kafkalog.format.constants import NO_TIMESTAMP
 from kafkalog.log.json_facts import JsonFacts
 

@@ -11,11 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kafkalog.auditing.committed_offsets import Commits, read_commits_of
-from kafkalog.auditing.header_contents import HeaderContents, HeaderContentsScan
-from kafkalog.auditing.latest_keys import MOST_KEYS
-from kafkalog.auditing.record_contents import RecordContents, RecordContentsScan
-from kafkalog.auditing.remote_copies import RemoteCopies, read_remote_copies
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.checking.coordinator_checks import CoordinatorChecks
@@ -25,6 +20,11 @@ from kafkalog.cleaning.checked_chunks import (
     CLEANER_CHUNK_BYTES,
     check_checksums,
 )
+from kafkalog.contents.committed_offsets import Commits, read_commits_of
+from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
+from kafkalog.contents.latest_keys import MOST_KEYS
+from kafkalog.contents.record_contents import RecordContents, RecordContentsScan
+from kafkalog.contents.remote_copies import RemoteCopies, read_remote_copies
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
 from kafkalog.log.aborted_transactions import AbortedTransactions
