@@ -4,7 +4,9 @@ No checksum covers the epoch of a batch, but every broker wrote it where it lies
 say is believed, and nothing is inferred from a checkpoint that they contradict. An epoch without
 any batch is no contradiction: its leader wrote nothing, or compaction took it all. A checkpoint
 that begins above the log and agrees from there on is what is left when records were deleted and the
-line of the log start is gone.
+line of the log start is gone. A broker that moves the log start, for whatever reason, cuts the
+epochs there at once and writes the line within a minute: a line above the first epoch is no
+broker's.
 
 A broker repairs what contradicts itself (the later line stays), drops what begins past the log's
 end, and keeps the rest as it is, after a crash too.
@@ -23,7 +25,12 @@ from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.segment import DAMAGED
 from kafkalog.checking.segment_report import EpochRun, SegmentReport
 from kafkalog.errors import KafkaLogError
-from kafkalog.format.checkpoints import EpochEntry, leader_epoch_lines, rising_leader_epochs
+from kafkalog.format.checkpoints import (
+    LOG_START_OFFSET_FILE,
+    EpochEntry,
+    leader_epoch_lines,
+    rising_leader_epochs,
+)
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from kafkalog.log.small_files import read_small_file
 
@@ -141,6 +148,13 @@ def _check_log_start(
     begins = entries[0][1]
     effective = max(runs[0][1].first_offset, view.partition.log_start_offset)
     line = view.partition.checkpoints.log_start
+    if line is not None and max(begins, runs[0][1].first_offset) < line <= view.log_end_offset:
+        found.add(
+            "log-start-ahead",
+            f"{LOG_START_OFFSET_FILE} says {line}, the leader epochs begin at {begins}, the batches"
+            f" at {runs[0][1].first_offset}",
+            offset=line,
+        )
     # A line below the first batch is none: a file that was cut can have one.
     if begins <= effective or (line is not None and line >= runs[0][1].first_offset):
         return

@@ -321,7 +321,7 @@ KINDS = (
         "log-end-lost",
         _ERROR,
         "checkpoints, snapshots, leader epochs or indexes know offsets past the log's end; a"
-        " warning where one of them alone does, and others contradict it",
+        " warning where one of them alone does, and others know no such offsets",
         "begins at the lower end, and gives the offsets out again",
         _REPLICA,
     ),
@@ -332,6 +332,13 @@ KINDS = (
         "begins at the first segment: deleted records are back",
         "write the checkpoint's line again if records were deleted up to there, else copy the "
         "epochs of a replica",
+    ),
+    FindingKind(
+        "log-start-ahead",
+        _WARNING,
+        "the log start checkpoint is above the first leader epoch: no broker moved the start there",
+        "begins there: the records below are hidden, and their segments deleted",
+        "if nobody deleted those records, correct the checkpoint before any start",
     ),
     FindingKind(
         "log-start-beyond-end",
@@ -430,9 +437,11 @@ KINDS = (
     FindingKind(
         "feature-level-unsupported",
         _WARNING,
-        "metadata.version is at a level that no release known here has, or a feature at one that a "
-        "registered broker cannot go by (an error)",
-        "does not start if its release does not have the level",
+        "metadata.version is at a level that no release known here has, or at one that cannot say "
+        "what the metadata holds (an error), or a feature at one that a registered broker cannot "
+        "go by (an error)",
+        "does not start if its release does not have the level, or if what it reads at its start "
+        "has no place in the level's records",
         "start a release that has the level; if there is none, take an older copy of the metadata "
         "log of all controllers",
     ),
@@ -458,6 +467,14 @@ KINDS = (
         "the cluster's metadata log begins above 0, and no snapshot reaches its start",
         "does not start",
         "take snapshot and log of another controller, or the snapshot from a backup",
+    ),
+    FindingKind(
+        "metadata-snapshot-ahead",
+        _WARNING,
+        "the newest metadata snapshot is of a later epoch than the log, and ends below the log's "
+        "end",
+        "drops the log at its start, with the records behind the snapshot",
+        "none if another controller led meanwhile; else move the snapshot away before any start",
     ),
     FindingKind(
         "metadata-log-missing",

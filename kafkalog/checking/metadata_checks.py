@@ -11,7 +11,7 @@ BootstrapDirectory; KIP-630.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,14 @@ from kafkalog.format.file_names import QUORUM_STATE_FILE, parse_file_name
 from kafkalog.format.quorum_state import parse_quorum_state
 from kafkalog.format.record_batch import parse_batch, with_crc
 from kafkalog.log.cluster_settings import METADATA_VERSION
-from kafkalog.log.metadata_records import MetadataLogRecord, metadata_files, read_snapshot_records
+from kafkalog.log.metadata_records import (
+    MetadataLogRecord,
+    MetadataSnapshot,
+    Segments,
+    metadata_files,
+    metadata_log_end,
+    read_snapshot_records,
+)
 from kafkalog.log.small_files import read_small_file
 from kafkalog.messages.cluster_metadata import (
     ABORT_TRANSACTION_RECORD,
@@ -72,8 +79,30 @@ def check_metadata_files(directory: str) -> Iterator[Finding]:
             path=str(segments[0][1]),
             offset=log_start,
         )
+    _check_ahead(segments, snapshots, found)
     _check_quorum_state(Path(directory, QUORUM_STATE_FILE), found)
     yield from found.findings()
+
+
+def _check_ahead(
+    segments: Segments, snapshots: Sequence[MetadataSnapshot], found: FindingList
+) -> None:
+    """A snapshot of a later epoch than the log's end: what the log has behind it no leader of that
+    epoch had (KafkaRaftLog.truncateToLatestSnapshot).
+    """
+    try:
+        log_end, epoch = metadata_log_end(segments)
+    except (KafkaLogError, OSError):
+        return  # told by the replay
+    newest = snapshots[0] if snapshots else None
+    if newest is not None and newest.epoch > epoch and newest.end_offset < log_end:
+        found.add(
+            "metadata-snapshot-ahead",
+            f"it ends at offset {newest.end_offset} in epoch {newest.epoch}, the log at {log_end} "
+            f"in epoch {epoch}",
+            path=str(newest.path),
+            offset=newest.end_offset,
+        )
 
 
 # -- the quorum ------------------------------------------------------------------------------------

@@ -16,14 +16,13 @@ from pathlib import Path
 
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.finding_kind import Severity
+from kafkalog.checking.metadata_levels import check_levels
 from kafkalog.cluster.history import ClusterHistory
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.cluster_settings import METADATA_VERSION, ClusterSettings
-from kafkalog.planning.kafka_version import FIRST_METADATA_VERSIONS, NEWEST_KAFKA_VERSION
+from kafkalog.planning.kafka_version import FIRST_METADATA_VERSIONS
 from kafkalog.planning.log_config import LogConfig
 
-# The first level of the newest release that is known here.
-_NEWEST_LEVEL = max(FIRST_METADATA_VERSIONS.values())
 # The last level of metadata.version all of whose records have their tables here, and its features.
 _LAST_LEVEL = FIRST_METADATA_VERSIONS[4, 4] - 1
 _FEATURES = frozenset(
@@ -58,30 +57,8 @@ def check_replay(directory: str) -> Iterator[Finding]:
     for name in sorted(levels.keys() - _FEATURES):
         text = f"feature {name} at level {levels[name]}"
         found.add("metadata-record-unknown", text, severity=severity)
-    _check_levels(history, levels, found)
+    check_levels(history, levels, found)
     yield from found.findings()
-
-
-def _check_levels(history: ClusterHistory, levels: dict[str, int], found: FindingList) -> None:
-    """A level is raised only when all registered brokers can go by it, and none registers that
-    cannot: where one's own range says otherwise, its release does not start.
-    """
-    level = levels.get(METADATA_VERSION, 0)
-    newest = ".".join(map(str, NEWEST_KAFKA_VERSION))
-    newer = f"Kafka {newest}, the newest release known here, has level {_NEWEST_LEVEL}"
-    refused = False
-    for node, ranges in sorted(history.brokers.supported.items()):
-        for name, (lowest, highest) in sorted(ranges.items()):
-            if 0 < levels.get(name, 0) and not lowest <= levels[name] <= highest:
-                refused |= name == METADATA_VERSION
-                found.add(
-                    "feature-level-unsupported",
-                    f"{name} is at level {levels[name]}, broker {node} registered for {lowest} to "
-                    f"{highest}" + (f"; {newer}" if name == METADATA_VERSION else ""),
-                    severity=Severity.ERROR,
-                )
-    if level > _NEWEST_LEVEL and not refused:
-        found.add("feature-level-unsupported", f"{METADATA_VERSION} is at level {level}; {newer}")
 
 
 def check_topic_settings(cluster: ClusterSettings) -> Iterator[Finding]:

@@ -42,6 +42,9 @@ def check_missing(view: PartitionView, found: FindingList) -> None:
         if missing.end_offset <= covered:
             continue
         severity = _SEVERITIES.get(missing.cause)
+        if severity is Severity.ERROR and missing.is_contradicted:
+            # It was lost before, if it was: a start takes nothing away.
+            severity = Severity.WARNING
         if severity is not None:
             found.add(
                 _KINDS[missing.place], f"{missing}{_set_aside(view, missing)}",

@@ -18,8 +18,9 @@ _FENCED, _UNFENCED = 1, -1
 
 
 class Brokers:
-    """Registrations and what became of them. `supported`: of each that is registered, the lowest
-    and the highest level of each feature it can go by.
+    """Registrations and what became of them. Of each that is registered `supported` are the lowest
+    and the highest level of each feature it can go by, `cordoned` its log dirs that take no new
+    partitions, None where its release does not tell.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,7 @@ class Brokers:
         self._now: dict[int, Row] = {}
         self._known: set[int] = set()
         self.supported: dict[int, dict[str, tuple[int, int]]] = {}
+        self.cordoned: dict[int, list[str] | None] = {}
 
     def register(self, fields: Fields, moment: Moment) -> None:
         """RegisterBrokerRecord; of the same process again where something of it changed."""
@@ -51,6 +53,7 @@ class Brokers:
             each["name"]: (each["minSupportedVersion"], each["maxSupportedVersion"])
             for each in fields["features"]
         }
+        self.cordoned[node] = fields["cordonedLogDirs"]
 
     def change(self, fields: Fields, moment: Moment) -> None:
         """BrokerRegistrationChangeRecord: a row for each thing that changed."""
@@ -62,6 +65,8 @@ class Brokers:
         if fields["logDirs"] or fields["cordonedLogDirs"] is not None:
             dirs = {"logDirs": list(fields["logDirs"])} if fields["logDirs"] else {}
             self._note(moment, node, "changed", **dirs)
+        if fields["cordonedLogDirs"] is not None:
+            self.cordoned[node] = fields["cordonedLogDirs"]
 
     def fence(self, node: int, moment: Moment, *, is_fenced: bool) -> None:
         """It is fenced, or not any more."""
@@ -72,6 +77,7 @@ class Brokers:
         self._note(moment, fields["brokerId"], "unregistered")
         self._now.pop(fields["brokerId"], None)
         self.supported.pop(fields["brokerId"], None)
+        self.cordoned.pop(fields["brokerId"], None)
 
     def alive(self) -> dict[int, Row]:
         """The registrations that hold now, by node."""
@@ -87,10 +93,13 @@ class Brokers:
 
 
 class Controllers:
-    """Elections of the quorum, its voters, and the processes that registered for it."""
+    """Elections of the quorum, its voters, and the processes that registered for it;
+    `registrations`: the nodes of those that are registered now.
+    """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.registrations: set[int] = set()
         self._voters: list[int] | None = None
 
     def elected(self, fields: Fields, moment: Moment) -> None:
@@ -105,6 +114,7 @@ class Controllers:
 
     def registered(self, fields: Fields, moment: Moment) -> None:
         """RegisterControllerRecord."""
+        self.registrations.add(fields["controllerId"])
         self._note(
             moment,
             "registered",
@@ -115,6 +125,7 @@ class Controllers:
 
     def unregistered(self, fields: Fields, moment: Moment) -> None:
         """UnregisterControllerRecord."""
+        self.registrations.discard(fields["controllerId"])
         self._note(moment, "unregistered", controllerId=fields["controllerId"])
 
     def promised(self, state: QuorumState, moment: Moment) -> None:

@@ -3,16 +3,18 @@ checkpoint, leader epochs, a producer snapshot, entries of indexes.
 
 None of them is above the log's end on a disk that is whole: a broker lowers them when it cuts the
 log. After a crash the log may have been cut to less than what they say; those offsets are not here
-either. A file that contradicts the rest (see `disk_traces`) needs a second one that agrees.
+either. A file that contradicts the rest (see `disk_traces`) needs a second one that agrees. One
+file alone is believed, but where the lines of checkpoints know no such offsets the range says so.
 
 Source: Kafka LogManager, LogLoader, ProducerStateManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from kafkalog.log.disk_traces import DiskTraces
+from kafkalog.format.checkpoints import HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE
+from kafkalog.log.disk_traces import DiskTraces, Witness
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.missing_range import (
     MissingCause,
@@ -43,10 +45,24 @@ def missing_at_the_end(partition: PartitionInventory, traces: DiskTraces) -> Ite
     ends = "there is no segment" if span is None else f"the log ends at {end}"
     said = ", ".join(dict.fromkeys(str(witness) for witness in beyond))
     doubt = "; not proven: nothing else knows of them" if agreed is None else ""
+    others = _others(traces, beyond, end)
+    if others and not doubt:
+        said += f"; {', '.join(map(str, others))}"
     yield MissingRange(
         MissingPlace.END, end, agreed or max(w.end_offset for w in beyond),
         MissingCause.DOUBTFUL if agreed is None else MissingCause.LOST,
         f"{ends}, {said}{doubt}",
         partition.path if span is None else partition.segments[-1].path,
-        None if span is None else span.end_position,
+        None if span is None else span.end_position, is_contradicted=bool(others),
     )  # fmt: skip
+
+
+def _others(traces: DiskTraces, beyond: Sequence[Witness], end: int) -> list[Witness]:
+    """The lines of a log dir's checkpoints that end with the log, where one file alone goes on. A
+    stop in order writes the recovery point last: nothing contradicts that.
+    """
+    names = {witness.name for witness in beyond}
+    if len(names) > 1 or (traces.is_clean_stop and RECOVERY_POINT_FILE in names):
+        return []
+    lines = (RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE)
+    return [w for w in traces.ends if w.name in lines and w.end_offset <= end]

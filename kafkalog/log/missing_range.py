@@ -50,7 +50,8 @@ class MissingCause(StrEnum):
 class MissingRange(JsonFacts):
     """No file here has the offsets from `start_offset` to `end_offset` (excluded). `evidence` says
     how that is known, or why it proves nothing; `path` is the file behind the gap, the last segment
-    or the partition's directory, `position` where that segment ends.
+    or the partition's directory, `position` where that segment ends. `is_contradicted`: one file
+    alone tells, and others know no such offsets.
     """
 
     place: MissingPlace
@@ -60,6 +61,7 @@ class MissingRange(JsonFacts):
     evidence: str
     path: str
     position: int | None = None
+    is_contradicted: bool = False
 
     @property
     def is_proven(self) -> bool:

@@ -117,6 +117,15 @@ _LOG_START = (
         f"{LOG_START_OFFSET_FILE}: beyond the log's end",
         _line_of(LOG_START_OFFSET_FILE, ORDERS, "5000"),
     ),
+    # DeleteRecords would have cut the leader epochs as well.
+    (
+        f"{LOG_START_OFFSET_FILE}: within the log",
+        _line_of(LOG_START_OFFSET_FILE, ORDERS, "500"),
+    ),
+    (
+        f"{LOG_START_OFFSET_FILE}: within the log, after a crash",
+        after_crash(_line_of(LOG_START_OFFSET_FILE, ORDERS, "500")),
+    ),
 )
 _CLEANER = (
     *_of_all(CLEANER_OFFSET_FILE),
@@ -170,28 +179,16 @@ _EPOCHS = (
     ),
 )
 
-# DeleteRecords leaves just this, and has told its caller so.
-_WITHIN = State(
-    "checkpoints",
-    f"{LOG_START_OFFSET_FILE}: within the log",
-    _line_of(LOG_START_OFFSET_FILE, ORDERS, "500"),
-    why="cannot be told apart: records that were deleted on purpose (DeleteRecords) leave the same",
-)
 STATES = (
     *(
         State("checkpoints", name, do)
         for name, do in (*_RECOVERY, *_HIGH_WATERMARK, *_LOG_START, *_CLEANER)
     ),
-    _WITHIN,
     *(State("partition files", name, do) for name, do in (*_PARTITION_METADATA, *_EPOCHS)),
 )
-_LOWERED = (
-    "a broker lowers this line when it cuts the log, so offsets below it were lost with files"
-)
+# A broker lowers such a line when it cuts the log.
 CONTRADICTIONS = tuple(
-    State(
-        AREA, f"{file}: beyond the log's end{suffix}", how(_line_of(file, ORDERS, "5000")), why=why
-    )
+    State(AREA, f"{file}: beyond the log's end{suffix}", how(_line_of(file, ORDERS, "5000")))
     for file in (RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE)
-    for suffix, how, why in (("", together, ""), (", after a crash", after_crash, _LOWERED))
+    for suffix, how in (("", together), (", after a crash", after_crash))
 )

@@ -54,8 +54,7 @@ Change = Callable[[Disk], None]
 @dataclass(frozen=True)
 class State:
     """`name` is unique and says it all; `area` is the part of the table it stands in. is_race: the
-    broker does now this, now that. `why` explains that, or why verify says otherwise than the
-    broker does.
+    broker does now this, now that, as `why` explains.
     """
 
     area: str

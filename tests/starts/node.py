@@ -7,11 +7,13 @@ are compared with.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from kafkalog.log.metadata_records import metadata_files, metadata_log_end
 from tests.oracle.kafka import Answer, Kafka
 from tests.starts.disk import METADATA, Disk
 from tests.support.broker import SETTINGS, free_ports
@@ -45,6 +47,7 @@ class Node:
         self._kafka: Kafka | None = None
         self._starts = 0
         self._sound: Answer | None = None
+        self._metadata_end = 0
 
     def __enter__(self) -> Node:
         return self
@@ -60,6 +63,7 @@ class Node:
 
     def know_sound(self, disk: Disk) -> Answer:
         """Starts the unchanged sample: must load, and is what others are compared with."""
+        self._metadata_end, _ = metadata_log_end(metadata_files(disk.path(METADATA))[0])
         self._sound = self._ask(disk)
         assert self._sound["outcome"] == "started", self._sound
         return self._sound
@@ -71,6 +75,7 @@ class Node:
             return Start(REFUSES, _reason(answer), answer)
         assert self._sound is not None
         losses = list(_losses(self._sound, answer, disk))
+        losses += _lost_metadata(self._sound, answer, self._metadata_end)
         renamed = sorted(set(_strays(disk)) - strays)
         losses += [f"{name.rpartition('.')[0]} renamed to -stray" for name in renamed]
         return Start(LOSES if losses else LOADS, "; ".join(losses), answer)
@@ -130,6 +135,26 @@ def _losses(sound: Answer, found: Answer, disk: Disk) -> Iterator[str]:
         yield from (f"{name}: {text}" for text in _lost_in_log(before, after))
 
 
+def _lost_metadata(sound: Answer, found: Answer, end: int) -> Iterator[str]:
+    """Of the records below `end`, as the sample has them, those that neither the log nor a snapshot
+    has; offsets that no record has; and whether a reader comes to what the node writes first, that
+    it leads.
+    """
+    log = found["metadataLog"]
+    there = set(map(tuple, log["records"]))
+    wanted = [tuple(r) for r in sound["metadataLog"]["records"]]
+    lost = [r for r in wanted if log["snapshotEnd"] <= r[0] < end and r not in there]
+    if lost:
+        yield f"{METADATA}: {len(lost)} records from offset {lost[0][0]} on"
+    offsets = [offset for offset, _ in log["records"]]
+    gaps = sum(b - a - 1 for a, b in itertools.pairwise(offsets))
+    if gaps:
+        yield f"{METADATA}: {gaps} offsets have no record"
+    elections = [at for at in sound["metadataLog"]["control"] if at >= log["snapshotEnd"]]
+    if not lost and len(log["control"]) < len(elections):
+        yield f"{METADATA}: a record that is appended: not found"
+
+
 def _strays(disk: Disk) -> Iterator[str]:
     for log_dir in disk.log_dirs:
         yield from (path.name for path in log_dir.glob("*-stray"))
@@ -146,6 +171,9 @@ def _lost_in_log(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]
     for key in ("start", "open", "aborted"):
         if after[key] != before[key]:
             yield f"{key} {after[key]}, was {before[key]}"
+    # Nothing compacts such a log: a consumer skips what was there.
+    if _unused(before) == 0 and after["records"] >= before["records"] and _unused(after):
+        yield f"{_unused(after)} offsets have no record"
     if before["records"] == after["records"] and before["checksum"] != after["checksum"]:
         yield "other records"
     if before.get("append") != after.get("append"):
@@ -155,6 +183,11 @@ def _lost_in_log(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]
         yield f"another largest timestamp of {len(known)} segments"
     if _own_epochs(before) != _own_epochs(after):
         yield f"leader epochs {_own_epochs(after)}, were {_own_epochs(before)}"
+
+
+def _unused(log: dict[str, Any]) -> int:
+    """Offsets without a record."""
+    return int(log["end"] - log["start"] - log["records"])
 
 
 def _own_epochs(log: dict[str, Any]) -> list[list[int]]:

@@ -45,8 +45,8 @@ import org.apache.logging.log4j.core.config.Property;
  * startup(), Exit.halt and Exit.exit of any of its threads. A node that cannot be stopped is "dirty": it asks for a new process.
  *
  * The answer: outcome (started, failed, hung), error, the lines logged as warnings or worse, and of a node that started
- * each loaded log (offsets, records, a checksum over offsets, keys and values, leader epochs), the offline log dirs, the
- * topics and settings of the metadata, and the groups' committed offsets.
+ * each loaded log (offsets, records, a checksum over offsets, keys and values, leader epochs), the records of the metadata log,
+ * the offline log dirs, the topics and settings of the metadata, and the groups' committed offsets.
  */
 final class StartCmd {
     private static final Capture CAPTURE = new Capture();
@@ -133,6 +133,7 @@ final class StartCmd {
         Map<String, Object> logs = new TreeMap<>();
         for (Object log : toJava(call(logManager, "allLogs"))) logs.put(((UnifiedLog) log).topicPartition().toString(), log((UnifiedLog) log));
         out.put("logs", logs);
+        out.put("metadataLog", metadataLog(call(call(Logs.field(server, "sharedServer"), "raftManager"), "raftLog")));
         List<String> live = new ArrayList<>();
         for (Object dir : toJava(call(logManager, "liveLogDirs"))) live.add(dir.toString());
         out.put("liveLogDirs", live);
@@ -212,6 +213,36 @@ final class StartCmd {
         return m;
     }
 
+    /**
+     * Where the newest snapshot ends, and [offset, checksum] of each record that a reader of the quorum comes to, those that the
+     * node has written itself by now among them; the offsets of control records once more.
+     */
+    private static Map<String, Object> metadataLog(Object raftLog) throws Exception {
+        UnifiedLog log = (UnifiedLog) Logs.field(raftLog, "log");
+        Map<String, Object> m = new LinkedHashMap<>();
+        Object snapshot = ((java.util.Optional<?>) call(raftLog, "latestSnapshotId")).orElse(null);
+        m.put("snapshotEnd", snapshot == null ? 0 : call(snapshot, "offset"));
+        List<Object> records = new ArrayList<>(), control = new ArrayList<>();
+        long at = log.logStartOffset(), end = log.logEndOffset();
+        while (at < end) {
+            long before = at;
+            for (RecordBatch b : asConsumed(log.read(at, 1, FetchIsolation.LOG_END, true)).batches()) {
+                for (Record r : b) {
+                    if (r.offset() < at) continue;
+                    CRC32 crc = new CRC32();
+                    if (r.hasKey()) crc.update(r.key().duplicate());
+                    if (r.hasValue()) crc.update(r.value().duplicate());
+                    records.add(List.of(r.offset(), crc.getValue()));
+                    if (b.isControlBatch()) control.add(r.offset());
+                }
+                at = Math.max(at, b.nextOffset());
+            }
+            if (at == before) break;
+        }
+        m.put("records", records); m.put("control", control);
+        return m;
+    }
+
     /** The batches as a consumer finds them in the bytes of a fetch. */
     private static MemoryRecords asConsumed(FetchDataInfo data) throws Exception {
         if (data.records instanceof MemoryRecords) return (MemoryRecords) data.records;
@@ -272,6 +303,8 @@ final class StartCmd {
         final List<String> lines = java.util.Collections.synchronizedList(new ArrayList<>());
         Capture() { super("capture", null, null, true, Property.EMPTY_ARRAY); }
         @Override public void append(LogEvent e) {
+            // A node that was given up misses its files.
+            if (current == null || !current.parentOf(Thread.currentThread().getThreadGroup())) return;
             String text = e.getMessage().getFormattedMessage();
             boolean bad = e.getLevel().isMoreSpecificThan(Level.WARN);
             if (!bad && !text.matches("(?s).*(stray|runcat|elet|recover|Recover|rebuil|ebuild).*")) return;
