@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches import offset_commits as commits
 from kafkalog.batches.batch_table import is_control
-from kafkalog.batches.offset_commits import Spans, read_commits, span_at
 from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.checking.finding import FindingList
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.topics import OFFSETS_TOPIC
+from kafkalog.kernels import offset_commits as kernel
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.messages.coordinator_loading import COORDINATOR_TOPICS, loading_problem
+from kafkalog.reading.consumer_offsets.commit_arrays import Spans, read_commits, span_at
 
-_SOUND_COMMITS = (commits.COMMIT, commits.TOMBSTONE)
+_SOUND_COMMITS = (kernel.COMMIT, kernel.TOMBSTONE)
 
 
 class CoordinatorChecks:
@@ -50,7 +50,7 @@ class CoordinatorChecks:
         which = np.arange(spans.n)
         if topic == OFFSETS_TOPIC:
             fields, _ = read_commits(keys, values)
-            which = np.flatnonzero(~np.isin(fields[:, commits.KIND], _SOUND_COMMITS))
+            which = np.flatnonzero(~np.isin(fields[:, kernel.KIND], _SOUND_COMMITS))
         for r in which.tolist():
             problem = loading_problem(topic, span_at(keys, r), span_at(values, r))
             if problem is not None:

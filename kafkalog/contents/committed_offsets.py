@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from kafkalog.format.redaction import redacted_name
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
-from kafkalog.reading.offset_views import read_offset_commits
+from kafkalog.reading.consumer_offsets.commits import read_commit_history
+from kafkalog.reading.consumer_offsets.latest import read_latest_commits
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.split_plan import plan_splits
@@ -202,7 +203,8 @@ def _batches(
     view = "latest_offset_commits" if latest else "offset_commits"
     request = ReadRequest.of(select_columns(view, names), mode=ReadMode.DROPMALFORMED)
     splits = plan_splits([partition], PartitionSelection())
-    yield from read_offset_commits(splits, request, ReadCounts(), latest=latest)
+    read = read_latest_commits if latest else read_commit_history
+    return read(splits, request, ReadCounts())
 
 
 def _table(batches: Iterable[pa.RecordBatch], names: tuple[str, ...]) -> pa.Table:

@@ -15,14 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkalog.batches import batch_table
-from kafkalog.columns.offset_commits import ABORTED, COMMITTED, OPEN
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.damage import Damage, FileRange, wrong_checksum
 from kafkalog.log.past_damage import DamageWalk, headers_past_damage
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.transaction_markers import TransactionMarker, read_markers
+from kafkalog.reading import transaction_ranges
 
 Int64s = npt.NDArray[np.int64]
+
+# States of a record by number, and their names in columns; of records in no transaction none.
+NOT_TRANSACTIONAL, OPEN, COMMITTED, ABORTED = range(4)
+STATE_NAMES = (
+    None,
+    transaction_ranges.OPEN,
+    transaction_ranges.COMMITTED,
+    transaction_ranges.ABORTED,
+)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _messages() -> ViewReader[Any]:
 
 
 def _offset_commits() -> ViewReader[Any]:
-    from kafkalog.reading.offset_views import OFFSET_COMMITS_READER
+    from kafkalog.reading.consumer_offsets.view import OFFSET_COMMITS_READER
 
     return OFFSET_COMMITS_READER
 

@@ -20,14 +20,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.schemas import LATEST_RECORDS
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.reading import groups_put_together as together
+from kafkalog.reading.consumer_offsets import groups, offset_facts, parts
 from kafkalog.reading.views import default_columns
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.same_code import on_same_code
 
 if TYPE_CHECKING:
     from kafkalog.log.inventory import PartitionInventory
-    from kafkalog.reading.latest_commits import CommitsPart
+    from kafkalog.reading.consumer_offsets.parts import CommitsPart
     from kafkalog.reading.view_reader import ScanTask
 
 _PACKED = pa.schema([("isRecords", pa.bool_()), ("payload", pa.binary())])
@@ -49,17 +49,17 @@ class LatestRecords:
         """The last record of each key of groups and members: columns partition, messageType, key,
         value, offset, timestampMs.
         """
-        return self._frame(_messages, together.GROUP_MESSAGES)
+        return self._frame(_messages, groups.GROUP_MESSAGES)
 
     @property
     def use(self) -> DataFrame:
         """What decides about a group's offsets, a row a group."""
-        return self._frame(_use, together.GROUP_USE)
+        return self._frame(_use, groups.GROUP_USE)
 
     @property
     def log_ends(self) -> DataFrame:
         """Where the partitions on the disk begin and end."""
-        return self._frame(_log_ends, together.LOG_ENDS)
+        return self._frame(_log_ends, offset_facts.LOG_ENDS)
 
     @property
     def commits_with_facts(self) -> DataFrame:
@@ -79,7 +79,7 @@ def latest_records(
 ) -> LatestRecords:
     """Without rows where there is no such topic below `path`."""
     # Needs kernels; nobody else in this module does.
-    from kafkalog.reading.latest_commits import plan_latest_records
+    from kafkalog.reading.consumer_offsets.parts import plan_latest_records
 
     paths = [path] if isinstance(path, str) else list(path)
     tasks = plan_latest_records(paths, with_log_ends=with_log_ends)
@@ -99,7 +99,11 @@ class _Read:
     tasks: Sequence[CommitsPart | ScanTask[PartitionInventory]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from kafkalog.reading.latest_commits import CommitsPart, read_latest_records, read_log_ends
+        from kafkalog.reading.consumer_offsets.parts import (
+            CommitsPart,
+            read_latest_records,
+            read_log_ends,
+        )
         from kafkalog.spark.batch_reader import leave_modules_to_no_collector
 
         leave_modules_to_no_collector()
@@ -138,7 +142,10 @@ def _put_together(
         for is_records, payload in zip(batch["isRecords"], batch["payload"], strict=True):
             table = pa.ipc.open_stream(payload.as_buffer()).read_all()
             found[is_records.as_py()].append(table)
-    ours = arrow_schema(LATEST_RECORDS, all_nullable=True), arrow_schema(together.LOG_END_COLUMNS)
+    ours = (
+        arrow_schema(LATEST_RECORDS, all_nullable=True),
+        arrow_schema(offset_facts.LOG_END_COLUMNS),
+    )
     records, partitions = (
         pa.concat_tables([schema.empty_table(), *found[is_records]])
         for is_records, schema in zip((True, False), ours, strict=True)
@@ -153,8 +160,8 @@ _COMMITS = arrow_schema(
 _COMMITS_WITH_FACTS = pa.schema(
     [
         *_COMMITS,
-        *(f for f in together.LOG_ENDS if f.name not in _COMMITS.names),
-        *(f for f in together.GROUP_USE if f.name not in (*_COMMITS.names, "usedTopics")),
+        *(f for f in offset_facts.LOG_ENDS if f.name not in _COMMITS.names),
+        *(f for f in groups.GROUP_USE if f.name not in (*_COMMITS.names, "usedTopics")),
         ("usedTopicsCount", pa.int32()),
         ("usesTopic", pa.bool_()),
         ("source", pa.string()),
@@ -163,22 +170,22 @@ _COMMITS_WITH_FACTS = pa.schema(
 
 
 def _commits(found: _Found) -> pa.Table:
-    return together.commits_in_force(found.records).select(_COMMITS.names)
+    return parts.commits_in_force(found.records).select(_COMMITS.names)
 
 
 def _messages(found: _Found) -> pa.Table:
-    return together.group_messages(found.records)
+    return parts.group_messages(found.records)
 
 
 def _use(found: _Found) -> pa.Table:
-    return together.group_use(_messages(found))
+    return groups.group_use(_messages(found))
 
 
 def _log_ends(found: _Found) -> pa.Table:
-    return together.log_ends(found.partitions)
+    return offset_facts.log_ends(found.partitions)
 
 
 def _commits_with_facts(found: _Found) -> pa.Table:
-    rows = together.with_facts(_commits(found), _log_ends(found), ("topic", "partition"))
-    rows = together.with_use(rows, _use(found))
+    rows = offset_facts.with_facts(_commits(found), _log_ends(found), ("topic", "partition"))
+    rows = offset_facts.with_use(rows, _use(found))
     return rows.append_column("source", pa.repeat(OFFSETS_TOPIC, len(rows)))

@@ -10,16 +10,14 @@ import pytest
 
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.schemas import LATEST_RECORDS
-from kafkalog.reading.groups_put_together import (
-    GROUP_MESSAGES,
-    GROUP_USE,
+from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES, GROUP_USE, group_use
+from kafkalog.reading.consumer_offsets.offset_facts import (
     LOG_END_COLUMNS,
-    commits_in_force,
-    group_use,
     log_ends,
     with_facts,
     with_use,
 )
+from kafkalog.reading.consumer_offsets.parts import commits_in_force
 
 
 def _messages(*rows: tuple[str, dict[str, Any], dict[str, Any]]) -> pa.Table:

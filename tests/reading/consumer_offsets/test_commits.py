@@ -17,8 +17,13 @@ from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogErro
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.messages.consumer_group_records import CONSUMER_GROUP_METADATA
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
-from kafkalog.reading.groups_put_together import commits_in_force, group_messages
-from kafkalog.reading.latest_commits import CommitsPart, plan_latest_records, read_latest_records
+from kafkalog.reading.consumer_offsets.parts import (
+    CommitsPart,
+    commits_in_force,
+    group_messages,
+    plan_latest_records,
+    read_latest_records,
+)
 from kafkalog.reading.views import default_columns
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
@@ -270,7 +275,7 @@ def test_what_lies_behind_a_commit_is_read_past_as_coordinators_do(log_dir: Path
 def test_metadata_is_that_of_the_latest_commit_however_often_it_changes(
     log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafkalog.reading.offset_views._MOST_PIECES", 3)
+    monkeypatch.setattr("kafkalog.reading.consumer_offsets.latest._MOST_PIECES", 3)
     log = LogBuilder(log_dir, PARTITION)
     rng = random.Random(5)
     expected: dict[int, str] = {}

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafkalog.batches.offset_commits import LatestCommits, Spans, read_commits
 from kafkalog.errors import KafkaLogError
 from kafkalog.kernels import offset_commits as kernel
 from kafkalog.messages.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES
+from kafkalog.reading.consumer_offsets.commit_arrays import LatestCommits, Spans, read_commits
 from tests.support.message_encoder import encode_key, encode_value
 from tests.support.random_messages import random_message
 

@@ -1,4 +1,6 @@
-"""Records of `__consumer_offsets` to offset commits, as arrays: the seam to `kernels`."""
+"""Records of `__consumer_offsets` to offset commits, as arrays: the seam to
+`kernels.offset_commits`, which has the numbers of kinds and fields.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.kernels import offset_commits as kernel
-
-# Kinds and fields by number, for the rooms above.
-from kafkalog.kernels.offset_commits import BROKEN as BROKEN
-from kafkalog.kernels.offset_commits import COMMIT as COMMIT
-from kafkalog.kernels.offset_commits import COMMIT_TIMESTAMP as COMMIT_TIMESTAMP
-from kafkalog.kernels.offset_commits import EXPIRE_TIMESTAMP as EXPIRE_TIMESTAMP
-from kafkalog.kernels.offset_commits import FIELDS as FIELDS
-from kafkalog.kernels.offset_commits import GROUP_LENGTH as GROUP_LENGTH
-from kafkalog.kernels.offset_commits import GROUP_START as GROUP_START
-from kafkalog.kernels.offset_commits import KIND as KIND
-from kafkalog.kernels.offset_commits import LEADER_EPOCH as LEADER_EPOCH
-from kafkalog.kernels.offset_commits import METADATA_LENGTH as METADATA_LENGTH
-from kafkalog.kernels.offset_commits import METADATA_START as METADATA_START
-from kafkalog.kernels.offset_commits import NO_EPOCH as NO_EPOCH
-from kafkalog.kernels.offset_commits import NO_TIMESTAMP as NO_TIMESTAMP
-from kafkalog.kernels.offset_commits import OFFSET as OFFSET
-from kafkalog.kernels.offset_commits import OTHER as OTHER
-from kafkalog.kernels.offset_commits import PARTITION as PARTITION
-from kafkalog.kernels.offset_commits import RECORD_BYTES as RECORD_BYTES
-from kafkalog.kernels.offset_commits import RECORD_OFFSET as RECORD_OFFSET
-from kafkalog.kernels.offset_commits import STATE as STATE
-from kafkalog.kernels.offset_commits import TOMBSTONE as TOMBSTONE
-from kafkalog.kernels.offset_commits import TOPIC_ID_HIGH as TOPIC_ID_HIGH
-from kafkalog.kernels.offset_commits import TOPIC_ID_LOW as TOPIC_ID_LOW
-from kafkalog.kernels.offset_commits import TOPIC_LENGTH as TOPIC_LENGTH
-from kafkalog.kernels.offset_commits import TOPIC_START as TOPIC_START
-from kafkalog.kernels.offset_commits import UNREADABLE as UNREADABLE
-from kafkalog.kernels.offset_commits import WIDTH as WIDTH
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -79,14 +53,14 @@ def read_commits(keys: Spans, values: Spans) -> tuple[Int64s, int]:
     And how many cannot be read. Groups and topics lie in the keys, metadata in the values.
     """
     n = keys.starts.size
-    fields, states = np.empty(n * FIELDS, np.int64), np.zeros(n, np.int64)
+    fields, states = np.empty(n * kernel.FIELDS, np.int64), np.zeros(n, np.int64)
     nothing, no_hashes = np.empty(0, np.int64), np.empty(0, np.uint64)
     _, _, unreadable, _ = kernel.read_offset_commits(
         keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
         states, states, np.uint64(0), np.uint64(0), nothing, no_hashes, 0, nothing, nothing,
         nothing, fields, no_hashes,
     )  # fmt: skip
-    return fields.reshape(n, FIELDS), int(unreadable)
+    return fields.reshape(n, kernel.FIELDS), int(unreadable)
 
 
 @dataclass(slots=True)
@@ -109,7 +83,7 @@ class LatestCommits:
         """int64[count, WIDTH]: the first words of the fields, and offset, bytes and state of the
         record.
         """
-        return self._latest[: self.count * WIDTH].reshape(self.count, WIDTH)
+        return self._latest[: self.count * kernel.WIDTH].reshape(self.count, kernel.WIDTH)
 
     def add(
         self, keys: Spans, values: Spans, record_offsets: Int64s, states: Int64s
@@ -120,7 +94,7 @@ class LatestCommits:
         new, texts = np.empty(4 * n, np.int64), np.empty(3 * n, np.int64)
         first, second = (np.uint64(word) for word in self.secret)
         # of no size that means to keep the fields of all records
-        scratch = np.empty(kernel.BLOCK * FIELDS + 1, np.int64)
+        scratch = np.empty(kernel.BLOCK * kernel.FIELDS + 1, np.int64)
         count, texts_count, unreadable, others = kernel.read_offset_commits(
             keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
             record_offsets, states, first, second, self._table, self._known, before,
@@ -137,9 +111,12 @@ class LatestCommits:
     def _make_room(self, more: int) -> None:
         needed = self.count + more
         if self._known.size < 2 * needed:
-            known, latest = np.empty(4 * needed, np.uint64), np.empty(2 * needed * WIDTH, np.int64)
+            known, latest = (
+                np.empty(4 * needed, np.uint64),
+                np.empty(2 * needed * kernel.WIDTH, np.int64),
+            )
             known[: 2 * self.count] = self._known[: 2 * self.count]
-            latest[: self.count * WIDTH] = self._latest[: self.count * WIDTH]
+            latest[: self.count * kernel.WIDTH] = self._latest[: self.count * kernel.WIDTH]
             self._known, self._latest = known, latest
         if self._table.size < 2 * needed:
             self._table = np.full(1 << (2 * needed - 1).bit_length(), -1, np.int64)

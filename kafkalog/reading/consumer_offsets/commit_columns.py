@@ -11,13 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkalog.batches import offset_commits as commits
-from kafkalog.batches.offset_commits import Int64s, Spans
 from kafkalog.columns.arrow_arrays import constant_array, number_array, text_array
-
-# States of a commit that was sent in a transaction, by number; none of others.
-TRANSACTION_STATES = (None, "open", "committed", "aborted")
-NOT_TRANSACTIONAL, OPEN, COMMITTED, ABORTED = range(4)
+from kafkalog.kernels import offset_commits as kernel
+from kafkalog.reading.consumer_offsets.commit_arrays import Int64s, Spans
+from kafkalog.reading.transaction_ends import STATE_NAMES
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class CommitRows:
     """n commits or tombstones of one partition of `__consumer_offsets`.
 
     fields int64[n, at least KEPT], see `kernels.offset_commits`; states int64[n] into
-    TRANSACTION_STATES; record_bytes: of key and value.
+    STATE_NAMES; record_bytes: of key and value.
     """
 
     partition: int
@@ -64,7 +61,7 @@ def _number(
 
     def build(rows: CommitRows) -> pa.Array:
         values = rows.fields[:, word]
-        valid = rows.fields[:, commits.KIND] == commits.COMMIT
+        valid = rows.fields[:, kernel.KIND] == kernel.COMMIT
         if null is not None:
             valid = valid & (values != null)
         return number_array(values.astype(dtype), None if valid.all() else valid)
@@ -74,7 +71,7 @@ def _number(
 
 def _topic_ids(rows: CommitRows) -> pa.Array:
     # Numbers of the halves make one number of a pair: sorting rows of two is ten times slower.
-    high, low = rows.fields[:, commits.TOPIC_ID_HIGH], rows.fields[:, commits.TOPIC_ID_LOW]
+    high, low = rows.fields[:, kernel.TOPIC_ID_HIGH], rows.fields[:, kernel.TOPIC_ID_LOW]
     (_, highs), (lows, places) = (np.unique(half, return_inverse=True) for half in (high, low))
     _, first, places = np.unique(highs * len(lows) + places, return_index=True, return_inverse=True)
     texts = [
@@ -90,25 +87,25 @@ def _uuid_text(high: int, low: int) -> str | None:
 
 
 def _is_tombstone(rows: CommitRows) -> pa.Array:
-    flags: npt.NDArray[np.bool_] = rows.fields[:, commits.KIND] == commits.TOMBSTONE
+    flags: npt.NDArray[np.bool_] = rows.fields[:, kernel.KIND] == kernel.TOMBSTONE
     return pa.array(flags)
 
 
 def _states(rows: CommitRows) -> pa.Array:
     if not rows.states.any():
         return constant_array(None, pa.string(), len(rows))
-    return pa.array(TRANSACTION_STATES, pa.string()).take(pa.array(rows.states))
+    return pa.array(STATE_NAMES, pa.string()).take(pa.array(rows.states))
 
 
 _BUILDERS: dict[str, Callable[[CommitRows], pa.Array]] = {
     "group": lambda rows: rows.groups,
     "topic": lambda rows: rows.topics,
-    "partition": lambda rows: number_array(rows.fields[:, commits.PARTITION].astype(np.int32)),
-    "offset": _number(commits.OFFSET, np.int64),
-    "leaderEpoch": _number(commits.LEADER_EPOCH, np.int32, commits.NO_EPOCH),
+    "partition": lambda rows: number_array(rows.fields[:, kernel.PARTITION].astype(np.int32)),
+    "offset": _number(kernel.OFFSET, np.int64),
+    "leaderEpoch": _number(kernel.LEADER_EPOCH, np.int32, kernel.NO_EPOCH),
     "metadata": lambda rows: rows.metadata,
-    "commitTimestampMs": _number(commits.COMMIT_TIMESTAMP, np.int64),
-    "expireTimestampMs": _number(commits.EXPIRE_TIMESTAMP, np.int64, commits.NO_TIMESTAMP),
+    "commitTimestampMs": _number(kernel.COMMIT_TIMESTAMP, np.int64),
+    "expireTimestampMs": _number(kernel.EXPIRE_TIMESTAMP, np.int64, kernel.NO_TIMESTAMP),
     "topicId": _topic_ids,
     "isTombstone": _is_tombstone,
     "transactionState": _states,

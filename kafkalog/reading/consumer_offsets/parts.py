@@ -1,8 +1,9 @@
-"""The latest record of each key of a large `__consumer_offsets`, by several tasks a partition.
+"""A large partition of `__consumer_offsets` by several tasks, and their results put together.
 
 The view `latest_offset_commits` is a task a partition. Here each task has a part of one, and tells
-the latest record of each key in it, of groups and members too: `groups_put_together` makes one of
-them.
+the latest record of each key in it, of groups and members too. Of a key's records in several parts
+the one with the highest offset counts, and a tombstone there means that nothing is there.
+Coordinators have all of it in memory, and so has this.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.reading.group_records import LatestGroupRecords
-from kafkalog.reading.groups_put_together import LOG_END_COLUMNS
-from kafkalog.reading.offset_views import offset_partitions, read_offset_commits
+from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES
+from kafkalog.reading.consumer_offsets.latest import LatestGroupRecords, read_latest_commits
+from kafkalog.reading.consumer_offsets.offset_facts import LOG_END_COLUMNS
+from kafkalog.reading.consumer_offsets.view import offset_partitions
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import PartitionSelection, select_partitions
@@ -31,6 +35,9 @@ from kafkalog.reading.view_reader import ScanTask
 _MOST_PARTS = 4
 # A group of thousands of members is some megabytes, and texts of an Arrow array end at 2 GiB.
 _MESSAGES_PER_BATCH = 256
+# Of several copies of a partition each has its own commits; their messages are one.
+_COMMIT_KEY = ("group", "topic", "partition", "offsetsPartition", "path")
+_MESSAGE_KEY = ("offsetsPartition", "messageType", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +97,10 @@ def read_latest_records(part: CommitsPart) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(LATEST_RECORDS, all_nullable=True)
     commits = arrow_schema(OFFSET_COMMITS, all_nullable=True)
     others = LatestGroupRecords()
-    found = read_offset_commits(
+    found = read_latest_commits(
         part.splits,
         ReadRequest(OFFSET_COMMITS, commits),
         ReadCounts(),
-        latest=True,
         later_paths=part.later_paths,
         others=others,
     )
@@ -106,3 +112,48 @@ def read_latest_records(part: CommitsPart) -> Iterator[pa.RecordBatch]:
     for first in range(0, len(rows), _MESSAGES_PER_BATCH):
         some = rows[first : first + _MESSAGES_PER_BATCH]
         yield rows_batch(some, schema, schema.names)
+
+
+# -- put together ----------------------------------------------------------------------------------
+
+
+def commits_in_force(records: pa.Table) -> pa.Table:
+    """Of LATEST_RECORDS of all parts."""
+    commits = records.filter(pc.is_null(records["messageType"]))
+    return _latest(commits, _COMMIT_KEY)
+
+
+def group_messages(records: pa.Table) -> pa.Table:
+    """Of LATEST_RECORDS of all parts the columns GROUP_MESSAGES."""
+    messages = records.filter(pc.is_valid(records["messageType"]))
+    latest = _latest(messages, _MESSAGE_KEY)
+    times = latest["timestampMs"]
+    columns = [
+        latest["offsetsPartition"], latest["messageType"], latest["key"], latest["value"],
+        latest["recordOffset"], pc.if_else(pc.equal(times, -1), None, times),
+    ]  # fmt: skip
+    return pa.table(columns, schema=GROUP_MESSAGES)
+
+
+def _latest(records: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The record with the highest offset of each key, unless it is a tombstone.
+
+    Texts are neither sorted nor taken by row numbers: both make one array of a column, and Arrow's
+    texts end at 2 GiB. What is kept is filtered, chunk by chunk.
+    """
+    order = np.argsort(records["recordOffset"].to_numpy(), kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    ranked = pa.table({name: _numbers(records[name]) for name in key} | {"rank": ranks})
+    last = ranked.group_by(key, use_threads=False).aggregate([("rank", "max")])
+    is_latest = np.zeros(len(order), np.bool_)
+    is_latest[order[last["rank_max"].to_numpy()]] = True
+    return records.filter(pc.and_(pa.array(is_latest), pc.invert(records["isTombstone"])))
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A number for each different text; other columns as they are."""
+    if not pa.types.is_string(column.type):
+        return column
+    chunks = column.dictionary_encode().unify_dictionaries().chunks
+    return pa.chunked_array([chunk.indices for chunk in chunks], pa.int32())

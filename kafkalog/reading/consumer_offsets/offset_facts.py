@@ -1,0 +1,71 @@
+"""Commits beside what decides about them: where the partitions that groups read begin and end on
+this disk, and what their groups are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkalog.reading.views import select_columns
+
+# Of view `partitions` what is known without a walk over headers.
+LOG_END_COLUMNS = select_columns(
+    "partitions", ("topic", "partition", "kind", "topicId", "logStartOffset", "logEndOffset")
+)
+# Where the partitions that groups read begin and end on this disk.
+LOG_ENDS = pa.schema(
+    [
+        ("topic", pa.string()), ("partition", pa.int32()), ("diskTopicId", pa.string()),
+        ("logStartOffset", pa.int64()), ("logEndOffset", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+def log_ends(partitions: pa.Table) -> pa.Table:
+    """LOG_ENDS of LOG_END_COLUMNS: of the live partitions; of several replicas the one that goes
+    furthest.
+    """
+    ends: dict[tuple[str, int], list[Any]] = {}
+    for row in partitions.to_pylist():
+        if row["kind"] != "live":
+            continue
+        facts = [row["topicId"], row["logStartOffset"], row["logEndOffset"]]
+        known = ends.setdefault((row["topic"], row["partition"]), facts)
+        for at, fact in enumerate(facts):
+            known[at] = max((f for f in (known[at], fact) if f is not None), default=None)
+    rows = [dict(zip(LOG_ENDS.names, (*name, *facts), strict=True)) for name, facts in ends.items()]
+    return pa.Table.from_pylist(rows, LOG_ENDS)
+
+
+def with_use(commits: pa.Table, use: pa.Table) -> pa.Table:
+    """The commits with the columns of GROUP_USE, but of usedTopics only how many they are, and
+    whether the commit's is one of them: null or true as `usesTopic`. The topics of a group with
+    each of its commits would be gigabytes where one group reads thousands of topics.
+    """
+    topics = use["usedTopics"].combine_chunks()
+    use = use.drop_columns("usedTopics")
+    counts = pc.list_value_length(topics)
+    commits = with_facts(commits, use.append_column("usedTopicsCount", counts), ("group",))
+    groups = use["group"].take(pc.list_parent_indices(topics))
+    used = pa.table({"group": groups, "topic": pc.list_flatten(topics)})
+    used = used.append_column("usesTopic", pa.repeat(True, len(used)))
+    return with_facts(commits, used, ("group", "topic"))
+
+
+def with_facts(rows: pa.Table, facts: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows with the columns of `facts` that are no key, null where it does not have the key.
+    Keys of `facts` are unique.
+    """
+    numbered = facts.select(key).append_column("row", pa.array(np.arange(len(facts))))
+    row_of = rows.select(key).append_column("at", pa.array(np.arange(len(rows))))
+    row_of = row_of.join(numbered, list(key), join_type="left outer")
+    row_of = row_of.select(["at", "row"]).sort_by("at")["row"]
+    for name in facts.column_names:
+        if name not in key:
+            rows = rows.append_column(facts.schema.field(name), facts[name].take(row_of))
+    return rows
