@@ -1,7 +1,8 @@
-"""Groups of `__consumer_offsets`: what they are, who is in them, where they are, and what they cost
-their coordinator.
+"""Groups of `__consumer_offsets` as DataFrames: what they are, who is in them, where they are, and
+what they cost their coordinator.
 
-Everything is read from the log alone, as a coordinator does when it loads it.
+Everything is read from the log alone, as a coordinator does when it loads it;
+`reading.consumer_offsets` says what it means.
 
 Source: Kafka GroupMetadataManager, OffsetMetadataManager, OffsetExpirationConditionImpl; KIP-211
 (expiry), KIP-848, KIP-932, KIP-1071.
@@ -9,30 +10,20 @@ Source: Kafka GroupMetadataManager, OffsetMetadataManager, OffsetExpirationCondi
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog import clock
 from kafkalog.format.topics import OFFSETS_TOPIC
+from kafkalog.reading.consumer_offsets.groups import KINDS
 from kafkalog.reading.views import default_columns
 from kafkalog.spark.internal_topics import load_view
-from kafkalog.spark.latest_commits import LatestRecords, latest_records
+from kafkalog.spark.latest_commits import latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
 
 # Kafka's default of offsets.retention.minutes: seven days.
 OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
-
-_CLASSIC = (
-    "protocolType STRING, generation INT, protocol STRING, leader STRING, "
-    "currentStateTimestamp LONG, members ARRAY<STRUCT<memberId: STRING, groupInstanceId: STRING, "
-    "clientId: STRING, clientHost: STRING, rebalanceTimeout: INT, sessionTimeout: INT, "
-    "subscription: STRING, assignment: STRING>>"
-)
-# Prefix of the new protocols' messages → kind.
-_KINDS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
-# States of a member's assignment that is not where it shall be.
-_UNSTEADY = {"consumer": (1, 2), "share": (1, 2), "streams": (2, 3)}
 
 
 def groups(spark: SparkSession, path: Paths) -> DataFrame:
@@ -43,137 +34,14 @@ def groups(spark: SparkSession, path: Paths) -> DataFrame:
     behind the group's epoch) and Reconciling (a member is behind it). A simple group has offsets
     and nothing else.
     """
-    return _groups(latest_records(spark, path))
-
-
-def _groups(latest: LatestRecords) -> DataFrame:
-    known = _classic_groups(latest.messages).unionByName(_new_groups(latest.messages))
-    simple = (
-        latest.commits.groupBy("group")
-        .agg(F.max("offsetsPartition").alias("coordinatorPartition"))
-        .join(known.select("group"), "group", "left_anti")
-        .selectExpr(
-            "group", "'simple' AS kind", "'Empty' AS state", "'' AS protocolType",
-            "CAST(NULL AS STRING) AS protocol", "CAST(NULL AS INT) AS epoch", "0 AS members",
-            "CAST(NULL AS LONG) AS stateTimestampMs", "coordinatorPartition",
-        )
-    )  # fmt: skip
-    return known.unionByName(simple)
-
-
-def _classic_groups(latest: DataFrame) -> DataFrame:
-    fields = F.from_json("value", _CLASSIC).alias("v")
-    return (
-        latest.where("messageType = 'GroupMetadata'")
-        .select(F.get_json_object("key", "$.group").alias("group"), fields, "partition")
-        .selectExpr(
-            "group", "'classic' AS kind",
-            "IF(size(v.members) = 0, 'Empty', 'Stable') AS state", "v.protocolType AS protocolType",
-            "v.protocol AS protocol", "v.generation AS epoch", "size(v.members) AS members",
-            "nullif(v.currentStateTimestamp, -1) AS stateTimestampMs",
-            "partition AS coordinatorPartition",
-        )
-    )  # fmt: skip
-
-
-def _kind(kinds: dict[str, str]) -> Column:
-    kind = F.lit(None).cast("string")
-    for prefix, name in kinds.items():
-        kind = F.when(F.col("messageType").startswith(prefix), F.lit(name)).otherwise(kind)
-    return kind
-
-
-def _new_records(latest: DataFrame) -> DataFrame:
-    """Records of the new protocols: kind, what (the message's name without its prefix), group."""
-    return (
-        latest.withColumn("kind", _kind(_KINDS))
-        .where("kind IS NOT NULL")
-        .withColumn("what", F.regexp_replace("messageType", "^(Consumer|Share|Streams)Group", ""))
-        .withColumn("group", F.get_json_object("key", "$.groupId"))
-        .withColumn("memberId", F.get_json_object("key", "$.memberId"))
-    )
-
-
-def _new_groups(latest: DataFrame) -> DataFrame:
-    records = _new_records(latest)
-
-    def number(name: str) -> Column:
-        return F.get_json_object("value", f"$.{name}").cast("int")
-
-    def of(what: str, value: Column) -> Column:
-        return F.max(F.when(F.col("what") == what, value))
-
-    unsteady = F.lit(False)
-    for kind, states in _UNSTEADY.items():
-        unsteady = unsteady | ((F.col("kind") == kind) & number("state").isin(*states))
-    current = F.when(F.col("what") == "CurrentMemberAssignment", number("memberEpoch"))
-    moving = F.max((F.col("what") == "CurrentMemberAssignment") & unsteady)
-    found = records.groupBy("group", "kind", F.col("partition").alias("coordinatorPartition")).agg(
-        of("Metadata", number("epoch")).alias("epoch"),
-        of("TargetAssignmentMetadata", number("assignmentEpoch")).alias("assigned"),
-        F.min(current).alias("slowest"),
-        moving.alias("moving"),
-        F.count(F.when(F.col("what") == "MemberMetadata", 1)).cast("int").alias("members"),
-        of("Metadata", F.col("timestampMs")).alias("stateTimestampMs"),
-        F.max(
-            F.when(
-                F.col("what") == "MemberMetadata", F.get_json_object("value", "$.serverAssignor")
-            )
-        ).alias("protocol"),
-    )
-    return found.where("epoch IS NOT NULL").selectExpr(
-        "group", "kind",
-        "CASE WHEN members = 0 THEN 'Empty' WHEN assigned < epoch THEN 'Assigning' "
-        "WHEN moving OR slowest < assigned THEN 'Reconciling' ELSE 'Stable' END AS state",
-        "IF(kind = 'share', 'share', IF(kind = 'streams', 'streams', 'consumer')) AS protocolType",
-        "protocol", "epoch", "members", "stateTimestampMs", "coordinatorPartition",
-    )  # fmt: skip
+    return latest_records(spark, path).groups
 
 
 def group_members(spark: SparkSession, path: Paths) -> DataFrame:
     """A row a member: group, kind, memberId, instanceId, rackId, clientId, clientHost, epoch,
     subscribedTopics, subscription and assignment (JSON, as the kind writes them), isLeader.
     """
-    messages = latest_records(spark, path).messages
-    return _classic_members(messages).unionByName(_new_members(messages))
-
-
-def _classic_members(latest: DataFrame) -> DataFrame:
-    fields = F.from_json("value", _CLASSIC).alias("v")
-    return (
-        latest.where("messageType = 'GroupMetadata'")
-        .select(F.get_json_object("key", "$.group").alias("group"), fields)
-        .select("group", "v", F.explode("v.members").alias("m"))
-        .selectExpr(
-            "group", "'classic' AS kind", "m.memberId AS memberId",
-            "m.groupInstanceId AS instanceId",
-            "get_json_object(m.subscription, '$.rackId') AS rackId", "m.clientId AS clientId",
-            "m.clientHost AS clientHost", "v.generation AS epoch",
-            "from_json(get_json_object(m.subscription, '$.topics'), 'ARRAY<STRING>')"
-            " AS subscribedTopics",
-            "m.subscription AS subscription", "m.assignment AS assignment",
-            "m.memberId = v.leader AS isLeader",
-        )
-    )  # fmt: skip
-
-
-def _new_members(latest: DataFrame) -> DataFrame:
-    records = _new_records(latest).where("memberId IS NOT NULL")
-    keys = ["group", "kind", "memberId"]
-    members = records.where("what = 'MemberMetadata'")
-    current = records.where("what = 'CurrentMemberAssignment'").select(
-        *keys, F.col("value").alias("assignment")
-    )
-    return members.join(current, keys, "left").selectExpr(
-        "group", "kind", "memberId", "get_json_object(value, '$.instanceId') AS instanceId",
-        "get_json_object(value, '$.rackId') AS rackId",
-        "get_json_object(value, '$.clientId') AS clientId",
-        "get_json_object(value, '$.clientHost') AS clientHost",
-        "CAST(get_json_object(assignment, '$.memberEpoch') AS INT) AS epoch",
-        "from_json(get_json_object(value, '$.subscribedTopicNames'), 'ARRAY<STRING>')"
-        " AS subscribedTopics",
-        "value AS subscription", "assignment", "CAST(NULL AS BOOLEAN) AS isLeader",
-    )  # fmt: skip
+    return latest_records(spark, path).members
 
 
 def group_offsets(
@@ -266,10 +134,11 @@ def rebalances(spark: SparkSession, path: Paths) -> DataFrame:
         "get_json_object(key, '$.group') AS group", "'classic' AS kind", "timestamp",
         "CAST(get_json_object(value, '$.generation') AS INT) AS epoch",
     )  # fmt: skip
-    names = [f"{prefix}Metadata" for prefix in _KINDS]
+    kinds = {f"{prefix}Metadata": kind for prefix, kind in KINDS.items()}
+    kind_of = F.create_map(*(F.lit(text) for pair in kinds.items() for text in pair))
     others = (
-        messages.where(F.col("messageType").isin(names))
-        .withColumn("kind", _kind(_KINDS))
+        messages.where(F.col("messageType").isin(list(kinds)))
+        .withColumn("kind", kind_of[F.col("messageType")])
         .selectExpr(
             "get_json_object(key, '$.groupId') AS group", "kind", "timestamp",
             "CAST(get_json_object(value, '$.epoch') AS INT) AS epoch",
@@ -301,7 +170,7 @@ def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
     keys = latest.commits.groupBy(F.col("offsetsPartition").alias("coordinatorPartition")).agg(
         F.count("*").alias("offsets")
     )
-    count = _groups(latest).groupBy("coordinatorPartition").agg(F.count("*").alias("groups"))
+    count = latest.groups.groupBy("coordinatorPartition").agg(F.count("*").alias("groups"))
     seconds = "(greatest(lastMs - firstMs, 1) / 1000D)"
     return (
         load.join(keys, "coordinatorPartition", "left")

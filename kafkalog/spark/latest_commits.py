@@ -52,9 +52,19 @@ class LatestRecords:
         return self._frame(_messages, groups.GROUP_MESSAGES)
 
     @property
+    def groups(self) -> DataFrame:
+        """A row a group, simple ones too."""
+        return self._frame(_groups, groups.GROUPS)
+
+    @property
+    def members(self) -> DataFrame:
+        """A row a member of a group."""
+        return self._frame(_members, groups.GROUP_MEMBERS)
+
+    @property
     def use(self) -> DataFrame:
         """What decides about a group's offsets, a row a group."""
-        return self._frame(_use, groups.GROUP_USE)
+        return self._frame(_use, offset_facts.GROUP_USE)
 
     @property
     def log_ends(self) -> DataFrame:
@@ -161,7 +171,7 @@ _COMMITS_WITH_FACTS = pa.schema(
     [
         *_COMMITS,
         *(f for f in offset_facts.LOG_ENDS if f.name not in _COMMITS.names),
-        *(f for f in groups.GROUP_USE if f.name not in (*_COMMITS.names, "usedTopics")),
+        *(f for f in offset_facts.GROUP_USE if f.name not in (*_COMMITS.names, "usedTopics")),
         ("usedTopicsCount", pa.int32()),
         ("usesTopic", pa.bool_()),
         ("source", pa.string()),
@@ -177,8 +187,16 @@ def _messages(found: _Found) -> pa.Table:
     return parts.group_messages(found.records)
 
 
+def _groups(found: _Found) -> pa.Table:
+    return groups.groups(_messages(found), _commits(found))
+
+
+def _members(found: _Found) -> pa.Table:
+    return groups.group_members(_messages(found))
+
+
 def _use(found: _Found) -> pa.Table:
-    return groups.group_use(_messages(found))
+    return offset_facts.group_use(_messages(found))
 
 
 def _log_ends(found: _Found) -> pa.Table:

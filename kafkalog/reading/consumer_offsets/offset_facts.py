@@ -5,12 +5,14 @@ this disk, and what their groups are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.reading.consumer_offsets.groups import CLASSIC, group_records, subscription_of
 from kafkalog.reading.views import select_columns
 
 # Of view `partitions` what is known without a walk over headers.
@@ -24,6 +26,54 @@ LOG_ENDS = pa.schema(
         ("logStartOffset", pa.int64()), ("logEndOffset", pa.int64()),
     ]
 )  # fmt: skip
+# What decides about a group's offsets: the time of a classic one's state, and what its members
+# subscribe to.
+GROUP_USE = pa.schema(
+    [
+        ("group", pa.string()), ("isClassic", pa.bool_()), ("groupMembers", pa.int64()),
+        ("stateTimestampMs", pa.int64()), ("usedTopics", pa.list_(pa.string())),
+    ]
+)  # fmt: skip
+
+
+def group_use(messages: pa.Table) -> pa.Table:
+    """GROUP_USE of GROUP_MESSAGES: a row for each group that has metadata of its own."""
+    uses: dict[str, _Use] = {}
+    for record in group_records(messages):
+        if record.what not in ("Metadata", "MemberMetadata"):
+            continue
+        use, value = uses.setdefault(record.group, _Use()), record.value
+        if record.what == "MemberMetadata":
+            use.members += 1
+            use.topics.update(dict.fromkeys(value.get("subscribedTopicNames") or ()))
+            continue
+        use.has_metadata = True
+        if record.kind == CLASSIC:
+            use.is_classic = True
+            use.members += len(value["members"])
+            since = value.get("currentStateTimestamp", -1)
+            if since != -1:
+                use.since_ms = max(since, since if use.since_ms is None else use.since_ms)
+            for member in value["members"]:
+                use.topics.update(dict.fromkeys(subscription_of(member).get("topics") or ()))
+    rows = [
+        dict(zip(GROUP_USE.names, (group, *use.columns()), strict=True))
+        for group, use in uses.items()
+        if use.has_metadata
+    ]
+    return pa.Table.from_pylist(rows, GROUP_USE)
+
+
+@dataclass(slots=True)
+class _Use:
+    has_metadata: bool = False
+    is_classic: bool = False
+    members: int = 0
+    since_ms: int | None = None
+    topics: dict[str, None] = field(default_factory=dict)
+
+    def columns(self) -> tuple[Any, ...]:
+        return self.is_classic, self.members, self.since_ms, list(self.topics)
 
 
 def log_ends(partitions: pa.Table) -> pa.Table:

@@ -10,9 +10,11 @@ import pytest
 
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.schemas import LATEST_RECORDS
-from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES, GROUP_USE, group_use
+from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES, group_members, groups
 from kafkalog.reading.consumer_offsets.offset_facts import (
+    GROUP_USE,
     LOG_END_COLUMNS,
+    group_use,
     log_ends,
     with_facts,
     with_use,
@@ -146,3 +148,76 @@ def test_the_topics_of_a_group_are_not_repeated_with_each_commit() -> None:
     assert found["usesTopic"].to_pylist() == [True] * 10_000 + [None, None, True, None]
     assert found["usedTopicsCount"].to_pylist() == [1000] * 10_001 + [0, 1, None]
     assert with_use(commits, use.slice(0, 0))["usesTopic"].null_count == len(commits)
+
+
+_SIMPLE = pa.table({"group": ["g", "alone"], "offsetsPartition": pa.array([1, 2], pa.int32())})
+
+
+def _state(*rows: tuple[str, dict[str, Any], dict[str, Any]]) -> tuple[str, int, str | None]:
+    """State, members and protocol of the one group of its kind, beside a simple one."""
+    group, simple = groups(_messages(*rows), _SIMPLE).to_pylist()
+    assert (simple["group"], simple["kind"], simple["state"]) == ("alone", "simple", "Empty")
+    assert (simple["coordinatorPartition"], simple["members"], simple["epoch"]) == (2, 0, None)
+    return group["state"], group["members"], group["protocol"]
+
+
+def _member(kind: str, name: str, epoch: int, state: int) -> list[Any]:
+    key = {"groupId": "g", "memberId": name}
+    return [
+        (f"{kind}GroupMemberMetadata", key, {"serverAssignor": None if name == "a" else name}),
+        (f"{kind}GroupCurrentMemberAssignment", key, {"memberEpoch": epoch, "state": state}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "unsteady"), [("Consumer", (1, 2)), ("Share", (1, 2)), ("Streams", (2, 3))]
+)
+def test_the_state_of_a_new_group(kind: str, unsteady: tuple[int, int]) -> None:
+    key = {"groupId": "g"}
+    group = (f"{kind}GroupMetadata", key, {"epoch": 5})
+    behind = (f"{kind}GroupTargetAssignmentMetadata", key, {"assignmentEpoch": 4})
+    target = (f"{kind}GroupTargetAssignmentMetadata", key, {"assignmentEpoch": 5})
+    steady, slow = _member(kind, "a", 5, 0), _member(kind, "b", 4, 0)
+    assert _state(group, target) == ("Empty", 0, None)
+    assert _state(group, behind, *steady) == ("Assigning", 1, None)
+    assert _state(group, target, *steady, *slow) == ("Reconciling", 2, "b")
+    assert _state(group, target, *steady) == ("Stable", 1, None)
+    assert _state(group, *slow) == ("Stable", 1, "b")  # no target yet: nobody is behind it
+    for state in unsteady:
+        assert _state(group, target, *_member(kind, "a", 5, state))[0] == "Reconciling"
+    # Without metadata of its own it is no group of the kind.
+    assert [row["kind"] for row in groups(_messages(target, *steady), _SIMPLE).to_pylist()] == [
+        "simple",
+        "simple",
+    ]
+
+
+def test_members_of_every_kind() -> None:
+    subscription = {"topics": ["t"], "userData": None, "rackId": "r"}
+    member = {
+        "memberId": "m",
+        "clientId": "c",
+        "clientHost": "/h",
+        "subscription": subscription,
+        "assignment": "AAECAw==",
+    }
+    classic = {"members": [member], "generation": 3, "leader": "m"}
+    consumer = {"instanceId": None, "clientId": "d", "clientHost": "/i", "rackId": None}
+    found = group_members(
+        _messages(
+            ("GroupMetadata", {"group": "g"}, classic),
+            ("ConsumerGroupMemberMetadata", {"groupId": "n", "memberId": "x"}, consumer),
+            ("ConsumerGroupMemberMetadata", {"groupId": "n", "memberId": "y"}, consumer),
+            *_member("Consumer", "z", 7, 0)[1:],
+            ("ConsumerGroupCurrentMemberAssignment", {"groupId": "n", "memberId": "y"},
+             {"memberEpoch": 9}),
+        )
+    ).to_pylist()  # fmt: skip
+    assert [(row["memberId"], row["epoch"], row["isLeader"]) for row in found] == [
+        ("m", 3, True),
+        ("x", None, None),
+        ("y", 9, None),
+    ]
+    assert (found[0]["rackId"], found[0]["subscribedTopics"]) == ("r", ["t"])
+    assert found[0]["subscription"] == '{"topics":["t"],"userData":null,"rackId":"r"}'
+    assert (found[0]["assignment"], found[2]["assignment"]) == ("AAECAw==", '{"memberEpoch": 9}')
