@@ -39,7 +39,7 @@ from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.topic_partition import parse_partition_dir_name
-from kafkalog.reading.segment_reader import BAD_BATCH
+from kafkalog.reading.split_chunks import BAD_BATCH
 
 Rows = npt.NDArray[np.void]
 Mask = npt.NDArray[np.bool_]

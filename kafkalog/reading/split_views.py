@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.reading.batch_reader import read_batch_splits
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.segment_reader import read_batch_splits, read_record_splits
+from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection, refuse_replicas
 from kafkalog.reading.split_plan import plan_reading
 from kafkalog.reading.splits import (

@@ -38,7 +38,8 @@ from kafkalog.reading.consumer_offsets.commit_columns import (
     field_texts,
 )
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
-from kafkalog.reading.segment_reader import file_range, read_record_arrays
+from kafkalog.reading.segment_reader import read_record_arrays
+from kafkalog.reading.split_chunks import file_range
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.transaction_ends import (
     NOT_TRANSACTIONAL,
