@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         )
         done.append(result)
         if not result.is_whole:
-            say(_told(result))
+            say(_line(result))
     manifest = {"partitions": [_document(result) for result in done]}
     data = json.dumps(manifest, ensure_ascii=False, indent=2).encode() + b"\n"
     path = output / MANIFEST_FILE
@@ -76,15 +76,15 @@ def _row(result: SalvagedPartition) -> dict[str, Any]:
     }
 
 
-def _told(result: SalvagedPartition) -> str:
+def _line(result: SalvagedPartition) -> str:
     name = f"{result.topic}-{result.partition}"
     if result.status == FAILED:
         return f"{name}: {result.reason}"
     gaps = [gap for segment in result.segments for gap in segment.left_out]
-    told = [str(missing) for missing in result.lost]
+    parts = [str(missing) for missing in result.lost]
     if gaps:
-        told.insert(0, f"{len(gaps)} ranges left out, the first: {gaps[0].reason}")
-    return f"{name}: {'; '.join(told)}"
+        parts.insert(0, f"{len(gaps)} ranges left out, the first: {gaps[0].reason}")
+    return f"{name}: {'; '.join(parts)}"
 
 
 def _document(result: SalvagedPartition) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""THE table of the cluster's own tables: what its metadata log, or its ZooKeeper, told over time.
+"""THE table of the cluster's own tables: what its metadata log, or its ZooKeeper, says over time.
 
 The same columns whatever they were read from: `source` tells, and `offset` orders the rows of one
 source (of the metadata log the record's offset, of ZooKeeper the transaction's zxid). What a source
@@ -32,7 +32,7 @@ _PLACE = (
         f"{METADATA_LOG}, {METADATA_SNAPSHOT}, {QUORUM_STATE}, {ZOOKEEPER_LOG} or "
         f"{ZOOKEEPER_SNAPSHOT}",
     ),
-    nullable("clusterId", pa.string(), "id of the cluster, as far as it is told"),
+    nullable("clusterId", pa.string(), "id of the cluster, as far as it is known"),
     nullable(
         "znode", pa.string(), "path of the node in ZooKeeper, chroot included; null elsewhere"
     ),
@@ -40,7 +40,7 @@ _PLACE = (
 )
 
 _WHEN = (
-    nullable("timestamp", TIMESTAMP, "when; null outside years 0001-9999 and where it is not told"),
+    nullable("timestamp", TIMESTAMP, "when; null outside years 0001-9999 and where not known"),
     nullable("timestampMs", pa.int64(), "the same in milliseconds as stored"),
     not_null("offset", pa.int64(), "of the record in the metadata log; the zxid in ZooKeeper"),
 )
@@ -83,7 +83,7 @@ CONTROLLERS: tuple[Column, ...] = (
         "deleted: gone",
     ),
     *_WHEN,
-    nullable("controllerEpoch", pa.int32(), "epoch of the election, null where it is not told"),
+    nullable("controllerEpoch", pa.int32(), "epoch of the election, null where it is not known"),
     nullable("sessionId", pa.int64(), "ZooKeeper session that holds the controllership"),
     nullable("voters", NODES, "voters of the quorum; null in ZooKeeper"),
     nullable("votedId", pa.int32(), "whom the member voted for in the epoch of its quorum-state"),
@@ -113,7 +113,7 @@ PARTITION_CHANGES: tuple[Column, ...] = (
     nullable(
         "leaderRecoveryState", pa.int32(), "0 recovered, 1 recovering from an unclean election"
     ),
-    nullable("previousLeader", pa.int32(), "leader before the change, null where it is not told"),
+    nullable("previousLeader", pa.int32(), "leader before the change, null where it is not known"),
     nullable("isrJoined", NODES, "that came into the in-sync replicas by the change"),
     nullable("isrLeft", NODES, "that left them by it"),
     nullable(

@@ -48,7 +48,7 @@ class BatchPlaces:
 def misplaced(rows: Rows, previous_offset: int, limit: int) -> Mask:
     """Batches that do not lie behind the one before them and below `limit`. No CRC covers a base
     offset, so a damaged one shows here only; and such a batch may hold any offset, so none is
-    passed over as unwanted.
+    left out as unwanted.
     """
     before = np.concatenate([[previous_offset], rows["last_offset"][:-1]])
     found: Mask = (rows["base_offset"] <= before) | (rows["last_offset"] < rows["base_offset"])

@@ -4,7 +4,7 @@ Records are read as for the view `records`; then each key and value is decoded o
 Python: for questions, not for millions of commits. Bytes that are no record of the topic are as a
 batch that cannot be read: FAILFAST raises, PERMISSIVE has a row with the `error`, DROPMALFORMED
 leaves it out and says how many. Types that are not known have no JSON and no error, nor have
-versions that whoever owns the topic passes over; how many is said once a segment, at level INFO.
+versions that whoever owns the topic skips; how many is said once a segment, at level INFO.
 Secrets are neither in the JSON nor in `valueBytes`, which is null then: view `records` has the
 bytes of everything.
 """
@@ -59,7 +59,7 @@ def _plan_messages(
 def read_messages(
     splits: Iterable[ScanSplit], request: ReadRequest, counts: ReadCounts, *, commits: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """A row a record; without `commits` those of `__consumer_offsets` are passed over undecoded.
+    """A row a record; without `commits` those of `__consumer_offsets` are left out, undecoded.
     Raises as `read_record_splits`.
     """
     decodes_all = bool({*_DECODED, _ERROR}.intersection(request.names))

@@ -61,8 +61,8 @@ class ReadRequest:
         for, or decides whether it is left out.
         """
         decides = self.mode == ReadMode.DROPMALFORMED
-        told = any(name == "isValid" or name.startswith("error") for name in self.names)
-        return self.verify_checksums and (decides or told)
+        is_asked = any(name == "isValid" or name.startswith("error") for name in self.names)
+        return self.verify_checksums and (decides or is_asked)
 
     @property
     def reads_payloads(self) -> bool:

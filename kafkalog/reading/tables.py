@@ -72,6 +72,7 @@ def read_records(
         all_replicas=is_all_replicas(replicas),
         fail_on_data_loss=fail_on_data_loss,
     )
+    wanted_keys = None if keys is None else frozenset(values_in(keys, bytes))
     return _stream(
         "records",
         path,
@@ -80,9 +81,7 @@ def read_records(
         mode=ReadMode(mode),
         verify_checksums=verify_checksums,
         include_control=include_control,
-        row_filter=EVERYTHING
-        if keys is None
-        else RowFilter(keys=frozenset(values_in(keys, bytes))),
+        row_filter=RowFilter(keys=wanted_keys),
         max_batch_bytes=max_batch_bytes,
     )
 

@@ -176,37 +176,7 @@ def remote_segments(spark: SparkSession, path: Paths) -> DataFrame:
     Gaps (offsets that no finished segment has) and overlaps are between finished segments of a
     partition in the order of their offsets; after an unclean election overlaps are lawful.
     """
-    messages = load_view(spark, "messages", path, REMOTE_LOG_TOPIC)
-    events = messages.where(
-        F.col("messageType").isin(
-            "RemoteLogSegmentMetadataRecord", "RemoteLogSegmentMetadataUpdateRecord"
-        )
-    ).select("partition", "offset", F.from_json("value", _SEGMENT).alias("v"))
-    event = F.struct(
-        F.col("offset"),
-        F.col("v.eventTimestampMs").alias("timestampMs"),
-        F.expr(f"element_at({_names(RemoteLogSegmentState)}, v.remoteLogSegmentState)").alias(
-            "state"
-        ),
-    )
-    first = F.expr("first(IF(v.startOffset IS NULL, NULL, v), true)").alias("v")
-    place = "v.remoteLogSegmentId.topicIdPartition"
-    each = (
-        events.groupBy(
-            F.col(f"{place}.id").alias("topicId"),
-            F.col(f"{place}.name").alias("topic"),
-            F.col(f"{place}.partition").alias("partition"),
-            F.col("v.remoteLogSegmentId.id").alias("segmentId"),
-        )
-        .agg(first, F.sort_array(F.collect_list(event)).alias("events"))
-        .selectExpr(
-            "topic", "partition", "topicId", "segmentId", "v.startOffset AS startOffset",
-            "v.endOffset AS endOffset", "v.segmentSizeInBytes AS sizeInBytes",
-            "v.maxTimestampMs AS maxTimestampMs", "v.brokerId AS brokerId",
-            "element_at(events, -1).state AS state",
-            "transform(events, e -> struct(e.timestampMs, e.state)) AS history",
-        )
-    )  # fmt: skip
+    each = _segment_states(load_view(spark, "messages", path, REMOTE_LOG_TOPIC))
     is_finished = "state = 'COPY_SEGMENT_FINISHED'"
     before = (
         Window.partitionBy("topicId", "partition", F.expr(is_finished))
@@ -228,6 +198,40 @@ def remote_segments(spark: SparkSession, path: Paths) -> DataFrame:
         .drop("previousEnd")
         .orderBy("topic", "partition", "startOffset")
     )
+
+
+def _segment_states(messages: DataFrame) -> DataFrame:
+    """A row a segment: what its first event says of it, and its events in order."""
+    events = messages.where(
+        F.col("messageType").isin(
+            "RemoteLogSegmentMetadataRecord", "RemoteLogSegmentMetadataUpdateRecord"
+        )
+    ).select("partition", "offset", F.from_json("value", _SEGMENT).alias("v"))
+    event = F.struct(
+        F.col("offset"),
+        F.col("v.eventTimestampMs").alias("timestampMs"),
+        F.expr(f"element_at({_names(RemoteLogSegmentState)}, v.remoteLogSegmentState)").alias(
+            "state"
+        ),
+    )
+    first = F.expr("first(IF(v.startOffset IS NULL, NULL, v), true)").alias("v")
+    place = "v.remoteLogSegmentId.topicIdPartition"
+    return (
+        events.groupBy(
+            F.col(f"{place}.id").alias("topicId"),
+            F.col(f"{place}.name").alias("topic"),
+            F.col(f"{place}.partition").alias("partition"),
+            F.col("v.remoteLogSegmentId.id").alias("segmentId"),
+        )
+        .agg(first, F.sort_array(F.collect_list(event)).alias("events"))
+        .selectExpr(
+            "topic", "partition", "topicId", "segmentId", "v.startOffset AS startOffset",
+            "v.endOffset AS endOffset", "v.segmentSizeInBytes AS sizeInBytes",
+            "v.maxTimestampMs AS maxTimestampMs", "v.brokerId AS brokerId",
+            "element_at(events, -1).state AS state",
+            "transform(events, e -> struct(e.timestampMs, e.state)) AS history",
+        )
+    )  # fmt: skip
 
 
 # -- share state -----------------------------------------------------------------------------------
