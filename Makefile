@@ -29,7 +29,7 @@ export CLOCK_DAYS
 export PYTHONPATH := $(CURDIR)/tests/support/clock_ahead:$(PYTHONPATH)
 endif
 
-.PHONY: help setup demo test check test-kernels fuzz soak bench lock
+.PHONY: help setup demo docs test check test-kernels fuzz soak bench lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,10 +40,13 @@ setup: ## make .venv from requirements.lock, find or install Java, fetch Kafka's
 demo: setup ## the main job on the samples: segments, SQL, plan, compaction of a copy, verification
 	@$(PYTHON) data/demo.py
 
+docs: setup ## the pages below docs/ as a site in .cache/site; a broken link is an error
+	@.ci/docs.sh
+
 test: setup ## every test that fits 20 minutes on two cores, Spark and Kafka's own cleaner included
 	@$(PYTEST) -n $(PROCESSES)
 
-check: setup ## format, lint, types, layers
+check: setup docs ## format, lint, types, layers, the site of the documents
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
@@ -67,7 +70,10 @@ soak: setup ## the long tests: kills at every step, live brokers
 bench: setup ## every figure of DESIGN, or one benchmark, a JSON line each: make bench NAME=decode
 	@$(PYTHON) -m tests.benchmarks.bench_$(NAME)
 
-lock: setup ## resolve pyproject.toml again into requirements.lock
+lock: setup ## resolve pyproject.toml and requirements-docs.in again into their lock files
 	@$(PYTHON) -m piptools compile --extra test --extra dev --generate-hashes --allow-unsafe --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
 	  -o requirements.lock pyproject.toml
+	@$(PYTHON) -m piptools compile --generate-hashes --allow-unsafe --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
+	  -o requirements-docs.lock requirements-docs.in

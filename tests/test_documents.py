@@ -1,4 +1,6 @@
-"""README tells the truth: its tables are those of the code, its examples run on the samples."""
+"""The documents tell the truth: their tables are those of the code, their examples run on the
+samples, their links lead somewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,91 +12,148 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafkalog.cli.arguments import parse_verb_arguments
+from kafkalog.cli.options import VERBS
+from kafkalog.cli.output import ExitCode
 from kafkalog.planning.config_file import parse_config_file
 from tests.benchmarks.bench_all import FIGURES
 from tests.support.documents import (
+    BENCHMARKS,
     DESIGN,
+    DOCS,
+    PAGES,
     README,
     ROOT,
     Example,
-    design_tables,
+    block_names,
     examples,
-    readme_tables,
-    with_tables,
+    with_blocks,
 )
+from tests.support.json_tables import json_tables
+from tests.support.reference_tables import code_tables
+from tests.support.schema_tables import schema_tables
+from tests.support.tour import PICTURE, lasting, picture, run_tour, tour_steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DOCUMENTS = ("README.md", "DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+OTHERS = ("CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+DOCUMENTS = (*PAGES, *(ROOT / name for name in OTHERS))
+# Words of ours that a reader cannot know.
+COINED = re.compile(r"\b(fates|surroundings|twin_?path|Troubles|PassedOver|Told|hopp?ed|dear to)\b")
 
 
-def by_line(example: Example) -> str:
-    return f"line-{example.line}"
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize(
-    ("document", "tables"),
-    [(README, readme_tables), (DESIGN, design_tables)],
-    ids=["README", "DESIGN"],
-)
-def test_tables_match_the_code(document: Path, tables: Callable[[], dict[str, list[str]]]) -> None:
+def with_examples(language: str) -> list[Path]:
+    return sorted({example.page for example in examples(language)})
+
+
+def place(example: Example) -> str:
+    return example.place
+
+
+# -- what is taken from the code -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def blocks() -> dict[str, list[str]]:
+    return code_tables() | schema_tables()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_tables_match_the_code(page: Path, blocks: dict[str, list[str]]) -> None:
     """When this fails: `python -m tests.support.documents` writes them anew."""
-    text = document.read_text(encoding="utf-8")
-    assert text == with_tables(text, tables())
+    text = page.read_text(encoding="utf-8")
+    assert text == with_blocks(text, blocks)
+
+
+def test_keys_of_json_are_those_that_are_printed() -> None:
+    """When this fails: `python -m tests.support.documents` writes them anew."""
+    text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
+    assert text == with_blocks(text, json_tables())
+
+
+def test_every_table_is_on_a_page_and_every_block_is_known(blocks: dict[str, list[str]]) -> None:
+    named = Counter(name for page in PAGES for name in block_names(page.read_text("utf-8")))
+    known = {*blocks, *(name for name in named if name.startswith("json "))}
+    assert set(named) == known
+    assert [name for name, count in named.items() if count > 1] == []
+
+
+def test_verbs_and_exit_codes_are_all_told() -> None:
+    readme = README.read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `([a-z]+)(?: [-a-z]+)?` \|", readme, re.MULTILINE))
+    assert told == {verb.name for verb in VERBS}
+    page = (DOCS / "reference" / "exit-codes.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| (\d) \|", page, re.MULTILINE)) == {str(int(c)) for c in ExitCode}
+
+
+# -- examples --------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("page", with_examples("python"), ids=name_of)
 def test_python_examples_run_in_order(
-    spark: SparkSession, monkeypatch: Any, tmp_path: Path
+    page: Path, spark: SparkSession, monkeypatch: Any, tmp_path: Path
 ) -> None:
-    """One after another in one namespace, as a reader would type them, with the temporary directory
-    of the text replaced by one of our own."""
+    """Those of a page one after another in one namespace, as a reader would type them, with the
+    temporary directory of the text replaced by one of our own."""
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
-    found = examples("python")
-    assert len(found) >= 3
-    for example in found:
-        # blank lines in front, so that a traceback shows README's own line numbers
+    for example in examples("python", page):
+        # blank lines in front, so that a traceback shows the page's own line numbers
         source = "\n" * (example.line - 1) + example.text.replace("/tmp/", f"{tmp_path}/")
-        exec(compile(source, str(README), "exec"), names)
+        exec(compile(source, str(page), "exec"), names)
 
 
 @pytest.mark.spark
-def test_sql_examples_run_and_give_rows(spark: SparkSession, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("page", with_examples("sql"), ids=name_of)
+def test_sql_examples_run_and_give_rows(page: Path, spark: SparkSession, monkeypatch: Any) -> None:
     from kafkalog.spark import create_views
 
     monkeypatch.chdir(ROOT)
     create_views(spark, "data/samples/broker")
-    found = examples("sql")
-    assert found
-    for example in found:
+    for example in examples("sql", page):
         for statement in filter(None, map(str.strip, example.text.split(";"))):
             rows = spark.sql(statement).collect()
             assert rows or not statement.startswith("SELECT"), f"no rows: {statement}"
 
 
-@pytest.mark.parametrize("example", examples("sh"), ids=by_line)
+@pytest.mark.parametrize("example", examples("sh"), ids=place)
 def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
-    """With the temporary directory of the text replaced by one of our own."""
+    """With the temporary directory of the text, and the user's, replaced by one of our own."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", example.text.replace("/tmp/", f"{tmp_path}/")],
         cwd=ROOT,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "XDG_STATE_HOME": str(tmp_path / "state")},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout
+    assert done.stdout + done.stderr
+
+
+@pytest.mark.spark
+def test_the_tour_prints_what_readme_shows(tmp_path: Path) -> None:
+    """When this fails: `python -m tests.support.tour` runs it and writes README anew."""
+    steps = tour_steps(README.read_text(encoding="utf-8"))
+    for shown, printed in zip(steps, run_tour(steps, tmp_path), strict=True):
+        assert sorted(lasting(shown.output)) == sorted(lasting(printed.output)), shown.command
+
+
+def test_the_picture_is_of_the_tour() -> None:
+    assert PICTURE.read_text("utf-8") == picture(README.read_text("utf-8"))
 
 
 def test_shell_examples_give_the_time_they_mean() -> None:
@@ -102,18 +161,26 @@ def test_shell_examples_give_the_time_they_mean() -> None:
     texts = [example.text.replace("\\\n", " ") for example in examples("sh")]
     decided = re.compile(r"^kafkalog (audit|compact|retain|why) .*", re.M)
     lines = [match.group() for text in texts for match in decided.finditer(text)]
-    assert len(lines) >= 12
+    lines += [step.command for step in tour_steps(README.read_text(encoding="utf-8"))
+              if decided.match(step.command)]  # fmt: skip
+    assert len(lines) >= 15
     assert [line for line in lines if "--now" not in line] == []
 
 
-def test_every_example_is_of_a_kind_that_runs() -> None:
-    """`text` is for what needs a cluster, a repository or a mailer: below it is only parsed."""
-    fences = [line for line in README.read_text("utf-8").splitlines() if line.startswith("```")]
-    kinds = Counter(line.removeprefix("```") for line in fences)
-    assert kinds.pop("") == kinds.total()
-    assert set(kinds) == {"python", "sql", "sh", "text", "toml"}
-    for name in set(DOCUMENTS) - {"README.md", "DESIGN.md"}:  # DESIGN has drawings only
-        assert "```" not in (ROOT / name).read_text("utf-8")
+@pytest.mark.parametrize("page", DOCUMENTS, ids=name_of)
+def test_every_example_is_of_a_kind_that_runs(page: Path) -> None:
+    """`text` is for what needs a cluster, a repository or a mailer: below it is only parsed. A
+    block with a title is a step of a how-to, which test_extending follows."""
+    fences = [line for line in page.read_text("utf-8").splitlines() if line.startswith("```")]
+    opening, closing = fences[::2], fences[1::2]
+    assert set(closing) <= {"```"}
+    kinds = {line.removeprefix("```") for line in opening if " title=" not in line}
+    if page == DESIGN:  # it has drawings only
+        assert kinds == {""}
+    else:
+        assert kinds <= {"python", "sql", "sh", "text", "toml", "console"}
+    if " title=" in "".join(opening):
+        assert page.parent.name == "extending"
 
 
 def test_jobs_in_text_examples_take_their_options() -> None:
@@ -132,33 +199,95 @@ def test_jobs_in_text_examples_take_their_options() -> None:
         assert (ROOT / conf).is_file()
 
 
-@pytest.mark.parametrize("example", examples("toml"), ids=by_line)
+@pytest.mark.parametrize("example", examples("toml"), ids=place)
 def test_toml_examples_are_config_files(example: Example) -> None:
     assert parse_config_file(example.text.encode())
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_links_lead_somewhere(name: str) -> None:
-    document = ROOT / name
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8"))
-    assert [t for t in targets if not (document.parent / t).exists()] == []
+# -- what the text names ---------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """Those of its headings, as GitHub and mkdocs make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", title).strip().lower() for title in titles)
+    return {re.sub(r"\s", "-", title) for title in plain}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(broken_links(page)) == []
+
+
+def test_paths_in_the_text_exist() -> None:
+    named = {
+        (name_of(page), path)
+        for page in PAGES
+        for path in re.findall(
+            r"`((?:tests|kafkalog|jobs|data|spark_conf)/[\w/.-]*\w)`", page.read_text("utf-8")
+        )
+        if page.parent.name != "extending" or (ROOT / path).parent.is_dir()
+    }
+    assert [at for at in named if not (ROOT / at[1]).exists()] == []
+
+
+def test_modules_that_design_names_exist() -> None:
+    text = DESIGN.read_text(encoding="utf-8")
+    paths = text.partition("## The paths")[2].partition("### Floors")[0]
+    rooms = {path.parent.name for path in (ROOT / "kafkalog").glob("*/__init__.py")}
+    named = [n for n in re.findall(r"\b([a-z_]+)\.([a-z_]+)\b", paths) if n[0] in rooms]
+    assert len(named) > 20
+    found = [(ROOT / "kafkalog" / room / f"{module}.py").exists() for room, module in named]
+    functions = [("planning", "plan_compaction"), ("planning", "resolve_config")]
+    assert [
+        n for n, there in zip(named, found, strict=True) if not there and n not in functions
+    ] == []
+    floors = text.partition("### Floors")[2].partition("## Non-obvious")[0]
+    assert rooms <= set(re.findall(r"kafkalog\.([a-z_]+)", floors))
 
 
 def test_make_targets_in_the_documents_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {
         target
-        for name in DOCUMENTS
-        for target in re.findall(r"`make ([a-z-]+)", (ROOT / name).read_text(encoding="utf-8"))
+        for page in DOCUMENTS
+        for target in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))
     }
     assert named
     assert named <= targets
 
 
+def test_readme_and_design_are_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 200
+    assert len(DESIGN.read_text("utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_words_are_those_of_kafka_and_spark(page: Path) -> None:
+    if page.name != "modules.md":  # the modules' own sentences
+        assert COINED.findall(page.read_text(encoding="utf-8")) == []
+
+
+def test_every_decision_is_in_the_list() -> None:
+    folder = DOCS / "decisions"
+    names = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [name[:4] for name in names] == [f"{n:04}" for n in range(1, len(names) + 1)]
+    assert re.findall(r"\]\((\d{4}-.*?)\)", (folder / "index.md").read_text("utf-8")) == names
+
+
 @pytest.mark.spark
 def test_make_bench_prints_every_row_that_is_measured() -> None:
-    measured = DESIGN.read_text().partition("## Measured")[2].partition("counted rather")[0]
-    rows = [line.split("|")[-2].replace("`", " ") for line in measured.splitlines()[3:]
+    measured = BENCHMARKS.read_text("utf-8").partition("## Timed")[2].partition("## Counted")[0]
+    rows = [line.split("|")[-2].replace("`", " ") for line in measured.splitlines()
             if line.startswith("| ")]  # fmt: skip
     printed = {tuple(row.replace(",", " ").split()) for row in rows[1:]}
     assert len(rows) > 20

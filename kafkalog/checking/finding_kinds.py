@@ -1,7 +1,7 @@
 """THE table of what can be found: id, severity, meaning, what a broker makes of it, what to do.
 
-Of the cluster as a whole there is more in `cluster_kinds`. README's tables are written from both.
-Ids are promises: scripts go by them, so one is never used for something else. What a broker does
+Of the cluster as a whole there is more in `cluster_kinds`; the reference is written from both. Ids
+are promises: scripts go by them, so one is never used for something else. What a broker does
 was seen with Kafka 4.3 (tests/oracle); a severity may be lower where the next start heals it.
 """
 

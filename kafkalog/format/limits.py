@@ -1,8 +1,9 @@
 """THE table of limits: what a file may make us hold in memory, and why no more.
 
 No number that is read from a file is allocated before it was held against one of these. The format
-has hardly any limit of its own, so most are chosen here; DESIGN.md has this table. A file that asks
-for more ends in RecordTooLargeError, a number that cannot be in CorruptRecordError.
+has hardly any limit of its own, so most are chosen here; docs/explanation/limits.md has this table.
+A file that asks for more ends in RecordTooLargeError, a number that cannot be in
+CorruptRecordError.
 """
 
 from __future__ import annotations

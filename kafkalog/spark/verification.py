@@ -33,7 +33,7 @@ def verify(
     run_dir: str | None = None,
     since: str | None = None,
 ) -> DataFrame:
-    """Check the selected partitions: a row a finding, in the columns of README's table `findings`.
+    """Check the selected partitions: a row a finding, in the columns `schemas.FINDINGS`.
 
     The arguments are the options of `kafkalog verify`; the run is kept in `run_dir` on the driver.
     Nothing below the log dirs is changed.

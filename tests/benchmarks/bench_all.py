@@ -1,4 +1,4 @@
-"""Every benchmark whose figures DESIGN.md has, one after the other, each with its peer.
+"""Every benchmark whose figures docs/benchmarks.md has, one after the other, each with its peer.
 
     python -m tests.benchmarks.bench_all [WORD]
 

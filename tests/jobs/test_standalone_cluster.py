@@ -93,13 +93,13 @@ def test_a_worker_killed_midway_changes_nothing_of_the_result(
     assert contents(log_dir / "found") == contents(log_dir / "wanted")
 
 
-def test_the_environment_is_packed_and_sent_along_as_the_readme_says(
+def test_the_environment_is_packed_and_sent_along_as_the_guide_says(
     log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lines, with the places of this machine."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    readme = (ROOT / "README.md").read_text()
-    (recipe,) = (b for b in re.findall(r"```text\n(.*?)```", readme, re.S) if "venv-pack" in b)
+    guide = (ROOT / "docs" / "guides" / "compact.md").read_text(encoding="utf-8")
+    (recipe,) = (b for b in re.findall(r"```text\n(.*?)```", guide, re.S) if "venv-pack" in b)
     write_log(log_dir, "t", LogSpec(records=50_000, keys=5_000, segment_bytes=1 << 20))
     with standalone_cluster(tmp_path, workers=1) as cluster:
         for there, here in (

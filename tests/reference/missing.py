@@ -1,5 +1,5 @@
-"""Which offsets a partition's files prove to be missing: the table "What is missing" of the
-README, row by row, with none of the package's readers.
+"""Which offsets a partition's files prove to be missing: the table of
+docs/explanation/missing-records.md, row by row, with none of the package's readers.
 
 A file that is not just as a broker writes it is no witness here.
 """

@@ -21,7 +21,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.spark import audit
 from tests.auditing.documents import validate
 from tests.auditing.test_pains_of_contents import commits, filled
-from tests.support.documents import README
+from tests.support.documents import DOCS
 from tests.support.log_builder import META, START_MS, LogBuilder
 
 if TYPE_CHECKING:
@@ -118,8 +118,9 @@ def test_frames_of_simulations_and_of_safe_offsets(spark: SparkSession, log_dir:
 
 
 def scheduled_recipe() -> str:
-    """README's line for cron, without its times; cron takes the backslashes off."""
-    (line,) = re.findall(r"^15 3 \* \* \* (spark-submit .*\n.*)$", README.read_text("utf-8"), re.M)
+    """The guide's line for cron, without its times; cron takes the backslashes off."""
+    text = (DOCS / "guides" / "audit.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^15 3 \* \* \* (spark-submit .*\n.*)$", text, re.M)
     return str(line).replace("\\\n", " ").replace("\\%", "%")
 
 

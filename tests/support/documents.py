@@ -1,178 +1,80 @@
-"""What the documents take from the code, and README's examples.
+"""The documents: their pages, their examples, and the blocks in them that are taken from the code.
 
-`python -m tests.support.documents` writes README's tables, DESIGN's file map and
-docs/broker-start.md anew.
+A block stands between `<!-- its name -->` and `<!-- end -->`. `python -m tests.support.documents`
+writes all blocks, docs/broker-start.md and the pictures below docs/images anew.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from kafkalog.auditing.audit_kinds import AUDIT_KINDS
-from kafkalog.auditing.contents_kinds import CONTENTS_KINDS
-from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
-from kafkalog.checking.finding_kind import FindingKind
-from kafkalog.checking.finding_kinds import KINDS
-from kafkalog.cli import options as cli_options
-from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
-from kafkalog.columns.column import Column
-from kafkalog.columns.schemas import FINDINGS
-from kafkalog.format.limits import LIMITS
-from kafkalog.reading.views import VIEWS
-from kafkalog.spark.option_table import OPTIONS
 from tests.starts.page import PAGE, start_page
+from tests.support.json_tables import json_tables
+from tests.support.reference_tables import code_tables
+from tests.support.schema_tables import schema_tables
+from tests.support.tour import PICTURE, picture
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DESIGN = ROOT / "DESIGN.md"
-VERBS_WITH_OPTIONS = (
-    "audit",
-    "cluster",
-    "compact",
-    "dump",
-    "export",
-    "recover",
-    "retain",
-    "salvage",
-    "sql",
-    "undo",
-    "verify",
-    "why",
-)
-SPARK_NAMES = {
-    pa.string(): "STRING",
-    pa.binary(): "BINARY",
-    pa.bool_(): "BOOLEAN",
-    pa.int8(): "BYTE",
-    pa.int16(): "SHORT",
-    pa.int32(): "INT",
-    pa.int64(): "LONG",
-    pa.float64(): "DOUBLE",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
-    NODES: "ARRAY<INT>",
-    TEXTS: "ARRAY<STRING>",
-}
+DOCS = ROOT / "docs"
+BENCHMARKS = DOCS / "benchmarks.md"
+# What is read as a document; broker-start.md is made as a whole.
+PAGES = (README, DESIGN, *sorted(path for path in DOCS.rglob("*.md") if path != PAGE))
+_BLOCK = re.compile(r"^<!-- (?!end)(.+?) -->\n", re.MULTILINE)
+_END = "<!-- end -->"
 
 
 @dataclass(frozen=True)
 class Example:
-    """A fenced block: its language, its text, and the line of its first line."""
+    """A fenced block: its page, its language, its text, and the line of its first line."""
 
+    page: Path
     language: str
     text: str
     line: int
 
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
 
-def examples(language: str, document: Path = README) -> list[Example]:
-    return [e for e in _blocks(document.read_text(encoding="utf-8")) if e.language == language]
+
+def examples(language: str, *pages: Path) -> list[Example]:
+    """The fenced blocks of this language, of all pages if none is given."""
+    return [e for page in pages or PAGES for e in _fences(page) if e.language == language]
 
 
-def _blocks(text: str) -> Iterator[Example]:
+def _fences(page: Path) -> Iterator[Example]:
+    text = page.read_text(encoding="utf-8")
     for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield Example(match[1], match[2], text[: match.start()].count("\n") + 2)
+        line = text[: match.start()].count("\n") + 2
+        yield Example(page, match[1], match[2], line)
 
 
-def option_table() -> list[str]:
-    """Every option the source takes; `paths` is what Spark itself passes, no one writes it."""
-    rows = ["| option | takes | views | means |", "|---|---|---|---|"]
-    for option in OPTIONS.values():
-        if option.name != "paths":
-            views = "all" if option.takers == tuple(VIEWS) else ", ".join(sorted(option.takers))
-            takes = _cell(option.takes or "")
-            rows.append(f"| `{option.name}` | {takes} | {views} | {option.does} |")
-    return rows
+def block_names(text: str) -> list[str]:
+    return _BLOCK.findall(text)
 
 
-def column_table(columns: tuple[Column, ...]) -> list[str]:
-    rows = ["| column | type | null | means |", "|---|---|---|---|"]
-    for column in columns:
-        mark = " †" if column.on_request else ""
-        kind = SPARK_NAMES.get(column.type, "ARRAY<STRUCT<key: STRING, value: BINARY>>")
-        null = "yes" if column.nullable else ""
-        rows.append(f"| `{column.name}`{mark} | {kind} | {null} | {column.meaning} |")
-    return rows
-
-
-def verb_options(verb: str) -> list[str]:
-    """The options of a verb and what each does there, from the table of the command line."""
-    rows = ["| option | means |", "|---|---|"]
-    for option in cli_options.options_of(verb):
-        name = option.name if option.takes is None else f"{option.name} {option.takes}"
-        rows.append(f"| `{_cell(name)}` | {_cell(option.does_in(verb))} |")
-    return rows
-
-
-def finding_kinds(kinds: tuple[FindingKind, ...]) -> list[str]:
-    """What can be found, what a broker makes of it, and what to do."""
-    rows = ["| id | severity | means | a broker | to do |", "|---|---|---|---|---|"]
-    for kind in kinds:
-        cells = (f"`{kind.id}`", str(kind.severity), kind.means, kind.broker, kind.remedy)
-        rows.append(f"| {' | '.join(map(_cell, cells))} |")
-    return rows
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def limit_table() -> list[str]:
-    rows = ["| of | most | held by | why |", "|---|---|---|---|"]
-    rows += [f"| {x.of} | {x.most:,} | {x.held_by} | {x.reason} |" for x in LIMITS]
-    return rows
-
-
-def file_map() -> list[str]:
-    """Each module of the package and the first sentence of its docstring, room by room."""
-    rows: list[str] = []
-    rooms = sorted(path.parent for path in (ROOT / "kafkalog").rglob("__init__.py"))
-    for room in rooms:
-        files = [f for f in sorted(room.glob("*.py")) if f.name != "__init__.py"]
-        title = f"**{room.relative_to(ROOT).as_posix()}/** {first_sentence(room / '__init__.py')}"
-        rows += [title.rstrip(), "", *(f"- `{f.name}` {first_sentence(f)}" for f in files), ""]
-    return rows
-
-
-def first_sentence(path: Path) -> str:
-    """The docstring up to its first full stop or blank line, without line breaks."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    paragraph = " ".join(docstring.split("\n\n")[0].split())
-    return re.split(r"(?<=[^.])\.(?:\s+(?=[A-Z`])|$)", paragraph)[0].rstrip(":.")
-
-
-def readme_tables() -> dict[str, list[str]]:
-    tables = {"options": option_table()}
-    tables |= {f"{verb} options": verb_options(verb) for verb in VERBS_WITH_OPTIONS}
-    tables["findings"] = finding_kinds(KINDS)
-    tables["cluster findings"] = finding_kinds(CLUSTER_KINDS)
-    tables["audit findings"] = finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS))
-    tables["columns findings"] = column_table(FINDINGS)
-    # views with the same columns share the table of the first one
-    columns_of = {view.name: view.columns for view in VIEWS.values()} | CLUSTER_TABLES
-    shown = {columns: view for view, columns in reversed(columns_of.items())}
-    return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
-
-
-def design_tables() -> dict[str, list[str]]:
-    return {"file map": file_map(), "limits": limit_table()}
-
-
-def with_tables(text: str, tables: dict[str, list[str]]) -> str:
-    """The text with everything between its marks as the code says it today."""
-    for name, rows in tables.items():
-        start = text.index(mark := f"<!-- {name} -->\n") + len(mark)
-        end = text.index("<!-- end -->", start)
-        text = text[:start] + "\n".join(rows).rstrip() + "\n" + text[end:]
+def with_blocks(text: str, blocks: Mapping[str, Sequence[str]]) -> str:
+    """The text with each of these blocks as the code says it today."""
+    for name in block_names(text):
+        if name in blocks:
+            start = text.index(mark := f"<!-- {name} -->\n") + len(mark)
+            end = text.index(_END, start)
+            text = text[:start] + "\n" + "\n".join(blocks[name]).strip() + "\n\n" + text[end:]
     return text
 
 
-if __name__ == "__main__":
-    for document, made in ((README, readme_tables()), (DESIGN, design_tables())):
-        document.write_text(with_tables(document.read_text(encoding="utf-8"), made), "utf-8")
-    PAGE.parent.mkdir(exist_ok=True)
+def write_documents() -> None:
+    blocks = code_tables() | schema_tables() | json_tables()
+    for page in PAGES:
+        page.write_text(with_blocks(page.read_text(encoding="utf-8"), blocks), "utf-8")
     PAGE.write_text(start_page(), "utf-8")
+    PICTURE.write_text(picture(README.read_text(encoding="utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    write_documents()

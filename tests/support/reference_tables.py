@@ -1,0 +1,158 @@
+"""The tables of the reference, from the code: verbs, options, columns, findings, limits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pyarrow as pa
+
+from kafkalog.auditing.audit_kinds import AUDIT_KINDS
+from kafkalog.auditing.contents_kinds import CONTENTS_KINDS
+from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
+from kafkalog.checking.finding_kind import FindingKind
+from kafkalog.checking.finding_kinds import KINDS
+from kafkalog.cli import options as cli_options
+from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
+from kafkalog.columns.column import Column
+from kafkalog.columns.schemas import FINDINGS
+from kafkalog.format.limits import LIMITS
+from kafkalog.reading.views import VIEWS
+from kafkalog.spark.option_table import OPTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+SPARK_NAMES = {
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "BYTE",
+    pa.int16(): "SHORT",
+    pa.int32(): "INT",
+    pa.int64(): "LONG",
+    pa.float64(): "DOUBLE",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
+    NODES: "ARRAY<INT>",
+    TEXTS: "ARRAY<STRING>",
+}
+
+
+def code_tables() -> dict[str, list[str]]:
+    """Each block that is made from tables in the code, by its name."""
+    tables = {
+        "verbs": verb_sections(),
+        "options": source_options(),
+        "findings": finding_kinds(KINDS),
+        "cluster findings": finding_kinds(CLUSTER_KINDS),
+        "audit findings": finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS)),
+        "columns findings": column_table(FINDINGS),
+        "limits": limit_table(),
+        "modules": module_list(),
+    }
+    # views with the same columns share the table of the first one
+    columns_of = {view.name: view.columns for view in VIEWS.values()} | CLUSTER_TABLES
+    shown = {columns: view for view, columns in reversed(columns_of.items())}
+    return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
+
+
+def verb_sections() -> list[str]:
+    """A section for each verb: what it does, how it is called, and its options."""
+    jobs = {**verb_jobs(), **{v.name: v.job for v in cli_options.VERBS if v.job is not None}}
+    rows: list[str] = []
+    for verb in cli_options.VERBS:
+        takes = f" {verb.takes}…" if verb.takes else ""
+        calls = [f"`kafkalog {verb.name}{takes}`"] if verb.module is not None else []
+        if verb.name in jobs:
+            calls.append(f"`spark-submit … jobs/{jobs[verb.name]}`")
+        does = verb.does[0].upper() + verb.does[1:]
+        rows += [f"## {verb.name}", "", f"{does}.", "", "; ".join(calls), ""]
+        rows += [*verb_options(verb.name), ""]
+    return rows
+
+
+def verb_jobs() -> dict[str, str]:
+    """Verb → the script of jobs/ that does its work on Spark."""
+    found = {}
+    for script in sorted((ROOT / "jobs").glob("*.py")):
+        match = re.search(r'run_job\("(\w+)"', script.read_text(encoding="utf-8"))
+        if match is not None:
+            found[match[1]] = script.name
+    return found
+
+
+def verb_options(verb: str) -> list[str]:
+    """The options that work in this verb, with what they do there."""
+    rows = ["| option | what it does |", "|---|---|"]
+    for option in cli_options.options_of(verb):
+        name = option.name if option.takes is None else f"{option.name} {option.takes}"
+        rows.append(f"| {_code(name)} | {_cell(option.does_in(verb))} |")
+    return rows
+
+
+def source_options() -> list[str]:
+    """Every option the source takes; `paths` is what Spark itself passes, no one writes it."""
+    rows = ["| option | takes | views | means |", "|---|---|---|---|"]
+    for option in OPTIONS.values():
+        if option.name != "paths":
+            views = "all" if option.takers == tuple(VIEWS) else ", ".join(sorted(option.takers))
+            takes = _cell(option.takes or "")
+            rows.append(f"| `{option.name}` | {takes} | {views} | {_cell(option.does)} |")
+    return rows
+
+
+def column_table(columns: tuple[Column, ...]) -> list[str]:
+    rows = ["| column | type | null | means |", "|---|---|---|---|"]
+    for column in columns:
+        mark = " †" if column.on_request else ""
+        kind = SPARK_NAMES.get(column.type, "ARRAY<STRUCT<key: STRING, value: BINARY>>")
+        null = "yes" if column.nullable else ""
+        rows.append(f"| `{column.name}`{mark} | `{kind}` | {null} | {_cell(column.meaning)} |")
+    return rows
+
+
+def finding_kinds(kinds: tuple[FindingKind, ...]) -> list[str]:
+    """What can be found, what a broker makes of it, and what to do."""
+    rows = ["| id | severity | means | a broker | to do |", "|---|---|---|---|---|"]
+    for kind in kinds:
+        cells = (f"`{kind.id}`", str(kind.severity), kind.means, kind.broker, kind.remedy)
+        rows.append(f"| {' | '.join(map(_cell, cells))} |")
+    return rows
+
+
+def limit_table() -> list[str]:
+    rows = ["| of | most | held by | why |", "|---|---|---|---|"]
+    rows += [f"| {x.of} | {x.most:,} | {x.held_by} | {x.reason} |" for x in LIMITS]
+    return rows
+
+
+def module_list() -> list[str]:
+    """Each module of the package and the first sentence of its docstring, room by room."""
+    rows: list[str] = []
+    rooms = sorted(path.parent for path in (ROOT / "kafkalog").rglob("__init__.py"))
+    for room in rooms:
+        files = [f for f in sorted(room.glob("*.py")) if f.name != "__init__.py"]
+        name = room.relative_to(ROOT).as_posix()
+        rows += [f"## {name}", "", f"{first_sentence(room / '__init__.py')}.", ""]
+        rows += [*(f"- `{f.name}`: {_plain(first_sentence(f))}" for f in files), ""]
+    return rows
+
+
+def first_sentence(path: Path) -> str:
+    """The docstring up to its first full stop or blank line, without line breaks."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    return re.split(r"(?<=[^.])\.(?:\s+(?=[A-Z`])|$)", paragraph)[0].rstrip(":.")
+
+
+def _plain(text: str) -> str:
+    """Not taken for HTML, nor for a footnote."""
+    return text.replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    """Code in a cell: a pipe has no escape there that all readers of Markdown know."""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
