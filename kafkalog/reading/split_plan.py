@@ -61,6 +61,8 @@ def plan_reading(
         for segment, split in wanted_ranges(partition, selection, needs):
             whole.append(split)
             segments[segment.path] = segment
+    # How large a split may be depends on what all partitions have together, so nothing is cut
+    # before all of it is known.
     sizes = sizes.for_total(sum(split.end - split.start for split in whole))
     splits = [
         replace(split, start=start, end=end)
@@ -77,6 +79,9 @@ def _cut_positions(segment: SegmentInfo, split: ScanSplit, sizes: SplitSizes) ->
     length = split.end - split.start
     if length <= sizes.split_bytes * sizes.slack:
         return []
+    # Equal pieces, so that the last one is no remainder. The wanted positions lie inside batches:
+    # each becomes the next batch start. Two of them in one large batch become the same start, or
+    # the range's end, and are one cut less.
     exact = length / sizes.split_bytes
     pieces = -(-length // sizes.split_bytes) if sizes.min_splits else round(exact)
     wanted = [split.start + length * i // pieces for i in range(1, pieces)]
@@ -97,6 +102,9 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
         )
     except (FileNotFoundError, CorruptIndexError, RecordTooLargeError):
         return None
+    # An entry is tried, not trusted: a stale index names positions of another file of that name.
+    # The next entries may be right all the same, a few bytes further on. Where none is, the whole
+    # index is given up, for cuts that are half from it would be of pieces of any size.
     cuts: list[int] = []
     for position in wanted:
         first = int(index.positions.searchsorted(position))

@@ -35,7 +35,12 @@ _SMALL_BYTES = 256 * 1024
 def wanted_ranges(
     partition: PartitionInventory, selection: PartitionSelection, needs: SplitNeeds
 ) -> Iterator[tuple[SegmentInfo, ScanSplit]]:
-    """One split for each segment that may hold wanted rows."""
+    """One split for each segment that may hold wanted rows.
+
+    From coarse to fine: the selection's offsets, the filter's, segments by their names, bytes by
+    the indexes. Each step leaves out only what cannot hold a wanted row; the read looks at every
+    batch and record of what is left, so a step that leaves out less costs time and nothing else.
+    """
     start_offset, end_offset = offset_range(selection, partition)
     if needs.all_on_disk and isinstance(selection.starting_offsets, str):
         start_offset = None if selection.starting_timestamp is None else start_offset

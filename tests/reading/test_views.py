@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kafkalog.columns.column import arrow_schema
+from kafkalog.columns.column import arrow_schema, not_null
+from kafkalog.columns.places import rows_batch
+from kafkalog.columns.schemas import PARTITION, TOPIC
 from kafkalog.errors import InvalidConfigError
-from kafkalog.reading.view_reader import ViewReader
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.reading.request import ReadCounts, ReadRequest
+from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.tables import read_view
+from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader, tasks_of
 from kafkalog.reading.views import (
     NARROW_VIEWS,
     VIEWS,
@@ -19,6 +27,7 @@ from kafkalog.reading.views import (
     select_columns,
     view_columns,
 )
+from tests.support.log_builder import LogBuilder
 
 
 def test_records_start_with_the_columns_of_sparks_kafka_source() -> None:
@@ -80,3 +89,35 @@ def test_the_table_is_imported_without_readers_and_kernels() -> None:
 def test_narrow_views_are_of_columns_that_are_there() -> None:
     for view, names in NARROW_VIEWS.values():
         assert select_columns(view, names)
+
+
+def test_a_view_is_a_row_and_a_reader(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A toy view, of partition directories and their number of files, made as the table says."""
+
+    def plan(
+        view: str,
+        partitions: Sequence[PartitionInventory],
+        selection: PartitionSelection,
+        needs: ScanNeeds,
+    ) -> list[ScanTask[PartitionInventory]]:
+        return tasks_of(view, needs.wanted(partitions), pieces_per_task=1)
+
+    def read(
+        task: ScanTask[PartitionInventory], request: ReadRequest, counts: ReadCounts
+    ) -> Iterator[pa.RecordBatch]:
+        for piece in task.pieces:
+            name, files = piece.topic_partition, len(list(Path(piece.path).iterdir()))
+            row = {"topic": name.topic, "partition": name.partition, "files": files}
+            yield rows_batch([row], request.schema, request.names)
+
+    columns = (TOPIC, PARTITION, not_null("files", pa.int32(), "files in the directory"))
+    reader = ViewReader(plan, read)
+    monkeypatch.setitem(VIEWS, "toy", View("toy", "a directory", columns, lambda: reader))
+    for name in ("orders-0", "orders-1", "other-0"):
+        LogBuilder(log_dir, name).batch(("k", "v")).write()
+    found = read_view("toy", log_dir, topics="orders", columns=["partition", "files"])
+    assert found["partition"].to_pylist() == [0, 1]
+    assert found["files"].to_pylist() == [len(list((log_dir / "orders-0").iterdir()))] * 2
+    assert found.schema.field("files") == pa.field("files", pa.int32(), nullable=False)
+    with pytest.raises(InvalidConfigError, match="unknown in view 'toy'; available: topic"):
+        read_view("toy", log_dir, columns=["fils"])

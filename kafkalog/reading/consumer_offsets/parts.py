@@ -77,7 +77,11 @@ def read_log_ends(task: ScanTask[PartitionInventory]) -> Iterator[pa.RecordBatch
 
 
 def _parts(splits: Sequence[ScanSplit], part_bytes: int) -> Iterator[CommitsPart]:
-    """Each split goes to the part that its middle is in."""
+    """Each split goes to the part that its middle is in.
+
+    Parts follow each other as the log does, so what is behind one is the segments behind its last:
+    where markers may lie that end its transactions.
+    """
     paths = list(dict.fromkeys(split.path for split in splits))
     ends = accumulate(split.end - split.start for split in splits)
     numbered = [
@@ -141,6 +145,8 @@ def _latest(records: pa.Table, key: Sequence[str]) -> pa.Table:
     Texts are neither sorted nor taken by row numbers: both make one array of a column, and Arrow's
     texts end at 2 GiB. What is kept is filtered, chunk by chunk.
     """
+    # Offsets of several partitions may be equal, so records are ranked: by offset, each rank once.
+    # The highest rank of a key then names one record, and the aggregate is over numbers alone.
     order = np.argsort(records["recordOffset"].to_numpy(), kind="stable")
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
