@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.columns.schemas import RECORDS
+from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC
 from kafkalog.log.inventory import PartitionInventory
@@ -28,7 +30,6 @@ from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.split_views import plan_split_tasks
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
-from kafkalog.reading.views import select_columns
 
 _logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def read_messages(
     permissive = request.mode == ReadMode.PERMISSIVE
     names = [*(needed or {"offset": None}), *([_ERROR] if permissive else [])]
     inner = ReadRequest.of(
-        select_columns("records", names, with_error=permissive),
+        choose_columns("records", RECORDS, names, with_error=permissive),
         mode=request.mode,
         verify_checksums=request.verify_checksums,
         max_batch_bytes=request.max_batch_bytes,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalog.columns import schemas
 from kafkalog.columns.column import Column
+from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import InvalidConfigError
 
 if TYPE_CHECKING:
@@ -212,27 +213,5 @@ def default_columns(view: str) -> tuple[str, ...]:
 def select_columns(
     view: str, names: Sequence[str], *, with_error: bool = False
 ) -> tuple[Column, ...]:
-    """The columns `names` of a view in the asked order, spelt as in the table; names match without
-    case.
-
-    `with_error` allows the columns of mode PERMISSIVE too: `error`, `errorBytes`, `errorLength`.
-    InvalidConfigError names what is unknown or asked for twice, and lists what is there.
-    """
-    known = {c.name.lower(): c for c in view_columns(view)}
-    if with_error:
-        for added in (schemas.ERROR, schemas.ERROR_BYTES, schemas.ERROR_LENGTH):
-            known.setdefault(added.name.lower(), added)
-    chosen: dict[str, Column] = {}
-    for name in names:
-        column = known.get(name.lower())
-        if column is None:
-            allowed = ", ".join(c.name for c in known.values())
-            raise InvalidConfigError(
-                f"column '{name}' is unknown in view '{view}'; available: {allowed}"
-            )
-        if column.name in chosen:
-            raise InvalidConfigError(f"column '{name}' is asked for twice")
-        chosen[column.name] = column
-    if not chosen:
-        raise InvalidConfigError(f"no column of view '{view}' is asked for")
-    return tuple(chosen.values())
+    """Columns of a view by their names, see `choose_columns`."""
+    return choose_columns(view, view_columns(view), names, with_error=with_error)

@@ -24,6 +24,8 @@ import pyarrow as pa
 from kafkalog.batches.batch_table import is_transactional
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.records import RecordArrays
+from kafkalog.columns.schemas import RECORDS
+from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.topics import OFFSETS_TOPIC
@@ -46,7 +48,6 @@ from kafkalog.reading.transaction_ends import (
     TransactionEnds,
     read_transaction_ends,
 )
-from kafkalog.reading.views import select_columns
 
 _logger = logging.getLogger(__name__)
 
@@ -233,7 +234,7 @@ def _record_arrays(
     # Of the columns only the rows of bad batches are made.
     names = ["position", "error"] if permissive else ["position"]
     inner = ReadRequest.of(
-        select_columns("records", names, with_error=permissive),
+        choose_columns("records", RECORDS, names, with_error=permissive),
         mode=request.mode,
         verify_checksums=request.verify_checksums,
         max_batch_bytes=request.max_batch_bytes,

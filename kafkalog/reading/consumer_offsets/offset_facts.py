@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.columns.schemas import PARTITIONS
+from kafkalog.columns.selection import choose_columns
 from kafkalog.reading.consumer_offsets.groups import CLASSIC, group_records, subscription_of
-from kafkalog.reading.views import select_columns
 
 # Of view `partitions` what is known without a walk over headers.
-LOG_END_COLUMNS = select_columns(
-    "partitions", ("topic", "partition", "kind", "topicId", "logStartOffset", "logEndOffset")
+LOG_END_COLUMNS = choose_columns(
+    "partitions",
+    PARTITIONS,
+    ("topic", "partition", "kind", "topicId", "logStartOffset", "logEndOffset"),
 )
 # Where the partitions that groups read begin and end on this disk.
 LOG_ENDS = pa.schema(
