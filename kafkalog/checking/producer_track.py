@@ -19,9 +19,18 @@ from kafkalog.batches import batch_table
 from kafkalog.batches.batch_table import last_sequences
 from kafkalog.checking.finding import FindingList
 from kafkalog.checking.segment_report import AbortedSpan, FirstMarker, OpenSpan, ProducerSpan
-from kafkalog.format.constants import CONTROL_FLAG_MASK, MAX_INT32, TRANSACTIONAL_FLAG_MASK
+from kafkalog.format.constants import MAX_INT32, NO_TIMESTAMP, TRANSACTIONAL_FLAG_MASK
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.log.control_batches import ControlProblem, judge_chunk
+from kafkalog.log.control_batches import MARKERS, ControlProblem, judge_chunk
+from kafkalog.log.producer_replay import (
+    Producer,
+    ProducerReplay,
+    ProducerSink,
+    TransactionEnd,
+    TransactionMarker,
+    has_marker,
+)
+from kafkalog.log.producer_runs import Data
 from kafkalog.log.segment_file import Chunk
 
 Rows = NDArray[np.void]
@@ -37,7 +46,7 @@ def is_repeated(previous_last: int, base_sequence: int) -> bool:
     return base_sequence > 0 and previous_last >= 0 and ahead > _HALF
 
 
-class ProducerTrack:
+class ProducerTrack(ProducerSink):
     """Fed with the batches of a segment in offset order."""
 
     def __init__(self, found: FindingList) -> None:
@@ -45,7 +54,7 @@ class ProducerTrack:
         self._first: dict[int, tuple[int, int, int, int, bool]] = {}
         self._last: dict[int, tuple[int, int, int]] = {}
         self._first_markers: dict[int, int] = {}
-        self._open: dict[int, tuple[int, bool]] = {}
+        self._replay = ProducerReplay(self)
         self._aborted: list[AbortedSpan] = []
 
     def marker_types(self, chunk: Chunk, sound: Mask) -> NDArray[np.int8]:
@@ -67,17 +76,17 @@ class ProducerTrack:
         with_producer = sound & (rows["producer_id"] >= 0)
         if not with_producer.any():
             return
-        is_control = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
+        is_control = batch_table.is_control(rows)
         self._add_sequences(rows[with_producer & ~is_control])
-        in_transaction = (rows["attributes"] & TRANSACTIONAL_FLAG_MASK) != 0
-        wanted = with_producer & (in_transaction | is_control)
-        if wanted.any() or self._open:
-            known = np.fromiter(self._open, np.int64, len(self._open))
+        # Of the others, producers that use no transactions, nothing is asked here.
+        wanted = with_producer & (batch_table.is_transactional(rows) | is_control)
+        open_now = self._replay.transactions
+        if wanted.any() or open_now:
+            known = np.fromiter(open_now, np.int64, len(open_now))
             known = np.concatenate([known, np.unique(rows["producer_id"][wanted])])
             wanted |= with_producer & np.isin(rows["producer_id"], known)
-            self._add_transactions(
-                rows[wanted], is_control[wanted], in_transaction[wanted], marker_types[wanted]
-            )
+            markers = _markers(marker_types[wanted & has_marker(rows)])
+            self._replay.apply(rows[wanted], markers)
 
     def _say_control(self, problem: ControlProblem) -> None:
         error = problem.error
@@ -138,46 +147,23 @@ class ProducerTrack:
 
     # -- transactions ------------------------------------------------------------------------------
 
-    def _add_transactions(
-        self,
-        rows: Rows,
-        is_control: Mask,
-        in_transaction: Mask,
-        marker_types: NDArray[np.int8],
-    ) -> None:
-        """Markers, and the data of producers that use transactions."""
-        columns = zip(
-            rows["producer_id"].tolist(),
-            is_control.tolist(),
-            in_transaction.tolist(),
-            marker_types.tolist(),
-            rows["base_offset"].tolist(),
-            rows["position"].tolist(),
-            rows["records_count"].tolist(),
-            strict=True,
-        )
-        for producer_id, is_marker, transactional, marker_type, offset, position, count in columns:
-            if is_marker:
-                if marker_type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
-                    self._add_marker(producer_id, offset, marker_type)
-            elif not transactional:
-                if producer_id in self._open:
-                    first_offset = self._open[producer_id][0]
-                    say_outside(self._found, producer_id, first_offset, offset, position)
-            elif producer_id not in self._open:
-                self._open[producer_id] = offset, count > 0
-            elif count > 0 and not self._open[producer_id][1]:
-                self._open[producer_id] = self._open[producer_id][0], True
-
-    def _add_marker(self, producer_id: int, offset: int, marker_type: int) -> None:
-        first_offset, has_records = self._open.pop(producer_id, (-1, False))
+    def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
+        """Note what other segments, the index and the snapshot are compared with."""
+        producer_id, offset = producer.producer_id, end.offset
         is_first = producer_id not in self._first_markers
         if is_first:
             self._first_markers[producer_id] = offset
-        if marker_type == ControlRecordType.ABORT:
+        if end.marker.is_abort:
+            first_offset = -1 if transaction is None else transaction.first_offset
+            has_records = transaction is not None and transaction.records > 0
             self._aborted.append(
                 AbortedSpan(producer_id, first_offset, offset, is_first, has_records)
             )
+
+    def outside(self, producer: Producer, transaction: Data, row: np.void) -> None:
+        """A broker fails to load the log."""
+        offset, position = int(row["base_offset"]), int(row["position"])
+        say_outside(self._found, producer.producer_id, transaction.first_offset, offset, position)
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -195,7 +181,19 @@ class ProducerTrack:
 
     def open_transactions(self) -> tuple[OpenSpan, ...]:
         """By producer id."""
-        return tuple(OpenSpan(p, *self._open[p]) for p in sorted(self._open))
+        return tuple(
+            OpenSpan(producer_id, data.first_offset, data.records > 0)
+            for producer_id, data in sorted(self._replay.transactions.items())
+        )
+
+
+def _markers(types: NDArray[np.int8]) -> list[TransactionMarker | None]:
+    """Markers by what they are: where and when others tell."""
+    kinds = {
+        int(kind): TransactionMarker(kind is ControlRecordType.ABORT, None, NO_TIMESTAMP)
+        for kind in MARKERS
+    }
+    return [kinds.get(each) for each in types.tolist()]
 
 
 def say_outside(

@@ -8,15 +8,22 @@ beginning, is in another scan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import has_delete_horizon, is_control, is_transactional
-from kafkalog.format.constants import NO_TIMESTAMP
+from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK, NO_TIMESTAMP
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.producer_replay import (
+    Producer,
+    ProducerReplay,
+    ProducerSink,
+    TransactionEnd,
+    has_marker,
+)
+from kafkalog.log.producer_runs import Data
 from kafkalog.log.segment_facts import smallest_timestamps
 
 Int64s = NDArray[np.int64]
@@ -71,23 +78,10 @@ def scan_contents(rows: Rows, aborted_markers: Int64s) -> ScanContents:
     sizes = rows["size_in_bytes"].astype(np.int64)
     control = is_control(rows)
     marker_bytes = int(sizes[control].sum())
-    transactional = is_transactional(rows)
-    first_txns: list[TxnBatches] = []
-    last_txns: list[TxnBatches] = []
-    aborted_bytes, bare_markers = 0, []
-    if transactional.any():
-        part = rows[transactional]
-        for txn, is_first in _transactions(
-            part, sizes[transactional], control[transactional], aborted_markers
-        ):
-            if is_first:
-                first_txns.append(txn)
-            elif txn.marker_offset < 0:
-                last_txns.append(txn)
-            else:
-                aborted_bytes += txn.data_bytes if txn.is_abort else 0
-                if not txn.batches and not txn.is_stamped:
-                    bare_markers.append(txn.marker_offset)
+    told = _Transactions(aborted_markers)
+    in_transaction = is_transactional(rows)
+    if in_transaction.any():
+        told.replay(rows[in_transaction])
     times = rows["max_timestamp"].astype(np.int64)
     oldest, known = smallest_timestamps(rows), times[times != NO_TIMESTAMP]
     records = rows["records_count"].astype(np.int64).clip(min=0)
@@ -95,44 +89,57 @@ def scan_contents(rows: Rows, aborted_markers: Int64s) -> ScanContents:
         data_bytes=int(sizes.sum()) - marker_bytes,
         marker_bytes=marker_bytes,
         markers=int(control.sum()),
-        aborted_bytes=aborted_bytes,
+        aborted_bytes=told.aborted_bytes,
         oldest_timestamp_ms=int(oldest.min()) if oldest.size else NO_TIMESTAMP,
         newest_timestamp_ms=int(known.max()) if known.size else NO_TIMESTAMP,
-        first_txns=tuple(first_txns),
-        last_txns=tuple(last_txns),
-        bare_markers=tuple(bare_markers),
+        first_txns=tuple(told.first_txns),
+        last_txns=tuple(told.last_txns),
+        bare_markers=tuple(told.bare_markers),
         slices=tuple(map(tuple, _slices(times, sizes, records).tolist())),
         horizons=_horizons(rows, control),
     )
 
 
-def _transactions(
-    rows: Rows, sizes: Int64s, control: NDArray[np.bool_], aborted_markers: Int64s
-) -> Iterator[tuple[TxnBatches, bool]]:
-    """Parts of transactions by producer and offset, and whether each is its producer's first."""
-    order = np.argsort(rows["producer_id"], kind="stable")
-    producers = rows["producer_id"][order]
-    ends = control[order]
-    is_first = np.concatenate([[True], producers[1:] != producers[:-1]])
-    starts = np.flatnonzero(is_first | np.concatenate([[False], ends[:-1]]))
-    lasts = np.append(starts[1:], order.size) - 1
-    closed = ends[lasts]
-    markers = order[lasts]
-    offsets = np.where(closed, rows["base_offset"][markers], -1)
-    columns = (
-        producers[starts],
-        np.add.reduceat(np.where(ends, 0, sizes[order]), starts),
-        np.add.reduceat((~ends).astype(np.int64), starts),
-        offsets,
-        closed & has_delete_horizon(rows[markers]),
-        closed & np.isin(offsets, aborted_markers),
-    )
-    for values, first in zip(
-        zip(*(column.tolist() for column in columns), strict=True),
-        is_first[starts].tolist(),
-        strict=True,
-    ):
-        yield TxnBatches(*values), first
+class _Transactions(ProducerSink):
+    """See `ScanContents`."""
+
+    def __init__(self, aborted_markers: Int64s) -> None:
+        self._aborted_markers = aborted_markers
+        self._is_aborted: set[int] = set()
+        self._marked: set[int] = set()
+        self.first_txns: list[TxnBatches] = []
+        self.last_txns: list[TxnBatches] = []
+        self.aborted_bytes = 0
+        self.bare_markers: list[int] = []
+
+    def replay(self, rows: Rows) -> None:
+        """All of the scan."""
+        offsets = rows["base_offset"][has_marker(rows)]
+        self._is_aborted = set(offsets[np.isin(offsets, self._aborted_markers)].tolist())
+        replay = ProducerReplay(self)
+        replay.apply(rows)
+        for producer_id, data in replay.transactions.items():
+            part = TxnBatches(
+                producer_id, data.size_in_bytes, data.batches, -1, is_stamped=False, is_abort=False
+            )
+            (self.last_txns if producer_id in self._marked else self.first_txns).append(part)
+
+    def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
+        """What began in front of the scan only the whole log tells."""
+        producer_id, offset = producer.producer_id, end.offset
+        size, batches = (0, 0) if transaction is None else (
+            transaction.size_in_bytes, transaction.batches,
+        )  # fmt: skip
+        is_abort = offset in self._is_aborted
+        is_stamped = bool(end.attributes & DELETE_HORIZON_FLAG_MASK)
+        if producer_id not in self._marked:
+            self._marked.add(producer_id)
+            part = TxnBatches(producer_id, size, batches, offset, is_stamped, is_abort)
+            self.first_txns.append(part)
+            return
+        self.aborted_bytes += size if is_abort else 0
+        if not batches and not is_stamped:
+            self.bare_markers.append(offset)
 
 
 def _horizons(rows: Rows, control: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:

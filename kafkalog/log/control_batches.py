@@ -146,12 +146,7 @@ def _first_record(row: np.void, path: str, read: Read) -> Record:
     position, size = int(row["position"]), int(row["size_in_bytes"])
     offset = int(row["base_offset"])
     if size > MAX_BATCH_BYTES:
-        raise RecordTooLargeError(
-            f"control batch of {size} bytes, the limit is {MAX_BATCH_BYTES}",
-            path=path,
-            position=position,
-            offset=offset,
-        )
+        raise too_large(row, path)
     data = np.frombuffer(read(position, size), np.uint8)
     areas = open_record_areas(data, position, np.atleast_1d(row), Arena(), path=path)
     start, end = int(areas.starts[0]), int(areas.ends[0])
@@ -164,3 +159,13 @@ def _first_record(row: np.void, path: str, read: Read) -> Record:
         position=position,
     )
     return records[0]
+
+
+def too_large(row: np.void, path: str) -> RecordTooLargeError:
+    """What is said of a control batch above the limit."""
+    return RecordTooLargeError(
+        f"control batch of {row['size_in_bytes']} bytes, the limit is {MAX_BATCH_BYTES}",
+        path=path,
+        position=int(row["position"]),
+        offset=int(row["base_offset"]),
+    )

@@ -1,193 +1,201 @@
-"""The producer state a broker rebuilds when it recovers a log: all of a snapshot's fields, and the
-transactions that were aborted.
+"""Producers and transactions of a log, replayed from its batches in offset order: the one
+interpreter of what they did, for all that ask.
 
-Strategy: one entry a producer, fed with batches and markers in offset order.
+ a batch                          what becomes of its producer
+ data                             its epoch, last sequence, offsets and timestamp are noted,
+                                  whatever the epoch before
+  - the first in a transaction    the transaction begins
+  - outside, while one is open    a broker fails to load the log; told, and the transaction stays
+                                  open
+ marker                           the transaction ends, whatever epoch began it; another epoch than
+                                  the producer's, newer (KIP-890 raises it with each transaction) or
+                                  older, forgets its batches; coordinator epoch and timestamp are
+                                  the marker's
+  - without data before it        nothing ends, and an ABORT is in no transaction index
+ control batch without records    what compaction left of a marker: the producer is known, by
+                                  nothing if it was not before, and no transaction ends
+ no producer id                   nothing, be it in a transaction or not
 
- data batch   a new epoch forgets earlier batches; then its sequence, offsets and timestamp are
-              noted; a transactional one opens a transaction if none is open
- marker       ends the transaction, an ABORT leaves an entry for the transaction index; a new epoch
-              forgets earlier batches
- empty        what compaction left of a marker: the producer is known, with nothing about it
+Each user has a `ProducerSink` of its own: `recovered_producers` (what recovery writes),
+`producer_state` (plans, the audit, open transactions), views, checks. Two do not ask here.
+`cleaning.transactions` is told by the transaction indexes what is aborted, as Kafka's cleaner is:
+where an index and the log differ, only so is its output Kafka's. And `cleaning.survivors` has the
+rules a second time on purpose, for `--verify deep`.
 
-Between two events only the last data batch of a producer counts, so runs of them are thinned out
-before anything is done batch by batch: a log of idempotent producers costs a sort.
-
-`producer_state` answers a smaller question (who is known, by headers alone) for compaction's plans.
-
-Source: Kafka ProducerStateManager, ProducerAppendInfo, ProducerStateEntry; KIP-98, KIP-890.
+Source: Kafka ProducerStateManager, ProducerAppendInfo, ProducerStateEntry; KIP-98, KIP-890; seen
+with 4.3.1 (tests/oracle/test_producer_histories.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import last_sequences
-from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG_MASK,
 )
-from kafkalog.format.producer_snapshot import ProducerEntry
-from kafkalog.format.transaction_index import AbortedTxn
-from kafkalog.log.segment_file import Chunk
+from kafkalog.log.producer_runs import Data, ProducerRuns
 
-if TYPE_CHECKING:
-    from kafkalog.log.transaction_markers import TransactionMarker
+Rows = NDArray[np.void]
 
-_EVENT_FIELDS = (
-    *("producer_id", "producer_epoch", "base_offset", "last_offset", "max_timestamp"),
-    *("attributes", "records_count", "position"),
-)
 _NONE = -1  # of offsets and epochs that are not there
 
 
-class ProducerReplay:
-    """Entries by producer id; `end_offset` is one past the last magic 2 batch seen."""
-
-    def __init__(self, end_offset: int, entries: Iterable[ProducerEntry] = ()) -> None:
-        self.end_offset = end_offset
-        self._entries: dict[int, ProducerEntry] = {}
-        self._open: dict[int, int] = {}
-        """First offset of each open transaction, by producer id."""
-        self.restart(entries)
-
-    def restart(self, entries: Iterable[ProducerEntry]) -> None:
-        """Forget everything and go on from these entries, as after loading a snapshot."""
-        self._entries = {entry.producer_id: entry for entry in entries}
-        self._open = {
-            entry.producer_id: entry.current_txn_first_offset
-            for entry in self._entries.values()
-            if entry.current_txn_first_offset >= 0
-        }
-
-    def entries(self) -> tuple[ProducerEntry, ...]:
-        """The entries of a snapshot taken now, by producer id."""
-        return tuple(sorted(self._entries.values(), key=lambda entry: entry.producer_id))
-
-    def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Drop who has been idle for so long and has no open transaction; Kafka does it whenever it
-        loads a snapshot.
-        """
-        self.restart(
-            entry
-            for entry in self._entries.values()
-            if entry.current_txn_first_offset >= 0 or now_ms - entry.timestamp < expiration_ms
-        )
-
-    def apply(self, chunk: Chunk, path: str) -> list[AbortedTxn]:
-        """Replay whole batches; the transactions that were aborted among them.
-
-        CorruptRecordError for what makes a broker fail to load the log: a marker that is none, data
-        outside of the transaction that its producer has open.
-        """
-        rows = chunk.rows
-        known = np.flatnonzero(rows["producer_id"] > NO_PRODUCER_ID)
-        current = rows["magic"] >= 2
-        if current.any():
-            self.end_offset = int(rows["last_offset"][current][-1]) + 1
-        if not known.size:
-            return []
-        events = known[_is_event(rows[known])]
-        is_marker = (rows["attributes"][events] & CONTROL_FLAG_MASK) != 0
-        is_marker &= rows["records_count"][events] > 0
-        markers: Sequence[TransactionMarker] = ()
-        if is_marker.any():
-            # Imported late: a log without transactions needs none of the kernels that decode.
-            from kafkalog.log.transaction_markers import read_markers
-
-            markers = read_markers(chunk, events[is_marker], path)
-        return self._apply_events(rows[events], markers, path)
-
-    def _apply_events(
-        self, rows: NDArray[np.void], markers: Iterable[TransactionMarker], path: str
-    ) -> list[AbortedTxn]:
-        aborted: list[AbortedTxn] = []
-        marker = iter(markers)
-        # Plain lists: numpy's scalars are slow one by one.
-        fields = [rows[name].tolist() for name in _EVENT_FIELDS]
-        sequences = last_sequences(rows).tolist()
-        for row, sequence in zip(zip(*fields, strict=True), sequences, strict=True):
-            producer_id, epoch, base, last, timestamp, attributes, count, position = row
-            if attributes & CONTROL_FLAG_MASK:
-                if count > 0:
-                    aborted += self._end(producer_id, epoch, base, next(marker))
-                else:
-                    self._entries.setdefault(producer_id, _nothing_of(producer_id))
-                continue
-            old = self._entries.get(producer_id)
-            start = _NONE if old is None else old.current_txn_first_offset
-            if attributes & TRANSACTIONAL_FLAG_MASK:
-                if start < 0:
-                    start = base
-                    self._open[producer_id] = base
-            elif start >= 0:
-                raise CorruptRecordError(
-                    f"producer {producer_id} wrote outside of the transaction that it has open "
-                    f"since offset {start}: a broker fails to load this log",
-                    path=path,
-                    position=position,
-                    offset=base,
-                )
-            self._entries[producer_id] = ProducerEntry(
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                last_sequence=sequence,
-                last_offset=last,
-                offset_delta=last - base,
-                timestamp=timestamp,
-                coordinator_epoch=_NONE if old is None else old.coordinator_epoch,
-                current_txn_first_offset=start,
-            )
-        return aborted
-
-    def _end(
-        self, producer_id: int, epoch: int, offset: int, marker: TransactionMarker
-    ) -> Sequence[AbortedTxn]:
-        old = self._entries.get(producer_id, _nothing_of(producer_id))
-        keeps_batch = old.producer_epoch == epoch
-        self._entries[producer_id] = ProducerEntry(
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            last_sequence=old.last_sequence if keeps_batch else NO_SEQUENCE,
-            last_offset=old.last_offset if keeps_batch else _NONE,
-            offset_delta=old.offset_delta if keeps_batch else 0,
-            timestamp=marker.timestamp,
-            coordinator_epoch=marker.coordinator_epoch,
-            current_txn_first_offset=_NONE,
-        )
-        started = self._open.pop(producer_id, None)
-        if started is None or not marker.is_abort:
-            return ()
-        # What is still open elsewhere holds the last stable offset back.
-        last_stable_offset = min(self._open.values(), default=offset + 1)
-        return (AbortedTxn(producer_id, started, offset, last_stable_offset),)
-
-
-def _nothing_of(producer_id: int) -> ProducerEntry:
-    return ProducerEntry(
-        producer_id, NO_PRODUCER_EPOCH, NO_SEQUENCE, _NONE, 0, NO_TIMESTAMP, _NONE, _NONE
-    )
-
-
-def _is_event(rows: NDArray[np.void]) -> NDArray[np.bool_]:
-    """bool[b]: markers, and of each run of like data batches of a producer the first and the last.
-
-    The first may open a transaction, the last is what stays.
+@dataclass(slots=True)
+class TransactionMarker:
+    """The end of a transaction; timestamp in ms. is_abort, coordinator_epoch: None where headers
+    alone were read.
     """
-    order = np.argsort(rows["producer_id"], kind="stable")
-    kind = rows["attributes"][order] & (CONTROL_FLAG_MASK | TRANSACTIONAL_FLAG_MASK)
-    producers = rows["producer_id"][order]
-    same = (producers[1:] == producers[:-1]) & (kind[1:] == kind[:-1])
-    same &= (kind[1:] & CONTROL_FLAG_MASK) == 0
-    edge = np.array([True])
-    is_event = np.empty(rows.size, np.bool_)
-    is_event[order] = np.concatenate([edge, ~same]) | np.concatenate([~same, edge])
-    return is_event
+
+    is_abort: bool | None
+    coordinator_epoch: int | None
+    timestamp: int
+
+
+@dataclass(slots=True)
+class Producer:
+    """What is known of a producer; offsets, sequence and epochs -1 where nothing is."""
+
+    producer_id: int
+    epoch: int = NO_PRODUCER_EPOCH
+    last_sequence: int = NO_SEQUENCE
+    last_offset: int = _NONE
+    offset_delta: int = 0
+    timestamp: int = NO_TIMESTAMP
+    coordinator_epoch: int = _NONE
+
+
+@dataclass(slots=True)
+class TransactionEnd:
+    """A marker, and the offset and the attributes of its batch."""
+
+    offset: int
+    attributes: int
+    marker: TransactionMarker
+
+
+class ProducerSink:
+    """Is told what happens, and overrides what it wants to know. A producer is as it is behind the
+    batch; what is handed over changes when the replay goes on.
+    """
+
+    def wrote(self, producer: Producer, data: Data) -> None:
+        """A producer wrote data batches, all in a transaction or all outside."""
+
+    def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
+        """A marker ends a transaction, None if no data of it was seen."""
+
+    def outside(self, producer: Producer, transaction: Data, row: np.void) -> None:
+        """The data batch `row` is outside of the transaction that its producer has open."""
+
+
+class ProducerReplay:
+    """`producers`: all that are known, by id. `transactions`: the open ones by producer id, in the
+    order in which they began.
+    """
+
+    def __init__(self, sink: ProducerSink) -> None:
+        self._sink = sink
+        self.producers: dict[int, Producer] = {}
+        self.transactions: dict[int, Data] = {}
+
+    def restart(self, known: Iterable[tuple[Producer, int]]) -> None:
+        """Forget everything and go on from these, as after loading a snapshot; each with the first
+        offset of its open transaction, -1 without.
+        """
+        self.producers, self.transactions = {}, {}
+        for producer, first_offset in known:
+            self.producers[producer.producer_id] = producer
+            if first_offset >= 0:
+                self.transactions[producer.producer_id] = Data(
+                    first_offset, first_offset, NO_TIMESTAMP, NO_TIMESTAMP, 0, 0, 0
+                )
+
+    def first_open_offset(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return min((data.first_offset for data in self.transactions.values()), default=None)
+
+    def transaction_start(self, producer_id: int) -> int | None:
+        """The first offset of a producer's open transaction."""
+        data = self.transactions.get(producer_id)
+        return None if data is None else data.first_offset
+
+    def apply(self, rows: Rows, markers: Sequence[TransactionMarker | None] | None = None) -> None:
+        """Replay batches, BATCH_ROW[b]. `markers`: of each that `has_marker`; None for one that
+        could not be read, which then tells nothing. Without `markers` headers alone are known.
+        """
+        if not (rows["producer_id"] >= 0).any():
+            return
+        runs = ProducerRuns.of(rows)
+        read = None if markers is None else iter(markers)
+        for run, columns in enumerate(runs.columns()):
+            producer_id, attributes, epoch, sequence, last_base, *sums = columns
+            data = Data(*sums)
+            if not attributes & CONTROL_FLAG_MASK:
+                producer = self._known(producer_id)
+                producer.epoch, producer.last_sequence = epoch, sequence
+                producer.last_offset = data.last_offset
+                producer.offset_delta = data.last_offset - last_base
+                producer.timestamp = data.last_timestamp
+                self._sink.wrote(producer, data)
+                if attributes & TRANSACTIONAL_FLAG_MASK:
+                    self._go_on(producer_id, data)
+                elif producer_id in self.transactions:
+                    self._tell_outside(producer, runs, run)
+            elif not data.records:
+                self._known(producer_id)
+            else:
+                # A marker's timestamp is its batch's largest.
+                marker = (
+                    TransactionMarker(None, None, data.last_timestamp)
+                    if read is None
+                    else next(read)
+                )
+                if marker is not None:
+                    self._end(
+                        producer_id, epoch, TransactionEnd(data.first_offset, attributes, marker)
+                    )
+
+    def _known(self, producer_id: int) -> Producer:
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            producer = self.producers[producer_id] = Producer(producer_id)
+        return producer
+
+    def _go_on(self, producer_id: int, data: Data) -> None:
+        transaction = self.transactions.get(producer_id)
+        if transaction is None:
+            self.transactions[producer_id] = data
+        else:
+            transaction.add(data)
+
+    def _tell_outside(self, producer: Producer, runs: ProducerRuns, run: int) -> None:
+        transaction = self.transactions[producer.producer_id]
+        for row in runs.rows[runs.batches_of(run)]:
+            self._sink.outside(producer, transaction, row)
+
+    def _end(self, producer_id: int, epoch: int, end: TransactionEnd) -> None:
+        producer, marker = self._known(producer_id), end.marker
+        if epoch != producer.epoch:
+            producer.epoch, producer.last_sequence = epoch, NO_SEQUENCE
+            producer.last_offset, producer.offset_delta = _NONE, 0
+        if marker.coordinator_epoch is not None:
+            producer.coordinator_epoch = marker.coordinator_epoch
+        producer.timestamp = marker.timestamp
+        self._sink.ended(producer, self.transactions.pop(producer_id, None), end)
+
+
+def has_marker(rows: Rows) -> NDArray[np.bool_]:
+    """bool[b]: control batches of a producer that have a record. A leader's own control batches,
+    and what compaction leaves of markers, end nothing.
+    """
+    result: NDArray[np.bool_] = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
+    result &= (rows["producer_id"] >= 0) & (rows["records_count"] > 0)
+    return result

@@ -2,20 +2,12 @@
 batch.
 
 Strategy, as a broker does when it loads a log: take the newest readable snapshot that is not past
-the log's end, drop what is expired, then replay the batch headers from there to the end.
+the log's end, drop what is expired, then replay the batch headers from there to the end
+(`producer_replay`). A marker's timestamp is its batch's max timestamp, so headers are enough.
+Without any snapshot a broker assumes an upgrade and starts with nothing; we replay the whole log
+instead, which knows more producers and so keeps more empty batches, never fewer.
 
- data batch      a new epoch forgets earlier batches; then last offset and timestamp are noted; a
-                 transactional one opens a transaction if none is open
- marker          closes the transaction; a new epoch forgets earlier batches: the producer is then
-                 known by its epoch alone
- empty control   what is left of a marker after compaction: nothing
-
-A marker's timestamp is its batch's max timestamp, so headers are enough. Without any snapshot a
-broker assumes an upgrade and starts with nothing; we replay the whole log instead, which knows more
-producers and so keeps more empty batches, never fewer.
-
-Source: Kafka ProducerStateManager, ProducerAppendInfo, UnifiedLog.rebuildProducerState; KIP-98,
-KIP-890.
+Source: Kafka ProducerStateManager, UnifiedLog.rebuildProducerState; KIP-98, KIP-890.
 """
 
 from __future__ import annotations
@@ -27,12 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import CorruptSnapshotError
-from kafkalog.format.constants import CONTROL_FLAG_MASK, TRANSACTIONAL_FLAG_MASK
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.log.damage import FileRange
 from kafkalog.log.inventory import ActiveProducer, PartitionInventory
 from kafkalog.log.past_damage import headers_past_damage
+from kafkalog.log.producer_replay import (
+    Producer,
+    ProducerReplay,
+    ProducerSink,
+    TransactionEnd,
+)
+from kafkalog.log.producer_runs import Data
 from kafkalog.log.small_files import read_small_file
 
 __all__ = [
@@ -49,64 +47,59 @@ __all__ = [
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 
 
-class ProducerState:
-    """The state machine: entries by producer id, fed with batch headers in offset order."""
+class ProducerState(ProducerSink):
+    """Fed with batch headers in offset order."""
 
-    def __init__(self, next_offset: int, entries: Iterable[ActiveProducer] = ()) -> None:
+    def __init__(self, next_offset: int, entries: Iterable[ProducerEntry] = ()) -> None:
         self.next_offset = next_offset
         self.problems: list[str] = []
         self.completed_transactions: list[tuple[int, int]] = []
         """(first offset, marker's offset) of the transactions that ended during the replay."""
-        self._entries = {entry.producer_id: entry for entry in entries}
+        self._replay = ProducerReplay(self)
+        self._replay.restart(
+            (
+                Producer(
+                    producer_id=entry.producer_id,
+                    epoch=entry.producer_epoch,
+                    last_offset=entry.last_offset,
+                    timestamp=entry.timestamp,
+                ),
+                entry.current_txn_first_offset,
+            )
+            for entry in entries
+        )
 
     def apply(self, rows: NDArray[np.void]) -> None:
         """Replay batches (BATCH_ROW[b]); those below `next_offset` are already in the state."""
         if not rows.size:
             return
-        wanted = (rows["producer_id"] >= 0) & (rows["last_offset"] >= self.next_offset)
-        for row in rows[wanted]:
-            if not row["attributes"] & CONTROL_FLAG_MASK:
-                self._append_data_batch(row)
-            elif row["records_count"] > 0:
-                self._append_marker(row)
+        is_new = rows["last_offset"] >= self.next_offset
+        self._replay.apply(rows if is_new.all() else rows[is_new])
         self.next_offset = max(self.next_offset, int(rows["last_offset"][-1]) + 1)
 
     def active_producers(self) -> tuple[ActiveProducer, ...]:
         """The producers known now, by id."""
-        return tuple(sorted(self._entries.values(), key=lambda entry: entry.producer_id))
-
-    def _append_data_batch(self, row: np.void) -> None:
-        producer_id = int(row["producer_id"])
-        known = self._entries.get(producer_id)
-        transaction_start = known.current_txn_first_offset if known else None
-        if row["attributes"] & TRANSACTIONAL_FLAG_MASK:
-            if transaction_start is None:
-                transaction_start = int(row["base_offset"])
-        elif transaction_start is not None:
-            self.problems.append(
-                f"producer {producer_id} wrote a non-transactional batch at offset "
-                f"{row['base_offset']} within its transaction of offset {transaction_start}"
+        return tuple(
+            ActiveProducer(
+                producer_id=producer_id,
+                epoch=producer.epoch,
+                last_data_offset=producer.last_offset if producer.last_offset >= 0 else None,
+                last_timestamp_ms=producer.timestamp,
+                current_txn_first_offset=self._replay.transaction_start(producer_id),
             )
-        self._entries[producer_id] = ActiveProducer(
-            producer_id=producer_id,
-            epoch=int(row["producer_epoch"]),
-            last_data_offset=int(row["last_offset"]),
-            last_timestamp_ms=int(row["max_timestamp"]),
-            current_txn_first_offset=transaction_start,
+            for producer_id, producer in sorted(self._replay.producers.items())
         )
 
-    def _append_marker(self, row: np.void) -> None:
-        producer_id, epoch = int(row["producer_id"]), int(row["producer_epoch"])
-        known = self._entries.get(producer_id)
-        same_epoch = known is not None and known.epoch == epoch
-        if known is not None and known.current_txn_first_offset is not None:
-            ended = known.current_txn_first_offset, int(row["last_offset"])
-            self.completed_transactions.append(ended)
-        self._entries[producer_id] = ActiveProducer(
-            producer_id=producer_id,
-            epoch=epoch,
-            last_data_offset=known.last_data_offset if known and same_epoch else None,
-            last_timestamp_ms=int(row["max_timestamp"]),
+    def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
+        """Note where it began and ended."""
+        if transaction is not None:
+            self.completed_transactions.append((transaction.first_offset, end.offset))
+
+    def outside(self, producer: Producer, transaction: Data, row: np.void) -> None:
+        """A broker would fail to load the log."""
+        self.problems.append(
+            f"producer {producer.producer_id} wrote a non-transactional batch at offset "
+            f"{row['base_offset']} within its transaction of offset {transaction.first_offset}"
         )
 
 
@@ -146,9 +139,8 @@ def restore_producer_state(
             )
         except (CorruptSnapshotError, FileNotFoundError):
             continue
-        known = (_from_snapshot(entry) for entry in entries)
         return ProducerState(
-            offset, (entry for entry in known if not _is_expired(entry, now_ms, expiration_ms))
+            offset, (entry for entry in entries if not _is_expired(entry, now_ms, expiration_ms))
         )
     return ProducerState(partition.log_start_offset)
 
@@ -175,18 +167,6 @@ def loadable_snapshots(partition: PartitionInventory) -> list[int]:
     ]
 
 
-def _from_snapshot(entry: ProducerEntry) -> ActiveProducer:
-    return ActiveProducer(
-        producer_id=entry.producer_id,
-        epoch=entry.producer_epoch,
-        last_data_offset=entry.last_offset if entry.last_offset >= 0 else None,
-        last_timestamp_ms=entry.timestamp,
-        current_txn_first_offset=(
-            entry.current_txn_first_offset if entry.current_txn_first_offset >= 0 else None
-        ),
-    )
-
-
-def _is_expired(entry: ActiveProducer, now_ms: int, expiration_ms: int) -> bool:
-    idle = now_ms - entry.last_timestamp_ms >= expiration_ms
-    return idle and entry.current_txn_first_offset is None
+def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    is_idle = now_ms - entry.timestamp >= expiration_ms
+    return is_idle and entry.current_txn_first_offset < 0

@@ -11,21 +11,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import is_control, is_transactional, last_sequences
+from kafkalog.batches.batch_table import is_control
 from kafkalog.columns.places import rows_batch
-from kafkalog.errors import KafkaLogError, LogChangedError
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import NO_PRODUCER_ID
 from kafkalog.log.damage import FileRange
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.past_damage import headers_past_damage
-from kafkalog.log.segment_file import read_chunks
-from kafkalog.log.transaction_markers import TransactionMarker, read_markers
+from kafkalog.log.producer_replay import (
+    Producer,
+    ProducerReplay,
+    ProducerSink,
+    TransactionEnd,
+    has_marker,
+)
+from kafkalog.log.producer_runs import Data, data_of
+from kafkalog.log.transaction_markers import read_markers_at
 from kafkalog.reading.data_loss import check_loss
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection, refuse_replicas
@@ -35,56 +43,23 @@ from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
 _logger = logging.getLogger(__name__)
 
 _ROWS_PER_BATCH = 16_384
-_FIELDS = (
-    *("producer_id", "producer_epoch", "base_offset", "last_offset", "records_count"),
-    *("size_in_bytes", "max_timestamp"),
-)
-
 Row = dict[str, object]
 Rows = NDArray[np.void]
 
 
 @dataclass(slots=True)
-class _Data:
-    """Data batches of a producer, or of one of its transactions."""
+class _Totals:
+    """All that a producer wrote, and how its transactions ended."""
 
-    first_offset: int | None = None
-    last_offset: int | None = None
-    records: int = 0
-    batches: int = 0
-    size_in_bytes: int = 0
-    first_timestamp: int | None = None
-    last_timestamp: int | None = None
-
-    def add(self, first: int, last: int, records: int, size: int, timestamp: int) -> None:
-        if self.first_offset is None:
-            self.first_offset, self.first_timestamp = first, timestamp
-        self.last_offset, self.last_timestamp = last, timestamp
-        self.records += max(records, 0)
-        self.batches += 1
-        self.size_in_bytes += size
-
-    def columns(self) -> Row:
-        return {
-            "firstOffset": self.first_offset,
-            "lastOffset": self.last_offset,
-            "recordsCount": self.records,
-            "batchesCount": self.batches,
-            "sizeInBytes": self.size_in_bytes,
-            "firstTimestampMs": _known(self.first_timestamp),
-            "lastTimestampMs": _known(self.last_timestamp),
-        }
-
-
-@dataclass(slots=True)
-class _Producer:
-    epoch: int = -1
-    last_sequence: int = -1
-    data: _Data = field(default_factory=_Data)
-    last_timestamp: int = -1
-    transaction: _Data | None = None
+    data: Data | None = None
     committed: int = 0
     aborted: int = 0
+
+    def add(self, data: Data) -> None:
+        if self.data is None:
+            self.data = replace(data)
+        else:
+            self.data.add(data)
 
 
 def _plan_partitions(
@@ -141,8 +116,8 @@ def _read_partitions(
             yield rows_batch(part, request.schema, request.names)
 
 
-class _PartitionWalk:
-    """Producers by id, fed with the segments of a partition in order."""
+class _PartitionWalk(ProducerSink):
+    """Fed with the segments of a partition in order."""
 
     def __init__(self, partition: PartitionInventory) -> None:
         self.place: Row = {
@@ -151,7 +126,9 @@ class _PartitionWalk:
             "path": partition.path,
         }
         self._start_offset = partition.log_start_offset
-        self._producers: dict[int, _Producer] = {}
+        self._replay = ProducerReplay(self)
+        self._totals: dict[int, _Totals] = {}
+        self._ended: list[Row] = []
         self.errors: list[KafkaLogError] = []
         """What is wrong with the latest segment."""
 
@@ -160,108 +137,109 @@ class _PartitionWalk:
         found, damages = headers_past_damage(wanted)
         self.errors = [damage.error for damage in damages]
         rows = found[found["last_offset"] >= self._start_offset]
-        return self._replay(wanted.path, rows)
+        markers, unreadable = read_markers_at(wanted.path, rows[has_marker(rows)])
+        self.errors += unreadable
+        self._ended = []
+        self._replay.apply(rows, markers)
+        self._add_without_producer(rows)
+        return self._ended
 
     def still_open(self) -> list[Row]:
         """Rows of the transactions that have no end, oldest first."""
-        found = [
-            self._transaction(producer_id, producer, producer.transaction, OPEN)
-            for producer_id, producer in self._producers.items()
-            if producer.transaction is not None
+        open_now = sorted(self._replay.transactions.items(), key=lambda each: each[1].first_offset)
+        return [
+            self._transaction(self._replay.producers[producer_id], data, OPEN)
+            for producer_id, data in open_now
         ]
-        return sorted(found, key=lambda row: str(row["firstOffset"]).zfill(20))
 
     def producers(self) -> list[Row]:
-        """Rows of all producers, by id."""
+        """Rows of all producers, by id; of those that compaction left nothing of, none."""
         return [
-            self.place
-            | producer.data.columns()
-            | {
-                "producerId": _known(producer_id),
-                "producerEpoch": _known(producer.epoch),
-                "lastSequence": _known(producer.last_sequence),
-                "lastTimestampMs": _known(producer.last_timestamp),
-                "committedCount": producer.committed,
-                "abortedCount": producer.aborted,
-                "currentTxnFirstOffset": (
-                    None if producer.transaction is None else producer.transaction.first_offset
-                ),
-            }
-            for producer_id, producer in sorted(self._producers.items())
+            self._producer(producer_id, totals)
+            for producer_id, totals in sorted(self._totals.items())
         ]
 
-    def _replay(self, path: str, rows: Rows) -> list[Row]:
-        control = is_control(rows)
-        # Markers are of producers; a leader's own records, and what compaction left, end nothing.
-        is_marker = control & (rows["producer_id"] >= 0) & (rows["records_count"] > 0)
-        fields = [rows[name].tolist() for name in _FIELDS]
-        flags = zip(
-            control.tolist(),
-            is_marker.tolist(),
-            is_transactional(rows).tolist(),
-            last_sequences(rows).tolist(),
-            strict=True,
-        )
-        ended: list[Row] = []
-        for b, (row, (is_ctl, marks, in_transaction, sequence)) in enumerate(
-            zip(zip(*fields, strict=True), flags, strict=True)
-        ):
-            producer_id, epoch, first, last, records, size, timestamp = row
-            if is_ctl and not marks:
-                continue
-            producer = self._producers.setdefault(producer_id, _Producer())
-            if epoch != producer.epoch:
-                producer.epoch, producer.last_sequence = epoch, -1
-            producer.last_timestamp = timestamp
-            if marks:
-                try:
-                    ended.append(self._end(path, rows[b], producer_id, producer))
-                except LogChangedError:
-                    raise
-                except KafkaLogError as error:
-                    self.errors.append(error)
-                continue
-            producer.last_sequence = sequence
-            producer.data.add(first, last, records, size, timestamp)
-            if in_transaction:
-                producer.transaction = producer.transaction or _Data()
-                producer.transaction.add(first, last, records, size, timestamp)
-        return ended
+    # -- what the replay tells ---------------------------------------------------------------------
 
-    def _end(self, path: str, row: np.void, producer_id: int, producer: _Producer) -> Row:
-        position = int(row["position"])
-        chunk = next(iter(read_chunks(path, position, position + int(row["size_in_bytes"]))))
-        (marker,) = read_markers(chunk, np.zeros(1, np.int64), path)
-        data, producer.transaction = producer.transaction or _Data(), None
-        if marker.is_abort:
-            producer.aborted += 1
-        else:
-            producer.committed += 1
+    def wrote(self, producer: Producer, data: Data) -> None:
+        """Count a producer's data."""
+        self._totals_of(producer.producer_id).add(data)
+
+    def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
+        """Count the end of a transaction, and make its row."""
+        marker = end.marker
+        totals = self._totals_of(producer.producer_id)
+        totals.aborted += bool(marker.is_abort)
+        totals.committed += not marker.is_abort
         state = ABORTED if marker.is_abort else COMMITTED
-        return self._transaction(
-            producer_id, producer, data, state, (int(row["base_offset"]), marker)
-        )
-
-    def _transaction(
-        self,
-        producer_id: int,
-        producer: _Producer,
-        data: _Data,
-        state: str,
-        end: tuple[int, TransactionMarker] | None = None,
-    ) -> Row:
-        row = self.place | data.columns()
-        row |= {"producerId": producer_id, "producerEpoch": producer.epoch, "state": state}
-        if end is not None:
-            offset, marker = end
-            began = data.first_timestamp
-            row |= {
-                "markerOffset": offset,
+        began = None if transaction is None else _known(transaction.first_timestamp)
+        self._ended.append(
+            self._transaction(producer, transaction, state)
+            | {
+                "markerOffset": end.offset,
                 "markerTimestampMs": _known(marker.timestamp),
                 "coordinatorEpoch": marker.coordinator_epoch,
-                "durationMs": None if _known(began) is None else marker.timestamp - (began or 0),
+                "durationMs": None if began is None else marker.timestamp - began,
             }
-        return row
+        )
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _totals_of(self, producer_id: int) -> _Totals:
+        totals = self._totals.get(producer_id)
+        if totals is None:
+            totals = self._totals[producer_id] = _Totals()
+        return totals
+
+    def _add_without_producer(self, rows: Rows) -> None:
+        """What has no producer counts together, as that of one without an id."""
+        others = rows[(rows["producer_id"] < 0) & ~is_control(rows)]
+        if others.size:
+            self._totals_of(NO_PRODUCER_ID).add(data_of(others))
+
+    def _producer(self, producer_id: int, totals: _Totals) -> Row:
+        known = self._replay.producers.get(producer_id)
+        if known is None:
+            assert totals.data is not None  # noqa: S101
+            known = Producer(producer_id, timestamp=totals.data.last_timestamp)
+        return (
+            self.place
+            | _columns(totals.data)
+            | {
+                "producerId": _known(producer_id),
+                "producerEpoch": _known(known.epoch),
+                "lastSequence": _known(known.last_sequence),
+                "lastTimestampMs": _known(known.timestamp),
+                "committedCount": totals.committed,
+                "abortedCount": totals.aborted,
+                "currentTxnFirstOffset": self._replay.transaction_start(producer_id),
+            }
+        )
+
+    def _transaction(self, producer: Producer, data: Data | None, state: str) -> Row:
+        return (
+            self.place
+            | _columns(data)
+            | {
+                "producerId": producer.producer_id,
+                "producerEpoch": producer.epoch,
+                "state": state,
+            }
+        )
+
+
+def _columns(data: Data | None) -> Row:
+    if data is None:
+        return {"recordsCount": 0, "batchesCount": 0, "sizeInBytes": 0}
+    return {
+        "firstOffset": data.first_offset,
+        "lastOffset": data.last_offset,
+        "recordsCount": data.records,
+        "batchesCount": data.batches,
+        "sizeInBytes": data.size_in_bytes,
+        "firstTimestampMs": _known(data.first_timestamp),
+        "lastTimestampMs": _known(data.last_timestamp),
+    }
 
 
 def _known(number: int | None) -> int | None:

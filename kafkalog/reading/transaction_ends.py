@@ -14,15 +14,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kafkalog.batches import batch_table
+from kafkalog.batches.batch_table import is_control, is_transactional
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.damage import Damage, FileRange, wrong_checksum
 from kafkalog.log.past_damage import DamageWalk, headers_past_damage
-from kafkalog.log.segment_file import Chunk
-from kafkalog.log.transaction_markers import TransactionMarker, read_markers
+from kafkalog.log.producer_replay import (
+    Producer,
+    ProducerReplay,
+    ProducerSink,
+    TransactionEnd,
+    TransactionMarker,
+    has_marker,
+)
+from kafkalog.log.producer_runs import Data
+from kafkalog.log.transaction_markers import read_each_marker
 from kafkalog.reading import transaction_ranges
 
 Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.void]
 
 # States of a record by number, and their names in columns; of records in no transaction none.
 NOT_TRANSACTIONAL, OPEN, COMMITTED, ABORTED = range(4)
@@ -66,59 +75,54 @@ def read_transaction_ends(segments: Sequence[FileRange]) -> TransactionEnds | No
     marked = []
     for segment in segments:
         rows, damages = headers_past_damage(segment)
-        is_control = batch_table.is_control(rows)
-        has_data |= bool((batch_table.is_transactional(rows) & ~is_control).any())
-        if damages or (is_control & (rows["producer_id"] >= 0)).any():
+        has_data |= bool((is_transactional(rows) & ~is_control(rows)).any())
+        if damages or has_marker(rows).any():
             marked.append(segment)
     if not has_data:
         return None
-    found: dict[int, list[tuple[int, bool]]] = {}
-    unreadable: list[KafkaLogError] = []
+    ends, unreadable = _Ends(), list[KafkaLogError]()
+    replay = ProducerReplay(ends)
     for segment in marked:
-        for row, marker in _markers(segment, unreadable):
-            end = (int(row["base_offset"]), marker.is_abort)
-            found.setdefault(int(row["producer_id"]), []).append(end)
+        for rows, markers in _markers(segment, unreadable):
+            replay.apply(rows, markers)
     return TransactionEnds(
         {
             producer_id: (
-                np.array([offset for offset, _ in ends], np.int64),
-                np.array([is_abort for _, is_abort in ends], np.bool_),
+                np.array([offset for offset, _ in found], np.int64),
+                np.array([is_abort for _, is_abort in found], np.bool_),
             )
-            for producer_id, ends in found.items()
+            for producer_id, found in ends.by_producer.items()
         },
         tuple(unreadable),
     )
 
 
+class _Ends(ProducerSink):
+    """Offset and kind of each producer's markers."""
+
+    def __init__(self) -> None:
+        self.by_producer: dict[int, list[tuple[int, bool]]] = {}
+
+    def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
+        """Data in front of a marker may lie in a segment that is not looked at."""
+        marker = end.offset, bool(end.marker.is_abort)
+        self.by_producer.setdefault(producer.producer_id, []).append(marker)
+
+
 def _markers(
     segment: FileRange, unreadable: list[KafkaLogError]
-) -> Iterator[tuple[np.void, TransactionMarker]]:
-    """The markers of a segment with their batches; what is wrong with others goes to
-    `unreadable`."""
+) -> Iterator[tuple[Rows, list[TransactionMarker | None]]]:
+    """The control batches of a segment that have a marker, and these; what is wrong with those that
+    cannot be read goes to `unreadable`."""
     walk = DamageWalk(segment)
     for chunk in walk:
         if isinstance(chunk, Damage):
             continue
-        rows = chunk.rows
-        is_marker = batch_table.is_control(rows) & (rows["records_count"] > 0)
-        is_marker &= rows["producer_id"] >= 0
+        is_marker = has_marker(chunk.rows)
         which = np.flatnonzero(is_marker & walk.is_valid)
-        try:
-            yield from zip(rows[which], read_markers(chunk, which, segment.path), strict=True)
-        except KafkaLogError:  # of one of them: each by itself tells which
-            yield from _readable(chunk, which, segment.path, unreadable)
+        markers, wrong = read_each_marker(chunk, which, segment.path)
+        unreadable += wrong
+        yield chunk.rows[which], markers
         unreadable += [
-            wrong_checksum(segment.path, row) for row in rows[is_marker & ~walk.is_valid]
+            wrong_checksum(segment.path, row) for row in chunk.rows[is_marker & ~walk.is_valid]
         ]
-
-
-def _readable(
-    chunk: Chunk, which: Int64s, path: str, unreadable: list[KafkaLogError]
-) -> Iterator[tuple[np.void, TransactionMarker]]:
-    for b in which.tolist():
-        try:
-            (marker,) = read_markers(chunk, np.array([b]), path)
-        except KafkaLogError as error:
-            unreadable.append(error)
-        else:
-            yield chunk.rows[b], marker

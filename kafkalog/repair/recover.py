@@ -49,7 +49,7 @@ from kafkalog.format.transaction_index import pack_transaction_index
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.log_dir import reopen_partition
-from kafkalog.log.producer_replay import ProducerReplay
+from kafkalog.log.recovered_producers import RecoveredProducers
 from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.small_files import read_small_file
@@ -201,7 +201,7 @@ class _Rebuild:
         if self._task.apply:
             self._check_logs()
         end_offset = segments[0].base_offset
-        producers = ProducerReplay(end_offset, self._first_entries())
+        producers = RecoveredProducers(end_offset, self._first_entries())
         epochs = LeaderEpochReplay(self._known_epochs()[0] or ())
         for number, segment in enumerate(segments):
             if segment.base_offset < end_offset:
@@ -288,7 +288,9 @@ class _Rebuild:
     def _log_start(self) -> int:
         return self._partition.checkpoints.log_start or 0
 
-    def _enter(self, segment: SegmentInfo, producers: ProducerReplay, *, is_first: bool) -> None:
+    def _enter(
+        self, segment: SegmentInfo, producers: RecoveredProducers, *, is_first: bool
+    ) -> None:
         """The state at the segment's base, as the loader reads it back from the snapshot it wrote
         at the end of the one before.
         """
@@ -300,7 +302,7 @@ class _Rebuild:
             self._look_at_snapshot(base, producers)
         producers.end_offset = base
 
-    def _read_back(self, producers: ProducerReplay, log_start: int) -> None:
+    def _read_back(self, producers: RecoveredProducers, log_start: int) -> None:
         """What the loader has after it read the newest snapshot: one at or below the log start it
         has removed, and who has expired it leaves out.
         """
@@ -308,7 +310,7 @@ class _Rebuild:
             producers.restart(())
         producers.expire(self._task.now_ms, self._task.config.producer_id_expiration_ms)
 
-    def _look_at_end(self, producers: ProducerReplay, end_offset: int) -> None:
+    def _look_at_end(self, producers: RecoveredProducers, end_offset: int) -> None:
         """The snapshot at the log's end, and those that the loader removes."""
         wanted = {segment.base_offset for segment in self._partition.segments} | {end_offset}
         if end_offset != self._partition.segments[-1].base_offset:
@@ -321,7 +323,7 @@ class _Rebuild:
                 name = producer_snapshot_file_name(offset)
                 self.findings.append(FileFinding(name, REMOVE, reason))
 
-    def _look_at_snapshot(self, offset: int, producers: ProducerReplay) -> None:
+    def _look_at_snapshot(self, offset: int, producers: RecoveredProducers) -> None:
         if offset <= self._partition.log_start_offset:
             return
         name = producer_snapshot_file_name(offset)

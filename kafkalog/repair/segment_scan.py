@@ -23,7 +23,7 @@ from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.kernels.status import CORRUPT_LENGTH
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.leader_epochs import LeaderEpochReplay
-from kafkalog.log.producer_replay import ProducerReplay
+from kafkalog.log.recovered_producers import RecoveredProducers
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.planning.log_config import LogConfig
 
@@ -49,7 +49,7 @@ def scan_segment(
     segment: SegmentInfo,
     segments_behind: int,
     config: LogConfig,
-    producers: ProducerReplay,
+    producers: RecoveredProducers,
     epochs: LeaderEpochReplay,
     buffers: ChunkBuffers,
     max_batch_bytes: int = MAX_BATCH_BYTES,
