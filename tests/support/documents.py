@@ -1,12 +1,14 @@
 """The documents: their pages, their examples, and the blocks in them that are taken from the code.
 
 A block stands between `<!-- its name -->` and `<!-- end -->`. `python -m tests.support.documents`
-writes all blocks, docs/broker-start.md and the pictures below docs/images anew.
+writes all blocks, docs/broker-start.md and the picture of the tour anew; with `--quick` all but the
+keys of JSON documents, for which verbs are run.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +70,8 @@ def with_blocks(text: str, blocks: Mapping[str, Sequence[str]]) -> str:
     return text
 
 
-def write_documents() -> None:
-    blocks = code_tables() | schema_tables() | json_tables()
+def write_documents(*, quick: bool) -> None:
+    blocks = code_tables() | schema_tables() | ({} if quick else json_tables())
     for page in PAGES:
         page.write_text(with_blocks(page.read_text(encoding="utf-8"), blocks), "utf-8")
     PAGE.write_text(start_page(), "utf-8")
@@ -77,4 +79,4 @@ def write_documents() -> None:
 
 
 if __name__ == "__main__":
-    write_documents()
+    write_documents(quick="--quick" in sys.argv[1:])

@@ -22,6 +22,24 @@ from kafkalog.reading.views import VIEWS
 from kafkalog.spark.option_table import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
+# Where a verb is explained, below docs/guides.
+GUIDES = {
+    "compact": "compact.md",
+    "segments": "query.md#from-the-command-line",
+    "retain": "retain.md",
+    "audit": "audit.md",
+    "cluster": "cluster.md",
+    "verify": "verify-and-recover.md#verify",
+    "recover": "verify-and-recover.md#recover",
+    "sql": "query.md",
+    "dump": "dump-and-salvage.md#dump",
+    "why": "audit.md#why",
+    "salvage": "dump-and-salvage.md#salvage",
+    "runs": "undo.md",
+    "undo": "undo.md",
+    "purge": "undo.md",
+    "export": "stream-and-delta.md#export-into-delta",
+}
 SPARK_NAMES = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
@@ -65,7 +83,8 @@ def verb_sections() -> list[str]:
         if verb.name in jobs:
             calls.append(f"`spark-submit … jobs/{jobs[verb.name]}`")
         does = verb.does[0].upper() + verb.does[1:]
-        rows += [f"## {verb.name}", "", f"{does}.", "", "; ".join(calls), ""]
+        calls.append(f"[guide](../guides/{GUIDES[verb.name]})")
+        rows += [f"## {verb.name}", "", f"{does}.", "", " · ".join(calls), ""]
         rows += [*verb_options(verb.name), ""]
     return rows
 
