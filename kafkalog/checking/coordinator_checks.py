@@ -18,7 +18,7 @@ from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.checking.finding import FindingList
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.kernels import offset_commits as kernel
+from kafkalog.kernels import commit_fields as kernel
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.messages.coordinator_loading import COORDINATOR_TOPICS, loading_problem
 from kafkalog.reading.consumer_offsets.commit_arrays import Spans, read_commits, span_at

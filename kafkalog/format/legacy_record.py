@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalog.errors import CorruptRecordError, KafkaLogError, UnsupportedMagicError
 from kafkalog.format.buffers import BytesLike, as_view
@@ -147,18 +147,12 @@ def parse_legacy_entry(
         raise CorruptRecordError(
             error.reason, path=path, position=position, offset=message.offset
         ) from None
-    takes_outer_timestamp = message.timestamp_type == TimestampType.LOG_APPEND_TIME
-    return message, [
-        Record(
-            entry.offset + shift,
-            message.timestamp
-            if takes_outer_timestamp and entry.magic != MAGIC_VALUE_V0
-            else entry.timestamp,
-            entry.key,
-            entry.value,
-        )
-        for entry in inner
-    ]
+    if message.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        inner = [
+            replace(entry, timestamp=message.timestamp) if entry.magic != MAGIC_VALUE_V0 else entry
+            for entry in inner
+        ]
+    return message, [Record(m.offset + shift, m.timestamp, m.key, m.value) for m in inner]
 
 
 def open_wrapper(

@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
@@ -194,31 +195,20 @@ def parse_header(
     if len(view) < HEADER_SIZE_UP_TO_MAGIC:
         raise CorruptRecordError(f"{len(view)} bytes are no batch header", path=path, position=at)
     base_offset, batch_length, _, magic = struct.unpack_from(">qiib", view)
+    corrupt = partial(CorruptRecordError, path=path, position=at, offset=base_offset)
     if batch_length < LEGACY_RECORD_OVERHEAD_V0:
-        raise CorruptRecordError(
-            f"batch length {batch_length} is below {LEGACY_RECORD_OVERHEAD_V0}",
-            path=path,
-            position=at,
-            offset=base_offset,
-        )
+        raise corrupt(f"batch length {batch_length} is below {LEGACY_RECORD_OVERHEAD_V0}")
     if magic != MAGIC_VALUE_V2:
         raise UnsupportedMagicError(
             f"magic {magic} is not handled", path=path, position=at, offset=base_offset
         )
     smallest = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD
     if batch_length < smallest or len(view) < RECORD_BATCH_OVERHEAD:
-        raise CorruptRecordError(
-            f"batch length {batch_length}, {len(view)} bytes in hand: a header has"
-            f" {RECORD_BATCH_OVERHEAD} bytes",
-            path=path,
-            position=at,
-            offset=base_offset,
-        )
+        found = f"batch length {batch_length}, {len(view)} bytes in hand"
+        raise corrupt(f"{found}: a header has {RECORD_BATCH_OVERHEAD} bytes")
     header = RecordBatchHeader(*_HEADER_STRUCT.unpack_from(view))
     if header.records_count < 0:
-        raise CorruptRecordError(
-            f"record count is {header.records_count}", path=path, position=at, offset=base_offset
-        )
+        raise corrupt(f"record count is {header.records_count}")
     return header
 
 
@@ -262,9 +252,8 @@ def pack_batch(
         base_timestamp = delete_horizon_ms
     elif base_timestamp is None:
         base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
-    payload = pack_records(records, base_offset, base_timestamp)
-    if records:
-        payload = compress(codec, payload)
+    packed = pack_records(records, base_offset, base_timestamp)
+    payload = compress(codec, packed) if records else b""
     header = RecordBatchHeader(
         base_offset=base_offset,
         batch_length=RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(payload),
@@ -310,18 +299,12 @@ def parse_batch(
     header = parse_header(data, position, path=path, file_position=file_position)
     batch = as_view(data)[position : position + header.size_in_bytes]
     at, offset = file_position + position, header.base_offset
+    corrupt = partial(CorruptRecordError, path=path, position=at, offset=offset)
     if len(batch) < header.size_in_bytes:
-        raise CorruptRecordError(
-            f"batch of {header.size_in_bytes} bytes, but {len(batch)} are there",
-            path=path,
-            position=at,
-            offset=offset,
-        )
+        raise corrupt(f"batch of {header.size_in_bytes} bytes, but {len(batch)} are there")
     crc = crc32c(batch[CRC_START:])
     if crc != header.crc:
-        raise CorruptRecordError(
-            f"CRC {header.crc:08x}, computed {crc:08x}", path=path, position=at, offset=offset
-        )
+        raise corrupt(f"CRC {header.crc:08x}, computed {crc:08x}")
     payload: BytesLike = b""
     if header.records_count > 0:
         payload = decompress(

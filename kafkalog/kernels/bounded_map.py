@@ -25,22 +25,49 @@ from kafkalog.kernels.jit import (
     RowArray,
     U8Array,
     U64Array,
+    inlined,
     kernel,
 )
+from kafkalog.kernels.record_walk import read_bounds, read_deltas, read_span
 from kafkalog.kernels.siphash import siphash_128
-from kafkalog.kernels.varints import failure_status, read_varint, read_varlong
 
 # `state`, carried from chunk to chunk.
 DISTINCT_KEYS = 0
 LATEST_OFFSET = 1
 STATE_SIZE = 2
 
-_DATA = DATA
-_DISTINCT, _LATEST = DISTINCT_KEYS, LATEST_OFFSET
-_OK = status.OK
-_OUTPUT_FULL = status.OUTPUT_FULL
-_RECORD_TRUNCATED = status.RECORD_TRUNCATED
 _ONE = np.uint64(1)
+
+
+@inlined
+def _add(keys: U64Array, first: np.uint64, second: np.uint64) -> int:
+    """Put a hash into the set; how many it grows by. The caller keeps a slot empty, so the search
+    for one ends.
+    """
+    mask = np.uint64(keys.size // 2 - 1)
+    # An empty slot is zero, so one bit is set in every key.
+    second |= _ONE
+    slot = first & mask
+    while keys[slot + slot + _ONE] != 0:
+        if keys[slot + slot] == first and keys[slot + slot + _ONE] == second:
+            return 0
+        slot = (slot + _ONE) & mask
+    keys[slot + slot] = first
+    keys[slot + slot + _ONE] = second
+    return 1
+
+
+@inlined
+def _read_key(buf: U8Array, pos: int, end: int) -> tuple[int, int, int, int, int]:
+    """(status, end of the record, offset delta, key, its length) of the record at `pos`."""
+    code, body, record_end = read_bounds(buf, pos, end)
+    if code != status.OK:
+        return code, I64(0), I64(0), I64(0), I64(0)
+    code, _, _, offset_delta, key_at = read_deltas(buf, body, record_end)
+    if code != status.OK:
+        return code, I64(0), I64(0), I64(0), I64(0)
+    code, key, key_length = read_span(buf, key_at, record_end)
+    return code, record_end, offset_delta, key, key_length
 
 
 @kernel((U8_IN, ROW_IN, I64_IN, I64_IN, U8_IN, U64, U64, I64, I64, U64_OUT, I64_OUT))
@@ -62,47 +89,23 @@ def find_map_end(
     in   buf, rows, starts, ends, roles: as hash_keys.map_records
     i/o  keys uint64[2 * 2^k], zero at first, 2^k > most_keys: the set; state int64[STATE_SIZE]
     returns (status, batch): OUTPUT_FULL when the map is full, state[LATEST_OFFSET] is then the
-    map's last offset; another
-            status for a record that cannot be read
+            map's last offset; another status for a record that cannot be read
     """
-    mask = np.uint64(keys.size // 2 - 1)
     for b in range(rows.size):
         pos = starts[b]
-        end = ends[b]
-        for _ in range(rows[b]["records_count"] if roles[b] == _DATA else 0):
-            length, body = read_varint(buf, pos, end)
-            if body < 0 or length < 1 or length > end - body:
-                return _RECORD_TRUNCATED, b
-            pos = body + length
-            _, at = read_varlong(buf, body + 1, pos)
-            if at < 0:
-                return failure_status(at), b
-            delta, at = read_varint(buf, at, pos)
-            if at < 0:
-                return failure_status(at), b
-            key_length, key = read_varint(buf, at, pos)
-            if key < 0:
-                return failure_status(key), b
-            if key_length > pos - key:
-                return _RECORD_TRUNCATED, b
-            offset = rows[b]["base_offset"] + delta
+        for _ in range(rows[b]["records_count"] if roles[b] == DATA else 0):
+            code, pos, offset_delta, key, key_length = _read_key(buf, pos, ends[b])
+            if code != status.OK:
+                return code, b
+            offset = rows[b]["base_offset"] + offset_delta
             if key_length < 0 or offset < first_dirty_offset:
                 continue
-            if state[_DISTINCT] >= most_keys:
-                return _OUTPUT_FULL, b
+            # Kafka asks before it looks for the key: a full map ends at a key that it has, too.
+            if state[DISTINCT_KEYS] >= most_keys:
+                return status.OUTPUT_FULL, b
             first, second = siphash_128(buf, key, key_length, k0, k1)
-            # An empty slot is zero, so one bit is set in every key.
-            second |= _ONE
-            slot = first & mask
-            while keys[slot + slot + _ONE] != 0 and not (
-                keys[slot + slot] == first and keys[slot + slot + _ONE] == second
-            ):
-                slot = (slot + _ONE) & mask
-            if keys[slot + slot + _ONE] == 0:
-                keys[slot + slot] = first
-                keys[slot + slot + _ONE] = second
-                state[_DISTINCT] += 1
-            state[_LATEST] = offset
+            state[DISTINCT_KEYS] += _add(keys, first, second)
+            state[LATEST_OFFSET] = offset
         if rows[b]["last_offset"] >= first_dirty_offset:
-            state[_LATEST] = rows[b]["last_offset"]
-    return _OK, rows.size
+            state[LATEST_OFFSET] = rows[b]["last_offset"]
+    return status.OK, rows.size

@@ -11,7 +11,7 @@ Source: Kafka Cleaner.buildOffsetMap, shouldRetainRecord.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,14 +57,18 @@ _SEVEN = np.uint64(7)
 _THREE = np.uint64(3)
 _WORDS = np.uint64(ENTRY_WORDS)
 _BLOCK = np.uint64(BLOCK_ENTRIES)
-_BLOCK_ENTRIES = BLOCK_ENTRIES
 _EMPTY = np.uint32(EMPTY)
 _LOOKUP_BIT = np.uint64(LOOKUP_BIT)
-_ENTER = ENTER
-_OK, _MAP_FULL = OK, MAP_FULL
-_HELD, _LOOKUPS = HELD, LOOKUPS
 # The bits of the second hash word that choose a part: the first word's choose bucket and place.
 _PART_SHIFT = np.uint64(40)
+
+
+class Entry(NamedTuple):
+    """Two words of a key's hash, and the index of the record that has the key."""
+
+    first: np.uint64
+    second: np.uint64
+    record: np.uint64
 
 
 @inlined
@@ -89,6 +93,45 @@ def _mark(marks: U8Array, first_index: Any, index: Any) -> None:
     byte = bit >> _THREE
     if byte < np.uint64(marks.size):
         marks[byte] |= np.uint8(_ONE << (bit & _SEVEN))
+
+
+@inlined
+def _enter(
+    held: U64Array, table: U32Array, mask: Any, entry: Entry, held_count: int, base: Any,
+    marks: U8Array,
+) -> int:  # fmt: skip
+    """Enter a dirty record: its key's latest entry stays in the map, the other one is marked.
+    Returns how many keys are held then, or -1 where another one finds no room.
+    """
+    place = _place(held, table, mask, entry.first, entry.second)
+    if table[place] == _EMPTY:
+        if held_count >= min(held.size // 3, table.size // 2):
+            return -1
+        to = np.uint64(held_count) * _WORDS
+        held[to] = entry.first
+        held[to + _ONE] = entry.second
+        held[to + _TWO] = entry.record
+        table[place] = np.uint32(held_count)
+        return held_count + 1
+    at = np.uint64(table[place]) * _WORDS + _TWO
+    # Pieces of a bucket may come in any order.
+    if held[at] < entry.record:
+        _mark(marks, base, held[at])
+        held[at] = entry.record
+    elif held[at] > entry.record:
+        _mark(marks, base, entry.record)
+    return held_count
+
+
+@inlined
+def _look_up(
+    held: U64Array, table: U32Array, mask: Any, entry: Entry, base: Any, marks: U8Array
+) -> None:
+    """Mark a record that is only looked up if a later dirty one has its key."""
+    index = entry.record & ~_LOOKUP_BIT
+    place = _place(held, table, mask, entry.first, entry.second)
+    if table[place] != _EMPTY and held[np.uint64(table[place]) * _WORDS + _TWO] > index:
+        _mark(marks, base, index)
 
 
 @kernel((U64_IN, I32_IN, I64, I64, I64, I64, U32_OUT, U64_OUT, I64, U8_OUT, I64_OUT))
@@ -117,54 +160,28 @@ def merge_entries(
     returns OK, or MAP_FULL when half of the table or all of `held` is taken: what is marked by then
             is right, and the rest is not
     """
-    mask = np.uint64(table.size - 1)
-    base = np.uint64(first_index)
-    wanted = np.uint64(part)
-    part_mask = np.uint64(parts - 1)
-    room = min(held.size // 3, table.size // 2)
-    held_count = state[_HELD]
-    lookups = state[_LOOKUPS]
+    mask, base = np.uint64(table.size - 1), np.uint64(first_index)
+    wanted, part_mask = np.uint64(part), np.uint64(parts - 1)
+    held_count, lookups = state[HELD], state[LOOKUPS]
     left = count
     for m in range(blocks.size):
-        entry = np.uint64(blocks[m]) * _BLOCK
-        end = entry + np.uint64(min(left, _BLOCK_ENTRIES))
-        left -= _BLOCK_ENTRIES
-        while entry < end:
-            at = entry * _WORDS
-            entry += _ONE
-            first = entries[at]
-            second = entries[at + _ONE]
-            index = entries[at + _TWO]
-            if ((second >> _PART_SHIFT) & part_mask) != wanted:
+        number = np.uint64(blocks[m]) * _BLOCK
+        end = number + np.uint64(min(left, BLOCK_ENTRIES))
+        left -= BLOCK_ENTRIES
+        while number < end:
+            at = number * _WORDS
+            entry = Entry(entries[at], entries[at + _ONE], entries[at + _TWO])
+            number += _ONE
+            if ((entry.second >> _PART_SHIFT) & part_mask) != wanted:
                 continue
-            if index >= _LOOKUP_BIT:
-                if step == _ENTER:
+            if entry.record >= _LOOKUP_BIT:
+                if step == ENTER:
                     lookups += 1
-                    continue
-                index &= ~_LOOKUP_BIT
-                place = _place(held, table, mask, first, second)
-                if table[place] != _EMPTY and held[np.uint64(table[place]) * _WORDS + _TWO] > index:
-                    _mark(marks, base, index)
-            elif step == _ENTER:
-                place = _place(held, table, mask, first, second)
-                if table[place] == _EMPTY:
-                    if held_count >= room:
-                        state[_HELD] = held_count
-                        return _MAP_FULL
-                    to = np.uint64(held_count) * _WORDS
-                    held[to] = first
-                    held[to + _ONE] = second
-                    held[to + _TWO] = index
-                    table[place] = np.uint32(held_count)
-                    held_count += 1
                 else:
-                    to = np.uint64(table[place]) * _WORDS + _TWO
-                    # Pieces of a bucket may come in any order.
-                    if held[to] < index:
-                        _mark(marks, base, held[to])
-                        held[to] = index
-                    elif held[to] > index:
-                        _mark(marks, base, index)
-    state[_HELD] = held_count
-    state[_LOOKUPS] = lookups
-    return _OK
+                    _look_up(held, table, mask, entry, base, marks)
+            elif step == ENTER:
+                held_count = _enter(held, table, mask, entry, held_count, base, marks)
+                if held_count < 0:
+                    return MAP_FULL
+    state[HELD], state[LOOKUPS] = held_count, lookups
+    return OK

@@ -14,7 +14,7 @@ Source: Kafka Cleaner.cleanInto and shouldRetainRecord, MemoryRecords.filterTo; 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
 from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK, MAGIC_VALUE_V2
 from kafkalog.kernels.hash_keys import FOREIGN, KEYLESS, PAST_MAP, SUPERSEDED, TOMBSTONE
@@ -29,6 +29,7 @@ from kafkalog.kernels.jit import (
     I64Array,
     RowArray,
     U8Array,
+    inlined,
     kernel,
 )
 
@@ -58,29 +59,65 @@ REMOVED_MARKER = 4
 REMOVED_REASONS = 5
 
 NO_HORIZON = -(2**63)
+_NO_HORIZON = I64(NO_HORIZON)
 
-_DROP, _COPY, _EMPTY, _REBUILD, _REENCODE = DROP, COPY, EMPTY, REBUILD, REENCODE
-_KEYLESS = np.uint8(KEYLESS)
-_TOMBSTONE = np.uint8(TOMBSTONE)
-_SUPERSEDED = np.uint8(SUPERSEDED)
-_FOREIGN = np.uint8(FOREIGN)
-_PAST_MAP = np.uint8(PAST_MAP)
-_GONE = np.uint8(KEYLESS | SUPERSEDED)
-_HORIZON_BIT = DELETE_HORIZON_FLAG_MASK
-_NO_HORIZON = np.int64(NO_HORIZON)
-_NO_KEY = REMOVED_NO_KEY
-_REMOVED_SUPERSEDED = REMOVED_SUPERSEDED
-_REMOVED_TOMBSTONE = REMOVED_TOMBSTONE
-_REMOVED_ABORTED = REMOVED_ABORTED
-_REMOVED_MARKER = REMOVED_MARKER
-_RETAIN_EMPTY, _DISCARD, _CONTROL, _EMPTY_TRANSACTION, _LEGACY_EXPIRED = (
-    RETAIN_EMPTY,
-    DISCARD,
-    CONTROL,
-    EMPTY_TRANSACTION,
-    LEGACY_EXPIRED,
-)
-_MAGIC_V2 = MAGIC_VALUE_V2
+_GONE = KEYLESS | SUPERSEDED
+
+
+class Decided(NamedTuple):
+    """Of a batch's records: how many stay; whether one of them is a tombstone; whether one is not
+    encoded as Kafka encodes it.
+    """
+
+    retained: int
+    tombstone: bool
+    foreign: bool
+
+
+@inlined
+def _decide_records(
+    flags: U8Array, start: int, end: int, expired: bool, removed_out: I64Array
+) -> Decided:
+    """Which of the records flags[start:end] go, and why: the first reason that holds is counted.
+    A record that goes gets SUPERSEDED whatever the reason, so that the rewrite asks one bit.
+    """
+    retained, tombstone, foreign = 0, False, False
+    for r in range(start, end):
+        flag = flags[r]
+        # Past the end of a bounded map nothing is known of later records, so all stay.
+        if flag & _GONE and not flag & PAST_MAP:
+            if flag & KEYLESS:
+                removed_out[REMOVED_NO_KEY] += 1
+                flags[r] = flag | SUPERSEDED
+            else:
+                removed_out[REMOVED_SUPERSEDED] += 1
+        elif flag & TOMBSTONE and expired and not flag & PAST_MAP:
+            removed_out[REMOVED_TOMBSTONE] += 1
+            flags[r] = flag | SUPERSEDED
+        else:
+            retained += 1
+            tombstone = tombstone or (flag & TOMBSTONE) != 0
+            foreign = foreign or (flag & FOREIGN) != 0
+    return Decided(retained, tombstone, foreign)
+
+
+@inlined
+def _choose(row: Any, rules: int, decided: Decided, horizon_ms: int, new_horizon_ms: int) -> Any:
+    """(action, delete horizon) of a batch. `horizon_ms`: the one it has, NO_HORIZON for none."""
+    if decided.retained == 0:
+        return I64(EMPTY if rules & RETAIN_EMPTY else DROP), _NO_HORIZON
+    stamp = decided.tombstone or (rules & EMPTY_TRANSACTION) != 0
+    needs_horizon = stamp and not row["attributes"] & DELETE_HORIZON_FLAG_MASK
+    horizon = new_horizon_ms if needs_horizon else horizon_ms
+    if horizon < 0:
+        # Kafka writes none then. delete.retention.ms may be so large that a new one passes 64
+        # bits: its tombstones never expire.
+        horizon = _NO_HORIZON
+    action = REENCODE if decided.foreign or row["magic"] < MAGIC_VALUE_V2 else REBUILD
+    is_whole = decided.retained == row["records_count"] and not needs_horizon
+    if is_whole and row["magic"] >= MAGIC_VALUE_V2:
+        action = COPY
+    return I64(action), horizon
 
 
 @kernel((ROW_IN, U8_OUT, I64, U8_IN, I64, I64, U8_OUT, I64_OUT, I32_OUT, I64_OUT))
@@ -100,8 +137,7 @@ def decide_batches(
 
     in   rows BATCH_ROW[b]; rules uint8[b]: what is asked of each batch, bits
          flags uint8[r] of the partition, first_record the index of the first batch's first record;
-         a record that goes gets SUPERSEDED set here, whatever the reason, so that the rewrite asks
-         one bit
+         a record that goes gets SUPERSEDED set here
          new_horizon_ms: the delete horizon of a batch that gets one in this round
     out  actions_out uint8[b]; horizons_out int64[b], NO_HORIZON for none; retained_out int32[b]
          removed_out int64[REMOVED_REASONS]: records removed by reason, added to what is there
@@ -109,48 +145,16 @@ def decide_batches(
     """
     f = first_record
     for b in range(rows.size):
-        count = rows[b]["records_count"]
-        has_horizon = (rows[b]["attributes"] & _HORIZON_BIT) != 0
-        horizon = rows[b]["base_timestamp"] if has_horizon else _NO_HORIZON
-        expired = (has_horizon and now_ms >= horizon) or (rules[b] & _LEGACY_EXPIRED) != 0
-        is_control = (rules[b] & _CONTROL) != 0
-        retained = 0
-        foreign = False
-        stamp = (rules[b] & _EMPTY_TRANSACTION) != 0
-        if rules[b] & _DISCARD:
-            removed_out[_REMOVED_MARKER if is_control else _REMOVED_ABORTED] += count
+        row, rule, count = rows[b], rules[b], rows[b]["records_count"]
+        has_horizon = (row["attributes"] & DELETE_HORIZON_FLAG_MASK) != 0
+        horizon = row["base_timestamp"] if has_horizon else _NO_HORIZON
+        if rule & DISCARD:
+            removed_out[REMOVED_MARKER if rule & CONTROL else REMOVED_ABORTED] += count
+            decided = Decided(0, False, False)
         else:
-            for r in range(f, f + count):
-                flag = flags[r]
-                if flag & _GONE and not flag & _PAST_MAP:
-                    if flag & _KEYLESS:
-                        removed_out[_NO_KEY] += 1
-                        flags[r] = flag | _SUPERSEDED
-                    else:
-                        removed_out[_REMOVED_SUPERSEDED] += 1
-                elif flag & _TOMBSTONE and expired and not flag & _PAST_MAP:
-                    removed_out[_REMOVED_TOMBSTONE] += 1
-                    flags[r] = flag | _SUPERSEDED
-                else:
-                    retained += 1
-                    stamp = stamp or (flag & _TOMBSTONE) != 0
-                    foreign = foreign or (flag & _FOREIGN) != 0
+            expired = (has_horizon and now_ms >= horizon) or (rule & LEGACY_EXPIRED) != 0
+            decided = _decide_records(flags, f, f + count, expired, removed_out)
         f += count
-        retained_out[b] = retained
-        if retained == 0:
-            actions_out[b] = _EMPTY if rules[b] & _RETAIN_EMPTY else _DROP
-            horizons_out[b] = _NO_HORIZON
-            continue
-        needs_horizon = stamp and not has_horizon
-        horizons_out[b] = new_horizon_ms if needs_horizon else horizon
-        if horizons_out[b] < 0:
-            # Kafka writes none then. delete.retention.ms may be so large that a new one passes 64
-            # bits: its tombstones never expire.
-            horizons_out[b] = _NO_HORIZON
-        if rows[b]["magic"] < _MAGIC_V2:
-            actions_out[b] = _REENCODE
-        elif retained == count and not needs_horizon:
-            actions_out[b] = _COPY
-        else:
-            actions_out[b] = _REENCODE if foreign else _REBUILD
+        retained_out[b] = decided.retained
+        actions_out[b], horizons_out[b] = _choose(row, rule, decided, horizon, new_horizon_ms)
     return f

@@ -86,6 +86,7 @@ def encode_batch(
     """The records that stay of a batch, whose records are buf[pos:end] and whose flags begin at
     `first`, to out[w:].
     """
+    base_offset, base_timestamp = row["base_offset"], row["base_timestamp"]
     append_time = (row["attributes"] & TIMESTAMP_TYPE_MASK) != 0
     max_timestamp: Any = row["max_timestamp"] if append_time else I64(-1)
     base: Any = I64(horizon)
@@ -103,11 +104,11 @@ def encode_batch(
         code, delta, offset_at, offset_delta, _ = read_deltas(buf, body, record_end)
         if code != status.OK:
             return EncodedRecords(code, w, base, max_timestamp, I64(fold))
-        timestamp: Any = max_timestamp if append_time else row["base_timestamp"] + delta
+        timestamp: Any = max_timestamp if append_time else base_timestamp + delta
         max_timestamp = max(max_timestamp, timestamp)
         if not base_known:
             base, base_known = timestamp, True
-        fold = mix_record(fold, row["base_offset"] + offset_delta, timestamp)
+        fold = mix_record(fold, base_offset + offset_delta, timestamp)
         if timestamp - base != delta:
             w = copy_range(out, w, buf, run, run_end)
             w = _write_anew(buf, body, offset_at, record_end, timestamp - base, out, w)

@@ -226,6 +226,7 @@ def _map_batch(
     """Map the `left` records of a batch from `pos` on: (status, position of the first byte not
     understood or not done, progress).
     """
+    base_offset, last_offset = row["base_offset"], row["last_offset"]
     r, free_block, previous = progress.records, progress.free_block, progress.previous_offset
     for _ in range(left):
         # Before a record that may need a block, so that what is done is done in full.
@@ -234,8 +235,8 @@ def _map_batch(
         record = read_record(buf, pos, end)
         if record.status != status.OK:
             return record.status, pos, Progress(r, free_block, previous)
-        offset: Any = row["base_offset"] + record.offset_delta
-        if offset <= previous or offset > row["last_offset"]:
+        offset: Any = base_offset + record.offset_delta
+        if offset <= previous or offset > last_offset:
             return status.OFFSET_ORDER, pos, Progress(r, free_block, previous)
         code, noted = _check_encoding(buf, pos, record)
         if code != status.OK:
@@ -251,7 +252,7 @@ def _map_batch(
         pos = record.end
     if pos != end:
         return status.TRAILING_BYTES, pos, Progress(r, free_block, previous)
-    return status.OK, pos, Progress(r, free_block, row["last_offset"])
+    return status.OK, pos, Progress(r, free_block, last_offset)
 
 
 @kernel(

@@ -14,7 +14,7 @@ Source: Kafka LegacyRecord, AbstractLegacyRecordBatch.DeepRecordsIterator, DataL
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkalog.format import constants
 from kafkalog.kernels import status
@@ -33,6 +33,7 @@ from kafkalog.kernels.jit import (
     RowArray,
     U8Array,
     helper,
+    inlined,
     kernel,
 )
 from kafkalog.kernels.varints import varint_size, write_varint
@@ -55,26 +56,40 @@ _MAGIC_V1 = constants.MAGIC_VALUE_V1
 _NO_TIMESTAMP = constants.NO_TIMESTAMP
 _MAX_INT32 = constants.MAX_INT32
 
-_OK = status.OK
-_CORRUPT_LENGTH = status.CORRUPT_LENGTH
-_RECORD_TRUNCATED = status.RECORD_TRUNCATED
-_OFFSET_ORDER = status.OFFSET_ORDER
-_EMPTY_WRAPPER = status.EMPTY_WRAPPER
-_NESTED_COMPRESSION = status.NESTED_COMPRESSION
-_WRAPPER_OFFSET = status.WRAPPER_OFFSET
+
+class Content(NamedTuple):
+    """The whole entries of a wrapper's value, or a plain entry: how many, their first and last
+    offset, and where the walk ended.
+    """
+
+    status: int
+    entries: int
+    first_offset: int
+    last_offset: int
+    end: int
+
+
+class Message(NamedTuple):
+    """What a record of magic 2 keeps of an entry; lengths are -1 for null."""
+
+    status: int
+    timestamp: int
+    key: int
+    key_length: int
+    value: int
+    value_length: int
 
 
 @helper
-def _walk(buf: U8Array, pos: int, end: int) -> tuple[int, int, int, int, int]:
-    """The whole entries in buf[pos:end]: (count, first offset, last offset, position, status)."""
+def _walk(buf: U8Array, pos: int, end: int) -> Content:
     at: Any = I64(pos)
-    count = 0
+    count = I64(0)
     first: Any = I64(0)
     last: Any = I64(0)
     while end - at >= _OVERHEAD:
         size = read_i32(buf, at + _LENGTH_AT)
         if size < _MIN_LENGTH:
-            return count, first, last, at, _CORRUPT_LENGTH
+            return Content(I64(status.CORRUPT_LENGTH), count, first, last, at)
         if size > end - at - _OVERHEAD:
             break
         last = read_i64(buf, at)
@@ -82,7 +97,7 @@ def _walk(buf: U8Array, pos: int, end: int) -> tuple[int, int, int, int, int]:
             first = last
         count += 1
         at += _OVERHEAD + size
-    return count, first, last, at, _OK
+    return Content(I64(status.OK if count else status.EMPTY_WRAPPER), count, first, last, at)
 
 
 @helper
@@ -94,6 +109,96 @@ def _field(buf: U8Array, pos: int, end: int) -> tuple[int, int]:
     if length > end - pos - 4:
         return I64(0), I64(-1)
     return I64(max(length, -1)), I64(pos + 4)
+
+
+@inlined
+def _no_message(code: int) -> Message:
+    return Message(I64(code), I64(0), I64(0), I64(0), I64(0), I64(0))
+
+
+@inlined
+def _read_message(buf: U8Array, at: int, end: int, row: Any) -> Message:
+    """The entry buf[at:end] of the wrapper or plain entry `row`."""
+    is_wrapper = (row["attributes"] & _CODEC_MASK) != 0
+    if is_wrapper and (buf[at + _ATTRIBUTES_AT] & _CODEC_MASK) != 0:
+        return _no_message(status.NESTED_COMPRESSION)
+    timestamp: Any = I64(_NO_TIMESTAMP)
+    field: Any = I64(at + _FIELDS_AT)
+    if buf[at + _MAGIC_AT] != _MAGIC_V0:
+        if end - at - _OVERHEAD < _MIN_LENGTH_V1:
+            return _no_message(status.RECORD_TRUNCATED)
+        timestamp = read_i64(buf, field)
+        # A wrapper with log-append time gives its own to all messages that have one.
+        append_time = (row["attributes"] & _TIMESTAMP_TYPE_MASK) != 0
+        if is_wrapper and row["magic"] == _MAGIC_V1 and append_time:
+            timestamp = row["max_timestamp"]
+        field += 8
+    key_length, key = _field(buf, field, end)
+    if key < 0:
+        return _no_message(status.RECORD_TRUNCATED)
+    value_length, value = _field(buf, key + max(key_length, 0), end)
+    if value < 0:
+        return _no_message(status.RECORD_TRUNCATED)
+    return Message(I64(status.OK), timestamp, key, key_length, value, value_length)
+
+
+@inlined
+def _write_bytes(out: U8Array, w: int, buf: U8Array, start: int, length: int) -> int:
+    w = write_varint(out, w, length)
+    if length > 0:
+        copy_bytes(out, w, buf, start, length)
+        w += length
+    return w
+
+
+@inlined
+def _write_record(
+    out: U8Array, w: int, buf: U8Array, message: Message, timestamp_delta: int, offset_delta: int
+) -> int:
+    """The message as a record of magic 2 at out[w:]; returns the position behind it."""
+    body = (
+        2  # attributes, header count
+        + varint_size(timestamp_delta)
+        + varint_size(offset_delta)
+        + varint_size(message.key_length)
+        + max(message.key_length, 0)
+        + varint_size(message.value_length)
+        + max(message.value_length, 0)
+    )
+    w = write_varint(out, w, body)
+    out[w] = U8(0)
+    w = write_varint(out, w + 1, timestamp_delta)
+    w = write_varint(out, w, offset_delta)
+    w = _write_bytes(out, w, buf, message.key, message.key_length)
+    w = _write_bytes(out, w, buf, message.value, message.value_length)
+    out[w] = U8(0)
+    return w + 1
+
+
+@helper
+def _convert_entries(
+    buf: U8Array, pos: int, content: Content, row: Any, out: U8Array, w: int
+) -> tuple[int, int, int, int]:
+    """The entries of `content`, from `pos` on, to out[w:]: (status, position of the entry that
+    failed, position behind the records, base timestamp).
+    """
+    at: Any = I64(pos)
+    base_timestamp: Any = I64(_NO_TIMESTAMP)
+    for i in range(content.entries):
+        end = at + _OVERHEAD + read_i32(buf, at + _LENGTH_AT)
+        message = _read_message(buf, at, end, row)
+        if message.status != status.OK:
+            return message.status, at, w, base_timestamp
+        # A batch of magic 2 has 32 bits for the distance from its base offset.
+        offset_delta = read_i64(buf, at) - content.first_offset
+        if offset_delta > _MAX_INT32 or offset_delta < -_MAX_INT32:
+            return I64(status.OFFSET_ORDER), at, w, base_timestamp
+        if i == 0:
+            base_timestamp = message.timestamp
+        timestamp_delta = message.timestamp - base_timestamp
+        w = _write_record(out, w, buf, message, timestamp_delta, offset_delta)
+        at = end
+    return I64(status.OK), at, w, base_timestamp
 
 
 @kernel((U8_IN, ROW_IN, I64_IN, I64_IN, U8_OUT, ROW_OUT, I64_OUT))
@@ -117,82 +222,26 @@ def convert_legacy(
     """
     w: Any = I64(0)
     for b in range(rows.size):
-        end = ends[b]
-        is_wrapper = (rows[b]["attributes"] & _CODEC_MASK) != 0
-        outer_magic = rows[b]["magic"]
-        outer_offset = rows[b]["last_offset"]
-        count, first, last, at, code = _walk(buf, starts[b], end)
-        if code != _OK:
-            return b, code, at
-        if count == 0:
-            return b, _EMPTY_WRAPPER, at
+        row = rows[b]
+        content = _walk(buf, starts[b], ends[b])
+        if content.status != status.OK:
+            return b, content.status, content.end
+        # Under magic 1 the last inner offset stands for the wrapper's, whatever the first one is;
+        # under a wrapper of offset 0 inner offsets are taken as they are (old librdkafka).
+        is_relative = (row["attributes"] & _CODEC_MASK) != 0 and row["magic"] == _MAGIC_V1
         shift: Any = I64(0)
-        if is_wrapper and outer_magic == _MAGIC_V1 and outer_offset != 0:
-            if outer_offset < last:
-                return b, _WRAPPER_OFFSET, at
-            shift = outer_offset - last
-        takes_outer_timestamp = (
-            is_wrapper
-            and outer_magic == _MAGIC_V1
-            and (rows[b]["attributes"] & _TIMESTAMP_TYPE_MASK) != 0
-        )
-        rows_out[b] = rows[b]
-        rows_out[b]["records_count"] = count
-        rows_out[b]["base_offset"] = first + shift
-        if is_wrapper and outer_magic == _MAGIC_V1 and outer_offset == 0:
-            rows_out[b]["last_offset"] = last
-        base_timestamp: Any = I64(_NO_TIMESTAMP)
-        at = I64(starts[b])
-        for i in range(count):
-            size = read_i32(buf, at + _LENGTH_AT)
-            entry_end = at + _OVERHEAD + size
-            if is_wrapper and (buf[at + _ATTRIBUTES_AT] & _CODEC_MASK) != 0:
-                return b, _NESTED_COMPRESSION, at
-            timestamp: Any = I64(_NO_TIMESTAMP)
-            field: Any = I64(at + _FIELDS_AT)
-            if buf[at + _MAGIC_AT] != _MAGIC_V0:
-                if size < _MIN_LENGTH_V1:
-                    return b, _RECORD_TRUNCATED, at
-                timestamp = read_i64(buf, field)
-                if takes_outer_timestamp:
-                    timestamp = rows[b]["max_timestamp"]
-                field += 8
-            key_length, key = _field(buf, field, entry_end)
-            if key < 0:
-                return b, _RECORD_TRUNCATED, at
-            value_length, value = _field(buf, key + max(key_length, 0), entry_end)
-            if value < 0:
-                return b, _RECORD_TRUNCATED, at
-            delta = read_i64(buf, at) - first
-            if delta > _MAX_INT32 or delta < -_MAX_INT32:
-                return b, _OFFSET_ORDER, at
-            if i == 0:
-                base_timestamp = timestamp
-            timestamp_delta = timestamp - base_timestamp
-            body = (
-                2  # attributes, header count
-                + varint_size(timestamp_delta)
-                + varint_size(delta)
-                + varint_size(key_length)
-                + max(key_length, 0)
-                + varint_size(value_length)
-                + max(value_length, 0)
-            )
-            w = write_varint(out, w, body)
-            out[w] = U8(0)
-            w = write_varint(out, w + 1, timestamp_delta)
-            w = write_varint(out, w, delta)
-            w = write_varint(out, w, key_length)
-            if key_length > 0:
-                copy_bytes(out, w, buf, key, key_length)
-                w += key_length
-            w = write_varint(out, w, value_length)
-            if value_length > 0:
-                copy_bytes(out, w, buf, value, value_length)
-                w += value_length
-            out[w] = U8(0)
-            w += 1
-            at = entry_end
+        if is_relative and row["last_offset"] != 0:
+            if row["last_offset"] < content.last_offset:
+                return b, status.WRAPPER_OFFSET, content.end
+            shift = row["last_offset"] - content.last_offset
+        code, at, w, base_timestamp = _convert_entries(buf, starts[b], content, row, out, w)
+        if code != status.OK:
+            return b, code, at
+        rows_out[b] = row
+        rows_out[b]["records_count"] = content.entries
+        rows_out[b]["base_offset"] = content.first_offset + shift
+        if is_relative and row["last_offset"] == 0:
+            rows_out[b]["last_offset"] = content.last_offset
         rows_out[b]["base_timestamp"] = base_timestamp
         ends_out[b] = w
-    return rows.size, _OK, I64(0)
+    return rows.size, status.OK, I64(0)

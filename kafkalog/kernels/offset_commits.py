@@ -1,22 +1,32 @@
-"""Offset commits of `__consumer_offsets` to numbers and spans, and the latest of each key.
+"""Offset commits of `__consumer_offsets`, and the latest of each key.
 
- key     i16 type (0, 1) | group: i16 length, bytes | topic: i16 length, bytes | partition i32
- value   i16 version | offset i64 | leader epoch i32 (3+) | metadata | commit timestamp i64
-         | expire timestamp i64 (1) | tagged section (4)
-         metadata: i16 length, bytes; in version 4 uvarint length + 1, bytes
-
-A record becomes FIELDS words; `messages.group_records` has the same layout as a table. Two keys are
-the same if the 128-bit hashes of what follows the type are: SipHash with a secret, as in
-`hash_keys`.
-
-Source: OffsetCommitKey.json, OffsetCommitValue.json.
+Two keys are the same if the 128-bit hashes of what follows the type are: SipHash with a secret, as
+in `hash_keys`. For the words of a record see `commit_fields`.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from kafkalog.kernels.big_endian import read_i16, read_i32, read_i64
+from kafkalog.kernels.commit_fields import (
+    BROKEN,
+    FIELDS,
+    GROUP_START,
+    KEPT,
+    KIND,
+    METADATA_LENGTH,
+    METADATA_START,
+    OTHER,
+    RECORD_BYTES,
+    RECORD_OFFSET,
+    STATE,
+    UNREADABLE,
+    WIDTH,
+    Spans,
+    read_record_fields,
+)
 from kafkalog.kernels.jit import (
     I64,
     I64_IN,
@@ -28,158 +38,107 @@ from kafkalog.kernels.jit import (
     I64Array,
     U8Array,
     U64Array,
-    helper,
+    inlined,
     kernel,
 )
 from kafkalog.kernels.siphash import siphash_128
-from kafkalog.kernels.varints import read_uvarint
-
-# What a record is: another one of the topic; a commit; a tombstone; bytes that are no commit's key;
-# a commit's key with a value that is none, or of a version that is not known.
-OTHER = 0
-COMMIT = 1
-TOMBSTONE = 2
-UNREADABLE = 3
-BROKEN = 4
-
-# Words of a record. The first KEPT ones are kept of a key's latest record, with three more.
-(
-    KIND, PARTITION, OFFSET, LEADER_EPOCH, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, TOPIC_ID_HIGH,
-    TOPIC_ID_LOW, METADATA_LENGTH, METADATA_START, GROUP_START, GROUP_LENGTH, TOPIC_START,
-    TOPIC_LENGTH, FIELDS,
-) = range(15)  # fmt: skip
-KEPT = METADATA_START
-RECORD_OFFSET, RECORD_BYTES, STATE, WIDTH = range(KEPT, KEPT + 4)
 
 # Records are decoded, then looked up, so many at a time.
 BLOCK = 256
 
-NO_TIMESTAMP = -1
-NO_EPOCH = -1
 
-_FIELDS, _KEPT, _WIDTH, _BLOCK = FIELDS, KEPT, WIDTH, BLOCK
-_COMMIT, _TOMBSTONE, _UNREADABLE, _OTHER = COMMIT, TOMBSTONE, UNREADABLE, OTHER
-_BROKEN = BROKEN
-_NEWEST_VERSION = 4
-_UUID_BYTES = 16
+class Latest(NamedTuple):
+    """What is kept of each key, and where its number is found: see `read_offset_commits`."""
 
-
-@helper
-def _read_key(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
-    """Group, topic and partition behind the type; whether they are there."""
-    for field in range(2):
-        if end - pos < 2:
-            return False
-        length = read_i16(buf, pos)
-        pos += 2
-        if length < 0 or length > end - pos:
-            return False
-        out[at + 10 + 2 * field] = pos
-        out[at + 11 + 2 * field] = length
-        pos += length
-    if end - pos < 4:
-        return False
-    out[at + 1] = read_i32(buf, pos)
-    return True
+    table: I64Array
+    known: U64Array
+    rows: I64Array
+    new: I64Array
+    texts: I64Array
 
 
-@helper
-def _read_topic_id(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
-    """The tagged section of version 4: tag 0 is the topic's id; whether it is one."""
-    count, pos = read_uvarint(buf, pos, end)
-    if pos < 0 or 2 * count > end - pos:
-        return False
-    for _ in range(count):
-        tag, pos = read_uvarint(buf, pos, end)
-        if pos < 0:
-            return False
-        size, pos = read_uvarint(buf, pos, end)
-        if pos < 0 or size > end - pos:
-            return False
-        if tag == 0:
-            if size < _UUID_BYTES:
-                return False
-            out[at + 6] = read_i64(buf, pos)
-            out[at + 7] = read_i64(buf, pos + 8)
-        pos += size
-    return True
+class Counts(NamedTuple):
+    """Keys; those first seen in this call; records with metadata."""
+
+    keys: int
+    new: int
+    texts: int
 
 
-@helper
-def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at: int) -> bool:
-    """The value from its version on; whether it is one."""
-    if end - pos < 10:
-        return False
-    version = read_i16(buf, pos)
-    if version < 0 or version > (_NEWEST_VERSION if type_ == 1 else 0):
-        return False
-    out[at + 2] = read_i64(buf, pos + 2)
-    pos += 10
-    if version >= 3:
-        if end - pos < 4:
-            return False
-        out[at + 3] = read_i32(buf, pos)
-        pos += 4
-    if version == 4:
-        length, pos = read_uvarint(buf, pos, end)
-        length -= 1
-        if pos < 0 or length > 0x7FFF:
-            return False
-    else:
-        if end - pos < 2:
-            return False
-        length = read_i16(buf, pos)
-        pos += 2
-    if length < 0 or length > end - pos - 8:
-        return False
-    out[at + 9] = pos
-    out[at + 8] = length
-    pos += length
-    out[at + 4] = read_i64(buf, pos)
-    pos += 8
-    if version == 1:
-        if end - pos < 8:
-            return False
-        out[at + 5] = read_i64(buf, pos)
-        return True
-    return True if version < 4 else _read_topic_id(buf, pos, end, out, at)
+@inlined
+def _decode_block(
+    spans: Spans, start: int, end: int, states: I64Array, k0: np.uint64, k1: np.uint64,
+    keeps: bool, fields: I64Array, at: int, hashes: U64Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Decode records [start, end) to fields[at:], and hash the keys of those that are kept:
+    (unreadable records, records of other kinds).
+    """
+    unreadable, others = 0, 0
+    for r in range(start, end):
+        read_record_fields(spans, r, fields, at)
+        kind = fields[at + KIND]
+        unreadable += kind == UNREADABLE or kind == BROKEN
+        others += kind == OTHER
+        if keeps and kind != UNREADABLE and kind != OTHER and states[r] >= 0:
+            key, length = spans.key_starts[r] + 2, spans.key_lengths[r] - 2
+            first, second = siphash_128(spans.keys, key, length, k0, k1)
+            hashes[2 * (r - start)], hashes[2 * (r - start) + 1] = first, second
+        at += FIELDS
+    return unreadable, others
 
 
-@helper
-def _read_record(
-    keys: U8Array,
-    values: U8Array,
-    key: int,
-    key_length: int,
-    value: int,
-    value_length: int,
-    out: I64Array,
-    at: int,
-) -> None:
-    """One record into FIELDS words."""
-    for word in range(_FIELDS):
-        out[at + word] = -1
-    out[at + 6] = 0
-    out[at + 7] = 0
-    out[at] = _UNREADABLE
-    if key < 0 or key_length < 2 or key_length > keys.size - key:
-        return
-    type_ = read_i16(keys, key)
-    if type_ < 0 or type_ > 1:
-        out[at] = _OTHER
-        return
-    if not _read_key(keys, key + 2, key + key_length, out, at):
-        return
-    if value_length < 0:
-        out[at] = _TOMBSTONE
-        return
-    out[at] = _BROKEN
-    if value < 0 or value_length > values.size - value:
-        return
-    if _read_value(values, value, value + value_length, type_, out, at):
-        out[at] = _COMMIT
-    else:
-        out[at + 8] = -1
+@inlined
+def _number_of(latest: Latest, first: np.uint64, second: np.uint64) -> tuple[int, int]:
+    """(number of a key, -1 for a new one; the slot of the table where it is, or will be)."""
+    mask = latest.table.size - 1
+    slot = I64(first & U64(0x7FFF_FFFF_FFFF_FFFF)) & mask
+    number = latest.table[slot]
+    while number >= 0 and (
+        latest.known[2 * number] != first or latest.known[2 * number + 1] != second
+    ):
+        slot = (slot + 1) & mask
+        number = latest.table[slot]
+    return number, slot
+
+
+@inlined
+def _keep_block(
+    spans: Spans, start: int, end: int, states: I64Array, record_offsets: I64Array,
+    fields: I64Array, at: int, hashes: U64Array, latest: Latest, counts: Counts,
+) -> Counts:  # fmt: skip
+    """Keep what the decoded records [start, end) say of their keys; a later one replaces an
+    earlier one.
+
+    The table is larger than a processor's nearer caches: a short loop has many of its lookups
+    under way at once, so this is not done where a record is decoded.
+    """
+    count, new, texts = counts.keys, counts.new, counts.texts
+    for r in range(start, end):
+        kind = fields[at + KIND]
+        if states[r] >= 0 and kind != OTHER and kind != UNREADABLE:
+            first, second = hashes[2 * (r - start)], hashes[2 * (r - start) + 1]
+            number, slot = _number_of(latest, first, second)
+            if number < 0:
+                number = count
+                latest.table[slot] = number
+                latest.known[2 * number], latest.known[2 * number + 1] = first, second
+                for word in range(4):
+                    latest.new[4 * new + word] = fields[at + GROUP_START + word]
+                new += 1
+                count += 1
+            row = number * WIDTH
+            for word in range(KEPT):
+                latest.rows[row + word] = fields[at + word]
+            latest.rows[row + RECORD_OFFSET] = record_offsets[r]
+            latest.rows[row + RECORD_BYTES] = spans.key_lengths[r] + max(spans.value_lengths[r], 0)
+            latest.rows[row + STATE] = states[r]
+            if fields[at + METADATA_LENGTH] > 0:
+                latest.texts[3 * texts] = number
+                latest.texts[3 * texts + 1] = fields[at + METADATA_START]
+                latest.texts[3 * texts + 2] = fields[at + METADATA_LENGTH]
+                texts += 1
+        at += FIELDS
+    return Counts(count, new, texts)
 
 
 @kernel(
@@ -225,69 +184,25 @@ def read_offset_commits(
          size, at least BLOCK * FIELDS, it is scratch, as is hashes_out uint64[BLOCK * 2]
     returns (keys, records with metadata, UNREADABLE and BROKEN records, OTHER records)
     """
-    mask = table.size - 1
-    in_place = fields_out.size == key_starts.size * _FIELDS
-    new = 0
-    texts = 0
-    unreadable = 0
-    others = 0
-    for start in range(0, key_starts.size, _BLOCK):
-        end = min(start + _BLOCK, key_starts.size)
-        shift = 0 if in_place else start
-        for r in range(start, end):
-            at = (r - shift) * _FIELDS
-            _read_record(
-                keys, values, key_starts[r], key_lengths[r], value_starts[r], value_lengths[r],
-                fields_out, at,
+    spans = Spans(keys, values, key_starts, key_lengths, value_starts, value_lengths)
+    latest = Latest(table, known, latest_out, new_out, texts_out)
+    keeps = table.size > 0
+    in_place = fields_out.size == key_starts.size * FIELDS
+    counts = Counts(I64(count), I64(0), I64(0))
+    unreadable, others = 0, 0
+    for start in range(0, key_starts.size, BLOCK):
+        end = min(start + BLOCK, key_starts.size)
+        at = start * FIELDS if in_place else 0
+        bad, other = _decode_block(
+            spans, start, end, states, k0, k1, keeps, fields_out, at, hashes_out
+        )
+        unreadable, others = unreadable + bad, others + other
+        if keeps:
+            counts = _keep_block(
+                spans, start, end, states, record_offsets, fields_out, at, hashes_out, latest,
+                counts,
             )  # fmt: skip
-            kind = fields_out[at]
-            if kind == _UNREADABLE or kind == _BROKEN:
-                unreadable += 1
-            if kind == _UNREADABLE:
-                continue
-            if kind == _OTHER:
-                others += 1
-            elif table.size > 0 and states[r] >= 0:
-                first, second = siphash_128(keys, key_starts[r] + 2, key_lengths[r] - 2, k0, k1)
-                hashes_out[2 * (r - start)] = first
-                hashes_out[2 * (r - start) + 1] = second
-        if table.size == 0:
-            continue
-        # The table is larger than a processor's nearer caches: a short loop has many of its
-        # lookups under way at once.
-        for r in range(start, end):
-            at = (r - shift) * _FIELDS
-            kind = fields_out[at]
-            if states[r] < 0 or kind == _OTHER or kind == _UNREADABLE:
-                continue
-            first = hashes_out[2 * (r - start)]
-            second = hashes_out[2 * (r - start) + 1]
-            slot = I64(first & U64(0x7FFF_FFFF_FFFF_FFFF)) & mask
-            number = table[slot]
-            while number >= 0 and (known[2 * number] != first or known[2 * number + 1] != second):
-                slot = (slot + 1) & mask
-                number = table[slot]
-            if number < 0:
-                number = count
-                table[slot] = number
-                known[2 * number] = first
-                known[2 * number + 1] = second
-                for word in range(4):
-                    new_out[4 * new + word] = fields_out[at + 10 + word]
-                new += 1
-                count += 1
-            row = number * _WIDTH
-            for word in range(_KEPT):
-                latest_out[row + word] = fields_out[at + word]
-            latest_out[row + _KEPT] = record_offsets[r]
-            latest_out[row + _KEPT + 1] = key_lengths[r] + max(value_lengths[r], 0)
-            latest_out[row + _KEPT + 2] = states[r]
-            if fields_out[at + 8] > 0:
-                texts_out[3 * texts] = number
-                texts_out[3 * texts + 1] = fields_out[at + 9]
-                texts_out[3 * texts + 2] = fields_out[at + 8]
-                texts += 1
-    return count, texts, unreadable, others
+    return counts.keys, counts.texts, unreadable, others
 
 
 @kernel((U64_IN, I64, I64_OUT))

@@ -63,14 +63,14 @@ def record_spans(
             return r, code, pos, b
         if count > offsets_out.size - r:
             return r, status.OUTPUT_FULL, pos, b
-        append_time = has_append_time(rows[b])
+        append_time, base_offset = has_append_time(rows[b]), rows[b]["base_offset"]
         base_timestamp = rows[b]["max_timestamp"] if append_time else rows[b]["base_timestamp"]
         for _ in range(count):
             record = read_record(buf, pos, end)
             code = record.status if record.status != status.OK else check_headers(buf, record)
             if code != status.OK:
                 return r, code, pos, b
-            offsets_out[r] = rows[b]["base_offset"] + record.offset_delta
+            offsets_out[r] = base_offset + record.offset_delta
             timestamps_out[r] = base_timestamp + (0 if append_time else record.timestamp_delta)
             key_starts_out[r], key_lengths_out[r] = record.key, max(record.key_length, -1)
             value_starts_out[r], value_lengths_out[r] = record.value, max(record.value_length, -1)

@@ -60,14 +60,6 @@ _LEGACY_CRC = constants.LOG_OVERHEAD
 _LEGACY_ATTRIBUTES = constants.HEADER_SIZE_UP_TO_MAGIC
 _LEGACY_TIMESTAMP = constants.HEADER_SIZE_UP_TO_MAGIC + 1
 
-_OK = status.OK
-_NEED_MORE = status.NEED_MORE
-_ZERO_TAIL = status.ZERO_TAIL
-_OUTPUT_FULL = status.OUTPUT_FULL
-_CORRUPT_LENGTH = status.CORRUPT_LENGTH
-_UNSUPPORTED_MAGIC = status.UNSUPPORTED_MAGIC
-_NEGATIVE_COUNT = status.NEGATIVE_COUNT
-
 
 @inlined
 def _all_zero(buf: U8Array, pos: int, end: int) -> bool:
@@ -90,6 +82,7 @@ def _copy_header(buf: U8Array, pos: int, rows_out: RowArray, b: int) -> None:
     rows_out[b]["base_sequence"] = read_i32(buf, pos + _BASE_SEQUENCE)
     rows_out[b]["attributes"] = read_i16(buf, pos + _ATTRIBUTES)
     rows_out[b]["producer_epoch"] = read_i16(buf, pos + _PRODUCER_EPOCH)
+    rows_out[b]["records_count"] = read_i32(buf, pos + _RECORDS_COUNT)
     rows_out[b]["magic"] = _MAGIC_V2
 
 
@@ -117,6 +110,37 @@ def _copy_legacy(buf: U8Array, pos: int, magic: int, rows_out: RowArray, b: int)
     rows_out[b]["magic"] = magic
 
 
+@inlined
+def _check_entry(buf: U8Array, pos: int, end: int, file_end: int) -> tuple[int, int]:
+    """(status, bytes of the entry at `pos`); (OK, 0) where its header is not in hand.
+
+    The order of these checks is the order of Kafka's: each of them decides alone, and what is
+    behind it is not looked at any more.
+    """
+    if file_end - pos <= _UP_TO_MAGIC:
+        return status.NEED_MORE, 0
+    if end - pos < _UP_TO_MAGIC:
+        return status.OK, 0
+    length = read_i32(buf, pos + _BATCH_LENGTH)
+    if length < _MIN_LENGTH:
+        is_preallocated = length == 0 and _all_zero(buf, pos, end)
+        return status.ZERO_TAIL if is_preallocated else status.CORRUPT_LENGTH, 0
+    if length > file_end - pos - _OVERHEAD:
+        return status.NEED_MORE, 0
+    magic = buf[pos + _MAGIC]
+    if magic > _MAGIC_V2:  # read unsigned, so a negative one is as well
+        return status.UNSUPPORTED_MAGIC, 0
+    if (magic == _MAGIC_V1 and length < _MIN_LENGTH_V1) or (
+        magic == _MAGIC_V2 and length < _MIN_LENGTH_V2
+    ):
+        return status.CORRUPT_LENGTH, 0
+    if end - pos < min(length + _OVERHEAD, _HEADER_BYTES):
+        return status.OK, 0
+    if magic == _MAGIC_V2 and read_i32(buf, pos + _RECORDS_COUNT) < 0:
+        return status.NEGATIVE_COUNT, 0
+    return status.OK, length + _OVERHEAD
+
+
 @kernel((U8_IN, I64, I64, I64, I64, ROW_OUT))
 def scan_batches(
     buf: U8Array, pos: int, end: int, file_end: int, file_position: int, rows_out: RowArray
@@ -125,62 +149,36 @@ def scan_batches(
 
     in   buf uint8[n] read-only; 0 <= pos <= end <= n
          file_end: where the file, or the range to read, ends, in buf's coordinates, >= end. A batch
-         must end there or before; of the batch only the header needs to be in buf file_position:
-         what to add to a position in buf to get a position in the file
+         must end there or before; of the batch only the header needs to be in buf
+         file_position: what to add to a position in buf to get a position in the file
     out  rows_out BATCH_ROW[], owned by the caller; rows past `count` are undefined
     returns (count, status, next_pos)
          OK           all headers in hand are done; next_pos is where the next batch starts, maybe
-         past `end`; at
-                      file_end everything is done
+                      past `end`; at file_end everything is done
          NEED_MORE    torn tail: the range ends inside the batch at next_pos (17 bytes or fewer
-         count as torn) ZERO_TAIL    buf[next_pos:end] is zero, as in a preallocated file (the
-         caller looks at end to file_end) OUTPUT_FULL  rows_out is full, the next header is at
-         next_pos else         corrupt: the batch at next_pos cannot be walked over (or not
-         understood: UNSUPPORTED_MAGIC)
+                      count as torn)
+         ZERO_TAIL    buf[next_pos:end] is zero, as in a preallocated file (the caller looks at end
+                      to file_end)
+         OUTPUT_FULL  rows_out is full, the next header is at next_pos
+         else         corrupt: the batch at next_pos cannot be walked over (or not understood:
+                      UNSUPPORTED_MAGIC)
     """
     count = 0
-    capacity = rows_out.size
     while pos < file_end:
-        if file_end - pos <= _UP_TO_MAGIC:
-            return count, _NEED_MORE, pos
-        if end - pos < _UP_TO_MAGIC:
+        code, size = _check_entry(buf, pos, end, file_end)
+        if code != status.OK:
+            return count, code, pos
+        if size == 0:
             break
-        length = read_i32(buf, pos + _BATCH_LENGTH)
-        if length < _MIN_LENGTH:
-            if length == 0 and _all_zero(buf, pos, end):
-                return count, _ZERO_TAIL, pos
-            return count, _CORRUPT_LENGTH, pos
-        if length > file_end - pos - _OVERHEAD:
-            return count, _NEED_MORE, pos
-        magic = buf[pos + _MAGIC]
-        if magic > _MAGIC_V2:  # read unsigned, so a negative one is as well
-            return count, _UNSUPPORTED_MAGIC, pos
-        if magic < _MAGIC_V2:
-            if magic == _MAGIC_V1 and length < _MIN_LENGTH_V1:
-                return count, _CORRUPT_LENGTH, pos
-            if end - pos < min(length + _OVERHEAD, _HEADER_BYTES):
-                break
-            if count == capacity:
-                return count, _OUTPUT_FULL, pos
-            _copy_legacy(buf, pos, I64(magic), rows_out, count)
-            rows_out[count]["position"] = I64(pos + file_position)
-            rows_out[count]["size_in_bytes"] = length + _OVERHEAD
-            count += 1
-            pos += length + _OVERHEAD
-            continue
-        if length < _MIN_LENGTH_V2:
-            return count, _CORRUPT_LENGTH, pos
-        if end - pos < _HEADER_BYTES:
-            break
-        records_count = read_i32(buf, pos + _RECORDS_COUNT)
-        if records_count < 0:
-            return count, _NEGATIVE_COUNT, pos
-        if count == capacity:
-            return count, _OUTPUT_FULL, pos
-        _copy_header(buf, pos, rows_out, count)
+        if count == rows_out.size:
+            return count, status.OUTPUT_FULL, pos
+        magic = I64(buf[pos + _MAGIC])
+        if magic == _MAGIC_V2:
+            _copy_header(buf, pos, rows_out, count)
+        else:
+            _copy_legacy(buf, pos, magic, rows_out, count)
         rows_out[count]["position"] = I64(pos + file_position)
-        rows_out[count]["size_in_bytes"] = length + _OVERHEAD
-        rows_out[count]["records_count"] = records_count
+        rows_out[count]["size_in_bytes"] = size
         count += 1
-        pos += length + _OVERHEAD
-    return count, _OK, pos
+        pos += size
+    return count, status.OK, pos

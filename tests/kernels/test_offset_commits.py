@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kafkalog.errors import KafkaLogError
-from kafkalog.kernels import offset_commits as kernel
+from kafkalog.kernels import commit_fields as kernel
 from kafkalog.messages.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kafkalog.messages.group_records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES

@@ -1,5 +1,5 @@
 """Records of `__consumer_offsets` to offset commits, as arrays: the seam to
-`kernels.offset_commits`, which has the numbers of kinds and fields.
+`kernels.offset_commits`; `kernels.commit_fields` has the numbers of kinds and fields.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.kernels import offset_commits as kernel
+from kafkalog.kernels.commit_fields import FIELDS, WIDTH
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -48,19 +49,19 @@ class LatestChange:
 
 
 def read_commits(keys: Spans, values: Spans) -> tuple[Int64s, int]:
-    """Fields int64[n, FIELDS] of n records, by the numbers in `kernels.offset_commits`.
+    """Fields int64[n, FIELDS] of n records, by the numbers in `kernels.commit_fields`.
 
     And how many cannot be read. Groups and topics lie in the keys, metadata in the values.
     """
     n = keys.starts.size
-    fields, states = np.empty(n * kernel.FIELDS, np.int64), np.zeros(n, np.int64)
+    fields, states = np.empty(n * FIELDS, np.int64), np.zeros(n, np.int64)
     nothing, no_hashes = np.empty(0, np.int64), np.empty(0, np.uint64)
     _, _, unreadable, _ = kernel.read_offset_commits(
         keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
         states, states, np.uint64(0), np.uint64(0), nothing, no_hashes, 0, nothing, nothing,
         nothing, fields, no_hashes,
     )  # fmt: skip
-    return fields.reshape(n, kernel.FIELDS), int(unreadable)
+    return fields.reshape(n, FIELDS), int(unreadable)
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class LatestCommits:
         """int64[count, WIDTH]: the first words of the fields, and offset, bytes and state of the
         record.
         """
-        return self._latest[: self.count * kernel.WIDTH].reshape(self.count, kernel.WIDTH)
+        return self._latest[: self.count * WIDTH].reshape(self.count, WIDTH)
 
     def add(
         self, keys: Spans, values: Spans, record_offsets: Int64s, states: Int64s
@@ -94,7 +95,7 @@ class LatestCommits:
         new, texts = np.empty(4 * n, np.int64), np.empty(3 * n, np.int64)
         first, second = (np.uint64(word) for word in self.secret)
         # of no size that means to keep the fields of all records
-        scratch = np.empty(kernel.BLOCK * kernel.FIELDS + 1, np.int64)
+        scratch = np.empty(kernel.BLOCK * FIELDS + 1, np.int64)
         count, texts_count, unreadable, others = kernel.read_offset_commits(
             keys.buf, values.buf, keys.starts, keys.lengths, values.starts, values.lengths,
             record_offsets, states, first, second, self._table, self._known, before,
@@ -113,10 +114,10 @@ class LatestCommits:
         if self._known.size < 2 * needed:
             known, latest = (
                 np.empty(4 * needed, np.uint64),
-                np.empty(2 * needed * kernel.WIDTH, np.int64),
+                np.empty(2 * needed * WIDTH, np.int64),
             )
             known[: 2 * self.count] = self._known[: 2 * self.count]
-            latest[: self.count * kernel.WIDTH] = self._latest[: self.count * kernel.WIDTH]
+            latest[: self.count * WIDTH] = self._latest[: self.count * WIDTH]
             self._known, self._latest = known, latest
         if self._table.size < 2 * needed:
             self._table = np.full(1 << (2 * needed - 1).bit_length(), -1, np.int64)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.columns.arrow_arrays import constant_array, number_array, text_array
-from kafkalog.kernels import offset_commits as kernel
+from kafkalog.kernels import commit_fields as kernel
 from kafkalog.reading.consumer_offsets.commit_arrays import Int64s, Spans
 from kafkalog.reading.transaction_ends import STATE_NAMES
 
@@ -21,7 +21,7 @@ from kafkalog.reading.transaction_ends import STATE_NAMES
 class CommitRows:
     """n commits or tombstones of one partition of `__consumer_offsets`.
 
-    fields int64[n, at least KEPT], see `kernels.offset_commits`; states int64[n] into
+    fields int64[n, at least KEPT], see `kernels.commit_fields`; states int64[n] into
     STATE_NAMES; record_bytes: of key and value.
     """
 

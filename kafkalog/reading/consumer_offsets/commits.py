@@ -29,7 +29,7 @@ from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.kernels import offset_commits as kernel
+from kafkalog.kernels import commit_fields as kernel
 from kafkalog.log.damage import FileRange
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.messages.coordinator_loading import loading_problem

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.kernels import offset_commits as kernel
+from kafkalog.kernels import commit_fields as kernel
 from kafkalog.messages.internal_topics import INTERNAL_TOPICS
 from kafkalog.reading.consumer_offsets.commit_arrays import (
     Int64s,
