@@ -43,7 +43,7 @@ class AuditTasks:
         self._transactions = {owner: tuple(paths) for owner, paths in transactions.items()}
         self._map_entries = _map_entries(request)
         self._other_options = _other_options(request)
-        self._uploads = read_uploads(everything)
+        self._uploads = read_uploads(everything, request.max_batch_bytes)
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""
@@ -79,6 +79,7 @@ class AuditTasks:
             reads_keys=reads_keys,
             redact=self._request.scope.redact,
             is_now_given=self._request.is_now_given,
+            max_batch_bytes=self._request.max_batch_bytes,
             known_epoch=self._settings.leader_epoch(partition),
             other_options=self._other_options,
             uploaded_offset=None

@@ -211,7 +211,10 @@ def _open_transactions(context: FindingContext) -> Iterator[Finding]:
         if not s.is_active and s.next_offset > audited.last_stable_offset
     )  # fmt: skip
     hanging = [p.producer_id for _, p in open_now[:MAX_PER_KIND]]
-    owners = transactional_ids(context.task.transaction_paths, hanging) if hanging else {}
+    task = context.task
+    owners = (
+        transactional_ids(task.transaction_paths, hanging, task.max_batch_bytes) if hanging else {}
+    )
     newest_ms = max((s.largest_timestamp_ms for s in audited.segments), default=0)
     for first, producer in open_now[:MAX_PER_KIND]:
         owner = owners.get(producer.producer_id)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from kafkalog.auditing.advised_steps import put_setting_right, remove_stray
 from kafkalog.auditing.compaction_findings import find_compaction
 from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.missing_findings import find_missing
 from kafkalog.auditing.retention_findings import find_retention
 from kafkalog.auditing.segment_findings import find_small_segments
 from kafkalog.checking.finding import Finding
@@ -33,6 +34,7 @@ def find_core(context: FindingContext) -> Iterator[Finding]:
         yield _stray(context)
     elif audited.kind is PartitionKind.LIVE:
         yield from _settings(context)
+        yield from find_missing(context)
         yield from find_retention(context)
         yield from find_compaction(context)
         yield from find_small_segments(context)

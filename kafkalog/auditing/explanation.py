@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kafkalog.auditing.missing_findings import lost_ranges
 from kafkalog.auditing.partition_audit import audit_closely
 from kafkalog.auditing.request import AuditTask
 from kafkalog.cleaning.record_outcomes import (
@@ -80,6 +81,7 @@ class Explainer:
         self.audited, self._facts = audit_closely(task)
         self._task = task
         self._partition = task.loaded
+        self._lost = lost_ranges(self._partition, self._facts, self.audited.config)
 
     def partition(self) -> Explanation:
         """What keeps the partition's oldest segment, and what compaction waits for."""
@@ -105,6 +107,9 @@ class Explainer:
                 f"{self.audited.name}: offset {offset} lies in front of the first segment here, "
                 f"{local_start}: {self._in_front()}; what keeps it is told of local segments only"
             )
+        lost = next((m for m in self._lost if m.start_offset <= offset < m.end_offset), None)
+        if lost is not None:
+            raise InvalidConfigError(f"{self.audited.name} once had offset {offset}: {lost}")
         if not self._has_record(offset):
             raise InvalidConfigError(
                 f"{self.audited.name} has no record at offset {offset}: the log has "
@@ -120,7 +125,12 @@ class Explainer:
         found: list[int] = []
         start = {self._partition.topic_partition: self._local_start}
         for batch in read_records(
-            self.audited.path, columns=["offset"], keys=[key], starting_offsets=start
+            self.audited.path,
+            columns=["offset"],
+            keys=[key],
+            starting_offsets=start,
+            fail_on_data_loss=False,
+            max_batch_bytes=self._task.max_batch_bytes,
         ):
             found = [*found, *batch.column(0).to_pylist()][-MOST_RECORDS:]
         if not found:
@@ -155,6 +165,8 @@ class Explainer:
             starting_offsets={self._partition.topic_partition: offset},
             ending_offsets={self._partition.topic_partition: offset + 1},
             include_control=True,
+            fail_on_data_loss=False,
+            max_batch_bytes=self._task.max_batch_bytes,
         )
         return any(batch.num_rows for batch in batches)
 
@@ -186,6 +198,8 @@ class Explainer:
                 f"offset {audited.last_stable_offset}: a transaction is open there, or its marker "
                 "is not replicated yet",
             )
+        for missing in self._lost:
+            yield Step("missing", str(missing))
 
     def _retention_step(self, segment: SegmentForecast) -> Step:
         when = (
@@ -235,7 +249,7 @@ class Explainer:
         if plan.status != CLEAN:
             return
         first, end = (0, None) if offsets is None else (min(offsets), max(offsets) + 1)
-        for fate in record_fates(plan, self._partition, first, end):
+        for fate in record_fates(plan, self._partition, first, end, self._task.max_batch_bytes):
             if offsets is None or fate.offset in offsets:
                 yield fate.offset, fate
 

@@ -20,13 +20,16 @@ GRACE_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """`inventory`: as a broker would load it; `facts`: of every segment that could be read."""
+    """`inventory`: as a broker would load it; `facts`: of every segment that could be read;
+    `indexes_end_in_log`: as an earlier audit saw it, no index knows more of the log.
+    """
 
     audited: AuditedPartition
     task: AuditTask
     inventory: PartitionInventory
     facts: PartitionFacts
     is_high_watermark_known: bool
+    indexes_end_in_log: bool = False
 
     @property
     def repaired(self) -> PartitionFacts:

@@ -56,6 +56,7 @@ class KnownLog(JsonFacts):
     headers: HeaderContents | None
     bytes_by_kind: dict[str, int]
     leftovers: tuple[Leftover, ...]
+    indexes_end_in_log: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,10 @@ from kafkalog.auditing.advice import advise_compaction, nothing_to_compact
 from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerdict
 from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
-from kafkalog.auditing.directory_bytes import DirectoryBytes
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.partition_contents import with_contents
-from kafkalog.auditing.partition_scan import directory_sizes, scan_partition
+from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, scan_partition
 from kafkalog.auditing.request import AuditTask
-from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
@@ -34,7 +32,7 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     """The same, with the facts it was made from."""
     problems = list(task.loaded.problems)
     scan = scan_partition(task.loaded, task, problems)
-    audited = _judged(task, scan.facts, scan.statistics, problems, scan.sizes)
+    audited = _judged(task, scan, problems)
     if scan.headers is not None:
         audited = with_contents(audited, task, task.loaded, scan.headers)
     audited = replace(
@@ -46,14 +44,8 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     return audited, scan.facts
 
 
-def _judged(
-    task: AuditTask,
-    facts: PartitionFacts,
-    statistics: tuple[SegmentStatistics, ...],
-    problems: list[str],
-    sizes: DirectoryBytes,
-) -> AuditedPartition:
-    partition = task.loaded
+def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> AuditedPartition:
+    partition, facts = task.loaded, scan.facts
     config = task.resolved.in_force
     watermark = effective_high_watermark(partition, task.assumed_high_watermark)
     high_watermark = partition.log_end_offset if watermark is None else watermark
@@ -62,9 +54,9 @@ def _judged(
         **task.outline(),
         high_watermark=high_watermark,
         last_stable_offset=high_watermark if unstable is None else unstable,
-        segments=statistics,
-        bytes_by_kind=sizes.by_kind,
-        leftovers=sizes.leftovers,
+        segments=scan.statistics,
+        bytes_by_kind=scan.sizes.by_kind,
+        leftovers=scan.sizes.leftovers,
         retention=forecast_retention(
             partition,
             config,
@@ -88,7 +80,12 @@ def _judged(
         problems=tuple(problems),
     )
     context = FindingContext(
-        audited, task, partition, facts, is_high_watermark_known=watermark is not None
+        audited,
+        task,
+        partition,
+        facts,
+        is_high_watermark_known=watermark is not None,
+        indexes_end_in_log=scan.indexes_end_in_log,
     )
     return replace(audited, findings=tuple(find_core(context)))
 
@@ -115,8 +112,7 @@ def partition_died(task: AuditTask) -> AuditedPartition:
     its indexes tell.
     """
     lost = replace(task.partition, problems=("the process that read it died",))
-    empty = PartitionFacts((), problems=lost.problems)
     problems = list(lost.problems)
-    return _judged(
-        replace(task, partition=lost), empty, (), problems, directory_sizes(lost, problems)
-    )
+    facts = PartitionFacts((), problems=lost.problems)
+    scan = ScannedPartition(facts, (), None, directory_sizes(lost, problems))
+    return _judged(replace(task, partition=lost), scan, problems)

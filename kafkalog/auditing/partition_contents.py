@@ -45,6 +45,7 @@ def with_contents(
             first_uncleanable_offset=verdict.first_uncleanable_offset,
             with_keys=task.reads_keys,
             redact=task.redact,
+            max_batch_bytes=task.max_batch_bytes,
         )
     audited = replace(audited, contents=contents)
     closed = [segment for segment in partition.segments if not segment.is_active]

@@ -27,6 +27,7 @@ from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import SegmentStatistics, StatisticsBuilder
 from kafkalog.errors import KafkaLogError
+from kafkalog.log.disk_traces import index_witnesses
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
@@ -37,7 +38,8 @@ from kafkalog.log.segment_file import HeaderScan, iterate_headers
 class ScannedPartition:
     """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
     `text`: what to keep for the next audit, empty if nothing may be, or is already.
-    `carried_segments`: of how many no header was read.
+    `carried_segments`: of how many no header was read. `indexes_end_in_log`: of a log that is
+    carried, that no index of its last segment knows more of it.
     """
 
     facts: PartitionFacts
@@ -47,6 +49,7 @@ class ScannedPartition:
     is_carried: bool = False
     text: str = ""
     carried_segments: int = 0
+    indexes_end_in_log: bool = False
 
 
 @dataclass(slots=True)
@@ -112,7 +115,7 @@ def scan_partition(
     segments = _known_segments(partition, scanned, walk)
     if len(segments) < len(facts.segments) or not _is_as_listed(partition):
         key = ""  # the whole may not stand for itself, either
-    text = scan_text(key, _known_log(task.now_ms, scanned), segments)
+    text = scan_text(key, _known_log(task.now_ms, scanned, partition), segments)
     return replace(scanned, text=text)
 
 
@@ -142,6 +145,7 @@ def _carried(
         sizes=DirectoryBytes(dict(log.bytes_by_kind), log.leftovers),
         is_carried=True,
         carried_segments=len(known),
+        indexes_end_in_log=log.indexes_end_in_log,
     )
 
 
@@ -186,13 +190,16 @@ def _known_segments(
     return segments
 
 
-def _known_log(now_ms: int, scanned: ScannedPartition) -> KnownLog:
+def _known_log(now_ms: int, scanned: ScannedPartition, partition: PartitionInventory) -> KnownLog:
+    active = partition.active_segment
+    ends = index_witnesses(partition.path, active.base_offset) if active is not None else ()
     return KnownLog(
         now_ms=now_ms,
         facts=replace(scanned.facts, segments=()),
         headers=scanned.headers,
         bytes_by_kind=scanned.sizes.by_kind,
         leftovers=scanned.sizes.leftovers,
+        indexes_end_in_log=all(w.end_offset <= partition.log_end_offset for w in ends),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalog.auditing.what_if import Scenario
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
@@ -87,6 +88,7 @@ class AuditTask:
     known: the scan of an earlier run; keeps_scan: whether the result is to have its own;
         is_unchanged: its directory is as the earlier run saw it.
     redact: as in AuditScope.
+    max_batch_bytes: no larger batch is read, stored or decompressed.
     known_epoch: of the partition in the cluster's metadata; other_options: those of files, which a
         command that goes by the same settings needs.
     """
@@ -114,6 +116,7 @@ class AuditTask:
     is_unchanged: bool = False
     redact: bool = False
     is_now_given: bool = False
+    max_batch_bytes: int = MAX_BATCH_BYTES
     known_epoch: KnownEpoch | None = None
     other_options: tuple[str, ...] = ()
 

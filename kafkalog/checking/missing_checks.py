@@ -14,7 +14,7 @@ from kafkalog.log.metadata_records import metadata_files
 from kafkalog.log.missing_range import MissingCause, MissingPlace, MissingRange
 from kafkalog.log.missing_ranges import missing_ranges
 
-_KINDS = {
+MISSING_KINDS = {
     MissingPlace.START: "first-segments-missing",
     MissingPlace.MIDDLE: "segment-missing",
     MissingPlace.END: "log-end-lost",
@@ -47,7 +47,7 @@ def check_missing(view: PartitionView, found: FindingList) -> None:
             severity = Severity.WARNING
         if severity is not None:
             found.add(
-                _KINDS[missing.place], f"{missing}{_set_aside(view, missing)}",
+                MISSING_KINDS[missing.place], f"{missing}{_set_aside(view, missing)}",
                 severity=severity, path=missing.path, offset=missing.start_offset,
             )  # fmt: skip
 

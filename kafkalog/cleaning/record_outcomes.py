@@ -17,6 +17,7 @@ from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.group_output import decider_of
 from kafkalog.cleaning.source_map import map_sources
 from kafkalog.cleaning.transactions import expired_horizons
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.kernels.decide_batches import CONTROL, DISCARD, LEGACY_EXPIRED, NO_HORIZON
 from kafkalog.kernels.hash_keys import KEYLESS, SUPERSEDED, TOMBSTONE
 from kafkalog.log.aborted_transactions import AbortedTransactions
@@ -51,13 +52,14 @@ def record_fates(
     partition: PartitionInventory,
     first_offset: int = 0,
     end_offset: int | None = None,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> Iterator[Fate]:
     """The fates of the records at these offsets that the plan's round would read, in offset order.
 
     Only batches that reach into the range are decompressed twice. The errors of a round:
     CorruptRecordError, RecordTooLargeError, LogCleaningRefusedError, OSError.
     """
-    buffers, budget = ChunkBuffers(), memory_budget(DEFAULT_MEMORY_BYTES)
+    buffers, budget = ChunkBuffers(), memory_budget(DEFAULT_MEMORY_BYTES, max_batch_bytes)
     aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
     flags = map_sources(
         plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, buffers, budget
@@ -72,7 +74,12 @@ def record_fates(
             wanted = (rows["last_offset"] >= first_offset) & (rows["base_offset"] < end)
             for b in np.flatnonzero(wanted & (rows["records_count"] > 0)).tolist():
                 areas = open_record_areas(
-                    chunk.buf, chunk.position, rows[b : b + 1], arena, path=segment.path
+                    chunk.buf,
+                    chunk.position,
+                    rows[b : b + 1],
+                    arena,
+                    path=segment.path,
+                    max_bytes=budget.max_batch_bytes,
                 )
                 offsets = decode_spans(areas, areas.rows, segment.path).offsets
                 first = int(decisions.first_records[b])

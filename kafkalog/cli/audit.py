@@ -73,6 +73,7 @@ def run_with(
         "topics": args.topic,
         "topic_partitions": args.topic_partition,
         "run_dir": args.run_dir,
+        "max_batch_bytes": args.max_batch_bytes,
     }
     request = audit_request(args.log_dir, options, scope_of(args))
     audit_options = AuditOptions(args.policy, dict(args.capacity))

@@ -158,7 +158,7 @@ SHARED_OPTIONS = (
     Option(
         "--max-batch-bytes", "N",
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
-        ("compact", "dump", "recover", "salvage", "sql", "verify"), parse_bytes,
+        ("compact", "dump", "recover", "salvage", "sql", "verify", "audit", "why"), parse_bytes,
         does_there={
             "salvage": "a larger batch, stored or decompressed, is copied without a look at its "
             "records (default 64MiB)"

@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         raise InvalidConfigError(str(error)) from None
     options = settings_options(args)
     options["topic_partitions"] = [name]
+    options["max_batch_bytes"] = args.max_batch_bytes
     scope = AuditScope(redact=args.redact)
     found: list[Explanation] = []
     for task in open_audit(audit_request(args.log_dir, options, scope)).tasks:

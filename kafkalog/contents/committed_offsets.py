@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.redaction import redacted_name
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
@@ -91,11 +92,13 @@ class Commits(JsonFacts):
         return Commits(tuple(ranges), tuple(busy))
 
 
-def read_commits_of(partition: PartitionInventory) -> Commits:
+def read_commits_of(
+    partition: PartitionInventory, max_batch_bytes: int = MAX_BATCH_BYTES
+) -> Commits:
     """The commits in one partition of `__consumer_offsets`; batches that cannot be read are left
     out. Raises OSError, and LogChangedError where somebody rewrites the log meanwhile.
     """
-    return Commits(_ranges(partition), _busy(partition))
+    return Commits(_ranges(partition, max_batch_bytes), _busy(partition, max_batch_bytes))
 
 
 def merge_ranges(ranges: Iterable[CommittedRange]) -> dict[tuple[str, int], CommittedRange]:
@@ -116,9 +119,9 @@ def merge_ranges(ranges: Iterable[CommittedRange]) -> dict[tuple[str, int], Comm
     return merged
 
 
-def _ranges(partition: PartitionInventory) -> tuple[CommittedRange, ...]:
+def _ranges(partition: PartitionInventory, max_batch_bytes: int) -> tuple[CommittedRange, ...]:
     names = ("topic", "partition", "group", "offset", "commitTimestampMs")
-    table = _table(_batches(partition, names, latest=True), names)
+    table = _table(_batches(partition, names, max_batch_bytes, latest=True), names)
     if not table.num_rows:
         return ()
     ordered = table.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
@@ -136,11 +139,11 @@ def _ranges(partition: PartitionInventory) -> tuple[CommittedRange, ...]:
     return tuple(CommittedRange(*row) for row in rows)
 
 
-def _busy(partition: PartitionInventory) -> tuple[BusyCommitter, ...]:
+def _busy(partition: PartitionInventory, max_batch_bytes: int) -> tuple[BusyCommitter, ...]:
     names = ("group", "topic", "partition", "commitTimestampMs", "recordBytes", "isTombstone")
     parts: list[pa.Table] = []
     rows = 0
-    for batch in _batches(partition, names, latest=False):
+    for batch in _batches(partition, names, max_batch_bytes, latest=False):
         commits = batch.filter(pc.invert(batch.column("isTombstone")))
         parts.append(_summed(_with_counts(pa.Table.from_batches([commits]))))
         rows += parts[-1].num_rows
@@ -198,10 +201,12 @@ def _summed(table: pa.Table) -> pa.Table:
 
 
 def _batches(
-    partition: PartitionInventory, names: tuple[str, ...], *, latest: bool
+    partition: PartitionInventory, names: tuple[str, ...], max_batch_bytes: int, *, latest: bool
 ) -> Iterator[pa.RecordBatch]:
     view = "latest_offset_commits" if latest else "offset_commits"
-    request = ReadRequest.of(select_columns(view, names), mode=ReadMode.DROPMALFORMED)
+    request = ReadRequest.of(
+        select_columns(view, names), mode=ReadMode.DROPMALFORMED, max_batch_bytes=max_batch_bytes
+    )
     splits = plan_splits([partition], PartitionSelection())
     read = read_latest_commits if latest else read_commit_history
     return read(splits, request, ReadCounts())

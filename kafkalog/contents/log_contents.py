@@ -26,6 +26,7 @@ from kafkalog.contents.latest_keys import MOST_KEYS
 from kafkalog.contents.record_contents import RecordContents, RecordContentsScan
 from kafkalog.contents.remote_copies import RemoteCopies, read_remote_copies
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
@@ -65,6 +66,7 @@ def scan_records(
     end_offset: int,
     with_keys: bool,
     most_keys: int = MOST_KEYS,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
     see: Callable[[RecordAreas, str], None] | None = None,
 ) -> tuple[RecordContents, str]:
     """The records of a log up to its end or to the first that cannot be read, and why not. `see` is
@@ -82,10 +84,10 @@ def scan_records(
     try:
         transactions = _aborted(partition)
         arena = Arena()
-        for path, chunk in _chunks(partition):
+        for path, chunk in _chunks(partition, max_batch_bytes):
             for part, areas in iterate_record_areas(
                 chunk.buf, chunk.position, chunk.rows, arena,
-                path=path, arena_bytes=CLEANER_ARENA_BYTES,
+                path=path, max_bytes=max_batch_bytes, arena_bytes=CLEANER_ARENA_BYTES,
             ):  # fmt: skip
                 scan.add(areas, path, transactions.is_aborted(chunk.rows[part]))
                 if see is not None:
@@ -103,6 +105,7 @@ def read_contents(
     first_uncleanable_offset: int,
     with_keys: bool,
     redact: bool,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> Contents:
     """The contents of a log whose headers went by already, with what its records tell."""
     segments = inactive_segments_from(partition.segments, first_uncleanable_offset)
@@ -113,6 +116,7 @@ def read_contents(
         first_dirty_offset=first_dirty_offset,
         end_offset=end_offset,
         with_keys=with_keys,
+        max_batch_bytes=max_batch_bytes,
         see=coordinator.see,
     )
     topic = partition.topic_partition.topic
@@ -120,10 +124,10 @@ def read_contents(
     copies: tuple[RemoteCopies, ...] = ()
     try:
         if topic == OFFSETS_TOPIC:
-            commits = read_commits_of(partition)
+            commits = read_commits_of(partition, max_batch_bytes)
             commits = commits.redacted() if redact else commits
         elif topic == REMOTE_LOG_TOPIC:
-            copies = read_remote_copies(partition)
+            copies = read_remote_copies(partition, max_batch_bytes)
     except (KafkaLogError, OSError) as error:
         problem = problem or str(error)
     return Contents(headers, records, problem, commits, copies, coordinator.findings())
@@ -158,9 +162,15 @@ def _aborted(partition: PartitionInventory) -> TransactionRanges:
     )
 
 
-def _chunks(partition: PartitionInventory) -> Iterator[tuple[str, Chunk]]:
+def _chunks(partition: PartitionInventory, max_batch_bytes: int) -> Iterator[tuple[str, Chunk]]:
     buffers = ChunkBuffers()
     for segment in partition.segments:
-        for chunk in read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers):
+        chunks = read_chunks(
+            segment.path,
+            chunk_bytes=CLEANER_CHUNK_BYTES,
+            buffers=buffers,
+            max_batch_bytes=max_batch_bytes,
+        )
+        for chunk in chunks:
             check_checksums(chunk, segment.path)
             yield segment.path, chunk

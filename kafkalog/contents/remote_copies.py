@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
@@ -46,12 +47,14 @@ class RemoteCopies(JsonFacts):
     begun_ms: int
 
 
-def read_remote_copies(partition: PartitionInventory) -> tuple[RemoteCopies, ...]:
+def read_remote_copies(
+    partition: PartitionInventory, max_batch_bytes: int = MAX_BATCH_BYTES
+) -> tuple[RemoteCopies, ...]:
     """From one partition of `__remote_log_metadata`, which has all records of a topic's partition.
     Records that cannot be read are left out; raises OSError.
     """
     segments: dict[str, dict[str, Any]] = {}
-    for kind, fields in _messages(partition):
+    for kind, fields in _messages(partition, max_batch_bytes):
         segment_id = fields["remoteLogSegmentId"]["id"]
         if kind == _NEW:
             segments[segment_id] = fields
@@ -81,9 +84,11 @@ def _summed(topic: str, partition: int, segments: list[dict[str, Any]]) -> Remot
     )
 
 
-def _messages(partition: PartitionInventory) -> Iterator[tuple[str, dict[str, Any]]]:
+def _messages(
+    partition: PartitionInventory, max_batch_bytes: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
     columns = select_columns("messages", ("messageType", "value"))
-    request = ReadRequest.of(columns, mode=ReadMode.DROPMALFORMED)
+    request = ReadRequest.of(columns, mode=ReadMode.DROPMALFORMED, max_batch_bytes=max_batch_bytes)
     splits = plan_splits([partition], PartitionSelection())
     for batch in read_messages(splits, request, ReadCounts()):
         rows = zip(batch["messageType"].to_pylist(), batch["value"].to_pylist(), strict=True)

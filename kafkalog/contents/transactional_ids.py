@@ -51,14 +51,20 @@ class TransactionalId:
 
 
 def transactional_ids(
-    directories: Sequence[str], producer_ids: Collection[int]
+    directories: Sequence[str], producer_ids: Collection[int], max_batch_bytes: int
 ) -> dict[int, TransactionalId]:
     """By producer id, of those asked for. What cannot be read tells nothing."""
     wanted = {number.to_bytes(8, "big", signed=True): number for number in producer_ids}
     found: dict[int, TransactionalId] = {}
     for path in directories:
         try:
-            for batch in read_records(path, columns=["key", "value"], mode="DROPMALFORMED"):
+            batches = read_records(
+                path,
+                columns=["key", "value"],
+                mode="DROPMALFORMED",
+                max_batch_bytes=max_batch_bytes,
+            )
+            for batch in batches:
                 for key, value in zip(*(column.to_pylist() for column in batch), strict=True):
                     producer_id = wanted.get(value[_ID]) if value else None
                     if producer_id is not None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 
+import pyarrow as pa
+
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.topics import REMOTE_LOG_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionKind
 from kafkalog.messages.remote_log_records import (
@@ -21,7 +24,9 @@ from kafkalog.reading.tables import read_records
 _logger = logging.getLogger(__name__)
 
 
-def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
+def read_uploads(
+    everything: LogInventory, max_batch_bytes: int = MAX_BATCH_BYTES
+) -> dict[tuple[str, int], int] | None:
     """(topic id, partition) → last offset that is uploaded; None without that topic. A record that
     cannot be read says nothing, so that less counts as uploaded; how many is a warning.
     """
@@ -37,7 +42,7 @@ def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
     states: dict[str, int] = {}
     for path in sources:
         unreadable = 0
-        for batch in read_records(path, columns=["value"], mode="DROPMALFORMED"):
+        for batch in _values(path, max_batch_bytes):
             for value in batch.column(0):
                 unreadable += not _note(value.as_py(), ends, states)
         if unreadable:
@@ -47,6 +52,12 @@ def read_uploads(everything: LogInventory) -> dict[tuple[str, int], int] | None:
         if states.get(segment_id) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
             found[partition] = max(found.get(partition, -1), end_offset)
     return found
+
+
+def _values(path: str, max_batch_bytes: int) -> pa.RecordBatchReader:
+    return read_records(
+        path, columns=["value"], mode="DROPMALFORMED", max_batch_bytes=max_batch_bytes
+    )
 
 
 def _note(

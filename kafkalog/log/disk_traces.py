@@ -73,11 +73,11 @@ class DiskTraces:
     ends: tuple[Witness, ...]
 
 
-def read_traces(partition: PartitionInventory) -> DiskTraces:
+def read_traces(partition: PartitionInventory, *, reads_indexes: bool = True) -> DiskTraces:
     """What is left of a partition beside its `.log` files; a file that cannot be read says nothing.
 
     The lines of a log dir's checkpoints are those of the live directory, as are leader epochs that
-    a broker trims.
+    a broker trims. `reads_indexes`: those of the last segment.
     """
     is_live = partition.kind is PartitionKind.LIVE
     is_clean_stop = Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists()
@@ -94,7 +94,7 @@ def read_traces(partition: PartitionInventory) -> DiskTraces:
         name = offset_index_file_name(base_offset)
         ends.append(Witness(name, base_offset, is_strong=True))
         ends += index_witnesses(partition.path, base_offset)
-    if active is not None:
+    if active is not None and reads_indexes:
         ends += index_witnesses(partition.path, active.base_offset, closed_at)
     return DiskTraces(
         is_clean_stop=is_clean_stop,

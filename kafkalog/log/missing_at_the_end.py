@@ -23,14 +23,16 @@ from kafkalog.log.missing_range import (
     agreed_end,
     behind_bad_batches,
 )
-from kafkalog.log.segment_span import segment_span
+from kafkalog.log.segment_span import SpanOf
 
 
-def missing_at_the_end(partition: PartitionInventory, traces: DiskTraces) -> Iterator[MissingRange]:
+def missing_at_the_end(
+    partition: PartitionInventory, traces: DiskTraces, span_of: SpanOf
+) -> Iterator[MissingRange]:
     """What is missing behind the last batch: one range, or none."""
     end = max(partition.log_end_offset, partition.log_start_offset)
     beyond = [witness for witness in traces.ends if witness.end_offset > end]
-    span = segment_span(partition.segments[-1]) if beyond and partition.segments else None
+    span = span_of(partition.segments[-1]) if beyond and partition.segments else None
     if span is not None:
         # The inventory's end is where a broker's is; past damage there may be more.
         end = max(end, span.next_offset)

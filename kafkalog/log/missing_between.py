@@ -26,7 +26,7 @@ from kafkalog.log.missing_range import (
     orphan_offsets,
 )
 from kafkalog.log.remote_segments import REMOTE
-from kafkalog.log.segment_span import SegmentSpan, segment_span
+from kafkalog.log.segment_span import SegmentSpan, SpanOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ class _Gap:
         return text if self.end == base else f"{text}, its first batch at {self.end}"
 
 
-def _gaps(segments: Sequence[SegmentInfo], bounds: tuple[int, int]) -> Iterator[_Gap]:
+def _gaps(
+    segments: Sequence[SegmentInfo], bounds: tuple[int, int], span_of: SpanOf
+) -> Iterator[_Gap]:
     """At the borders of the segments that touch the wanted offsets."""
     before: SegmentSpan | None = None
     for segment, following in zip_longest(segments, segments[1:]):
@@ -56,7 +58,7 @@ def _gaps(segments: Sequence[SegmentInfo], bounds: tuple[int, int]) -> Iterator[
         span = None
         end = segment.base_offset
         if end < bounds[1]:
-            span = segment_span(segment)
+            span = span_of(segment)
             if not span.is_damaged:
                 end = max(end, span.first_offset or 0)
         start = segment.base_offset if before is None else before.next_offset
@@ -68,10 +70,10 @@ def _gaps(segments: Sequence[SegmentInfo], bounds: tuple[int, int]) -> Iterator[
 
 
 def missing_between(
-    partition: PartitionInventory, bounds: tuple[int, int]
+    partition: PartitionInventory, bounds: tuple[int, int], span_of: SpanOf
 ) -> Iterator[MissingRange]:
     """At the borders of the segments that hold the offsets `bounds` (the last excluded)."""
-    gaps = list(_gaps(partition.segments, bounds))
+    gaps = list(_gaps(partition.segments, bounds, span_of))
     if not gaps:
         return
     sign, cause = compaction_sign(partition), MissingCause.CLEANING

@@ -23,39 +23,53 @@ from kafkalog.log.missing_between import missing_between
 from kafkalog.log.missing_in_front import missing_in_front
 from kafkalog.log.missing_range import MissingRange
 from kafkalog.log.remote_segments import REMOTE
+from kafkalog.log.segment_span import SpanOf, segment_span
 
 # How often a segment may go while it is looked at.
 _TRIES = 3
 
 
 def missing_ranges(
-    partition: PartitionInventory, start_offset: int = 0, end_offset: int = MAX_INT64
+    partition: PartitionInventory,
+    start_offset: int = 0,
+    end_offset: int = MAX_INT64,
+    *,
+    span_of: SpanOf = segment_span,
+    reads_indexes: bool = True,
 ) -> list[MissingRange]:
     """What is missing of the offsets from `start_offset` to `end_offset` (excluded), in order.
 
-    A few KiB of each segment in that range are read, and the small files of the partition. OSError
-    or LogChangedError if a segment cannot be read.
+    A few KiB of each segment in that range are read, and the small files of the partition; with
+    `span_of` of a caller who knows the segments none, unless something is missing, and without
+    `reads_indexes` those of the last segment are not asked. OSError or LogChangedError if a segment
+    cannot be read.
     """
     bounds = start_offset, end_offset
     for _ in range(_TRIES):
         try:
-            return _missing_now(partition, bounds)
+            return _missing_now(partition, bounds, span_of, reads_indexes=reads_indexes)
         except (FileNotFoundError, LogChangedError):
             # Retention or a swap took a segment meanwhile.
-            partition = reopened(partition)
-    return _missing_now(partition, bounds)
+            partition, span_of, reads_indexes = reopened(partition), segment_span, True
+    return _missing_now(partition, bounds, span_of, reads_indexes=reads_indexes)
 
 
-def _missing_now(partition: PartitionInventory, bounds: tuple[int, int]) -> list[MissingRange]:
+def _missing_now(
+    partition: PartitionInventory,
+    bounds: tuple[int, int],
+    span_of: SpanOf,
+    *,
+    reads_indexes: bool,
+) -> list[MissingRange]:
     if not partition.is_whole:
         return []
-    traces = read_traces(partition)
-    found = list(_judged(partition, traces, traces, bounds))
+    traces = read_traces(partition, reads_indexes=reads_indexes)
+    found = list(_judged(partition, traces, traces, bounds, span_of))
     if not found:
         return []
     again = reopened(partition)
     # The log's end after what speaks of it, its start before: neither seems to have moved back.
-    return list(_judged(again, read_traces(again), traces, bounds))
+    return list(_judged(again, read_traces(again), traces, bounds, segment_span))
 
 
 def reopened(partition: PartitionInventory) -> PartitionInventory:
@@ -79,11 +93,12 @@ def _judged(
     now: DiskTraces,
     before: DiskTraces,
     bounds: tuple[int, int],
+    span_of: SpanOf,
 ) -> Iterator[MissingRange]:
     yield from _within(missing_in_front(partition, now), *bounds)
     start = max(bounds[0], partition.log_start_offset)
-    yield from _within(missing_between(partition, (start, bounds[1])), start, bounds[1])
-    yield from _within(missing_at_the_end(partition, before), start, bounds[1])
+    yield from _within(missing_between(partition, (start, bounds[1]), span_of), start, bounds[1])
+    yield from _within(missing_at_the_end(partition, before, span_of), start, bounds[1])
 
 
 def _within(

@@ -10,6 +10,7 @@ Source: Kafka LogSegment.readNextOffset.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafkalog.batches.batch_table import is_legacy_wrapper
@@ -18,7 +19,7 @@ from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_INT32, RECORD_BATCH_OV
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, parse_offset_index
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.index_tail import read_index_tail
-from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.inventory import SegmentFacts, SegmentInfo
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.segment_file import HeaderScan, scan_headers
 
@@ -42,6 +43,9 @@ class SegmentSpan:
     end_position: int = 0
     is_damaged: bool = False
     has_tail: bool = False
+
+
+SpanOf = Callable[[SegmentInfo], SegmentSpan]
 
 
 def segment_span(segment: SegmentInfo) -> SegmentSpan:
@@ -72,6 +76,21 @@ def segment_span(segment: SegmentInfo) -> SegmentSpan:
         scan.valid_bytes,
         is_damaged,
         scan.trailing_bytes > 0,
+    )
+
+
+def span_of_facts(facts: SegmentFacts) -> SegmentSpan | None:
+    """The same from a walk over all headers; None where it did not come to the file's end, and
+    more may lie behind.
+    """
+    if facts.corrupt is not None or facts.trailing_bytes:
+        return None
+    is_known = not any(facts.codecs) or min(facts.magics) >= MAGIC_VALUE_V2
+    return SegmentSpan(
+        facts.base_offset,
+        facts.first_offset if is_known else None,
+        facts.next_offset,
+        facts.valid_bytes,
     )
 
 
