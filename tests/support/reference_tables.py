@@ -93,7 +93,7 @@ def verb_jobs() -> dict[str, str]:
     """Verb → the script of jobs/ that does its work on Spark."""
     found = {}
     for script in sorted((ROOT / "jobs").glob("*.py")):
-        match = re.search(r'run_job\("(\w+)"', script.read_text(encoding="utf-8"))
+        match = re.search(r'run_(?:driver_)?job\(\s*"(\w+)"', script.read_text(encoding="utf-8"))
         if match is not None:
             found[match[1]] = script.name
     return found
