@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 from kafkalog import clock
 from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.reading.consumer_offsets.groups import KINDS
-from kafkalog.reading.views import default_columns
 from kafkalog.spark.internal_topics import load_view
-from kafkalog.spark.latest_commits import latest_records
+from kafkalog.spark.latest_commits import judged_offsets, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
 
@@ -67,41 +66,20 @@ def group_offsets(
     uses it; `now_ms` is the clock by default.
     """
     latest = latest_records(spark, path, with_log_ends=True)
-    if history or zookeeper_dir is not None:
-        commits = latest.commits
-        if history:
-            commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC)
-        commits = commits.withColumn("source", F.lit(OFFSETS_TOPIC))
-        if zookeeper_dir is not None:
-            old = old_commits(spark, zookeeper_dir, zk_root, history=history)
-            commits = commits.unionByName(old, allowMissingColumns=True)
-        commits = commits.join(F.broadcast(latest.log_ends), ["topic", "partition"], "left")
-        commits = commits.join(F.broadcast(latest.use), "group", "left")
-        commits = commits.withColumn("usedTopicsCount", F.expr("size(usedTopics)"))
-        commits = commits.withColumn("usesTopic", F.expr("array_contains(usedTopics, topic)"))
-    else:
-        commits = latest.commits_with_facts
-    # `greatest` would pass over a null
-    lag = F.expr(
-        "CASE WHEN logEndOffset >= offset THEN logEndOffset - offset"
-        " WHEN logEndOffset < offset THEN 0 END"
-    )
-    expires = F.expr(
-        f"CASE WHEN source = '{OFFSETS_TOPIC}' THEN coalesce(expireTimestampMs, "
-        "CASE WHEN isClassic AND groupMembers = 0 "
-        "THEN coalesce(stateTimestampMs, commitTimestampMs) "
-        "WHEN groupMembers > 0 AND (usedTopicsCount = 0 OR usesTopic) THEN NULL "
-        "ELSE commitTimestampMs END"
-        f" + {offsets_retention_minutes * 60_000}) END"
-    )
-    now = F.lit(clock.now_ms() if now_ms is None else now_ms)
-    return commits.select(
-        *default_columns("latest_offset_commits"),
-        "source", "diskTopicId", "logStartOffset", "logEndOffset",
-        lag.alias("lag"),
-        expires.alias("expiresAtMs"),
-        F.coalesce(expires <= now, F.lit(False)).alias("isExpired"),
-    )  # fmt: skip
+    now = clock.now_ms() if now_ms is None else now_ms
+    retention_ms = offsets_retention_minutes * 60_000
+    if not history and zookeeper_dir is None:
+        return latest.offsets(now, retention_ms)
+    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC) if history else latest.commits
+    commits = commits.withColumn("source", F.lit(OFFSETS_TOPIC))
+    if zookeeper_dir is not None:
+        old = old_commits(spark, zookeeper_dir, zk_root, history=history)
+        commits = commits.unionByName(old, allowMissingColumns=True)
+    commits = commits.join(F.broadcast(latest.log_ends), ["topic", "partition"], "left")
+    commits = commits.join(F.broadcast(latest.use), "group", "left")
+    commits = commits.withColumn("usedTopicsCount", F.expr("size(usedTopics)"))
+    commits = commits.withColumn("usesTopic", F.expr("array_contains(usedTopics, topic)"))
+    return judged_offsets(commits.drop("usedTopics"), now, retention_ms)
 
 
 def top_committers(spark: SparkSession, path: Paths) -> DataFrame:

@@ -71,12 +71,10 @@ class LatestRecords:
         """Where the partitions on the disk begin and end."""
         return self._frame(_log_ends, offset_facts.LOG_ENDS)
 
-    @property
-    def commits_with_facts(self) -> DataFrame:
-        """`commits` with `log_ends` and `use`, null where there are none, and source; instead of
-        usedTopics there are usedTopicsCount and usesTopic.
-        """
-        return self._frame(_commits_with_facts, _COMMITS_WITH_FACTS)
+    def offsets(self, now_ms: int, retention_ms: int) -> DataFrame:
+        """The commits with their lag and when they expire, see `offset_facts.GROUP_OFFSETS`."""
+        judged = partial(_offsets, now_ms=now_ms, retention_ms=retention_ms)
+        return self._frame(judged, offset_facts.GROUP_OFFSETS)
 
     def _frame(self, function: Callable[[_Found], pa.Table], schema: pa.Schema) -> DataFrame:
         return self.packed.mapInArrow(
@@ -167,16 +165,6 @@ _COMMITS = arrow_schema(
     [c for c in LATEST_RECORDS if c.name in default_columns("latest_offset_commits")],
     all_nullable=True,
 )
-_COMMITS_WITH_FACTS = pa.schema(
-    [
-        *_COMMITS,
-        *(f for f in offset_facts.LOG_ENDS if f.name not in _COMMITS.names),
-        *(f for f in offset_facts.GROUP_USE if f.name not in (*_COMMITS.names, "usedTopics")),
-        ("usedTopicsCount", pa.int32()),
-        ("usesTopic", pa.bool_()),
-        ("source", pa.string()),
-    ]
-)
 
 
 def _commits(found: _Found) -> pa.Table:
@@ -203,7 +191,22 @@ def _log_ends(found: _Found) -> pa.Table:
     return offset_facts.log_ends(found.partitions)
 
 
-def _commits_with_facts(found: _Found) -> pa.Table:
+def _offsets(found: _Found, now_ms: int, retention_ms: int) -> pa.Table:
     rows = offset_facts.with_facts(_commits(found), _log_ends(found), ("topic", "partition"))
     rows = offset_facts.with_use(rows, _use(found))
-    return rows.append_column("source", pa.repeat(OFFSETS_TOPIC, len(rows)))
+    rows = rows.append_column("source", pa.repeat(OFFSETS_TOPIC, len(rows)))
+    return offset_facts.group_offsets(rows, now_ms, retention_ms)
+
+
+def judged_offsets(commits: DataFrame, now_ms: int, retention_ms: int) -> DataFrame:
+    """The same of commits that were joined with `log_ends` and `use` by Spark."""
+    work = partial(_judged, now_ms=now_ms, retention_ms=retention_ms)
+    return commits.mapInArrow(on_same_code(work), from_arrow_schema(offset_facts.GROUP_OFFSETS))
+
+
+def _judged(
+    batches: Iterator[pa.RecordBatch], now_ms: int, retention_ms: int
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        yield from offset_facts.group_offsets(table, now_ms, retention_ms).to_batches()

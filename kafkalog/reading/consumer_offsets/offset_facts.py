@@ -1,5 +1,5 @@
 """Commits beside what decides about them: where the partitions that groups read begin and end on
-this disk, and what their groups are.
+this disk, and what their groups are; and what follows from it, lag and expiry.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkalog.columns.schemas import PARTITIONS
+from kafkalog.columns.column import arrow_schema
+from kafkalog.columns.schemas import OFFSET_COMMITS, PARTITIONS
 from kafkalog.columns.selection import choose_columns
+from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.reading.consumer_offsets.groups import CLASSIC, group_records, subscription_of
 
 # Of view `partitions` what is known without a walk over headers.
@@ -35,6 +37,15 @@ GROUP_USE = pa.schema(
     [
         ("group", pa.string()), ("isClassic", pa.bool_()), ("groupMembers", pa.int64()),
         ("stateTimestampMs", pa.int64()), ("usedTopics", pa.list_(pa.string())),
+    ]
+)  # fmt: skip
+# Commits and what is made of them: where they come from, how far behind they are, when they expire.
+GROUP_OFFSETS = pa.schema(
+    [
+        *arrow_schema([c for c in OFFSET_COMMITS if not c.on_request], all_nullable=True),
+        ("source", pa.string()), ("diskTopicId", pa.string()), ("logStartOffset", pa.int64()),
+        ("logEndOffset", pa.int64()), ("lag", pa.int64()), ("expiresAtMs", pa.int64()),
+        ("isExpired", pa.bool_()),
     ]
 )  # fmt: skip
 
@@ -122,3 +133,42 @@ def with_facts(rows: pa.Table, facts: pa.Table, key: Sequence[str]) -> pa.Table:
         if name not in key:
             rows = rows.append_column(facts.schema.field(name), facts[name].take(row_of))
     return rows
+
+
+def group_offsets(commits: pa.Table, now_ms: int, retention_ms: int) -> pa.Table:
+    """GROUP_OFFSETS of commits with LOG_ENDS and what `with_use` adds.
+
+    lag: to the log's end on the same disk, null where the partition is not there. expiresAtMs: when
+    a coordinator may drop the offset if nothing changes; null while the group uses it, and of other
+    sources, which never do.
+
+    Source: Kafka OffsetExpirationConditionImpl; KIP-211.
+    """
+    offset, end = commits["offset"], commits["logEndOffset"]
+    lag = pc.if_else(pc.less(end, offset), 0, pc.subtract(end, offset))
+    expires_at = _expires_at(commits, retention_ms)
+    is_expired = pc.fill_null(pc.less_equal(expires_at, now_ms), fill_value=False)
+    made = {"lag": lag, "expiresAtMs": expires_at, "isExpired": is_expired}
+    columns = [made[n] if n in made else commits[n] for n in GROUP_OFFSETS.names]
+    return pa.table(columns, schema=GROUP_OFFSETS)
+
+
+def _expires_at(commits: pa.Table, retention_ms: int) -> pa.ChunkedArray:
+    """A time that the client gave with the commit counts; otherwise the retention counts from when
+    a classic group became empty, from the commit in a group without members or of a topic that none
+    of them subscribes to, and not at all where the topic is subscribed to or nobody knows.
+    """
+    committed, members = commits["commitTimestampMs"], commits["groupMembers"]
+    is_empty = _and(commits["isClassic"], pc.equal(members, 0))
+    uses = pc.or_kleene(pc.equal(commits["usedTopicsCount"], 0), commits["usesTopic"])
+    is_used = _and(pc.greater(members, 0), uses)
+    began = pc.if_else(is_empty, pc.coalesce(commits["stateTimestampMs"], committed), committed)
+    began = pc.if_else(is_used, pa.scalar(None, pa.int64()), began)
+    expires_at = pc.coalesce(commits["expireTimestampMs"], pc.add(began, retention_ms))
+    is_kept_here = pc.equal(commits["source"], OFFSETS_TOPIC)
+    return pc.if_else(is_kept_here, expires_at, pa.scalar(None, pa.int64()))
+
+
+def _and(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+    """False where either is not known."""
+    return pc.fill_null(pc.and_kleene(left, right), fill_value=False)

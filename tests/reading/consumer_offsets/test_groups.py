@@ -12,8 +12,10 @@ from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.schemas import LATEST_RECORDS
 from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES, group_members, groups
 from kafkalog.reading.consumer_offsets.offset_facts import (
+    GROUP_OFFSETS,
     GROUP_USE,
     LOG_END_COLUMNS,
+    group_offsets,
     group_use,
     log_ends,
     with_facts,
@@ -221,3 +223,38 @@ def test_members_of_every_kind() -> None:
     assert (found[0]["rackId"], found[0]["subscribedTopics"]) == ("r", ["t"])
     assert found[0]["subscription"] == '{"topics":["t"],"userData":null,"rackId":"r"}'
     assert (found[0]["assignment"], found[2]["assignment"]) == ("AAECAw==", '{"memberEpoch": 9}')
+
+
+_DAY_MS = 86_400_000
+_COMMIT = {"offset": 5, "commitTimestampMs": 1000, "source": "__consumer_offsets"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "lag", "expires_at"),
+    [
+        ({}, None, 1000 + _DAY_MS),
+        ({"logEndOffset": 9}, 4, 1000 + _DAY_MS),
+        ({"logEndOffset": 3}, 0, 1000 + _DAY_MS),
+        ({"logEndOffset": 3, "offset": None}, None, 1000 + _DAY_MS),  # a tombstone
+        ({"expireTimestampMs": 7}, None, 7),
+        ({"isClassic": True, "groupMembers": 0}, None, 1000 + _DAY_MS),
+        ({"isClassic": True, "groupMembers": 0, "stateTimestampMs": 50}, None, 50 + _DAY_MS),
+        ({"isClassic": False, "groupMembers": 0, "stateTimestampMs": 50}, None, 1000 + _DAY_MS),
+        ({"isClassic": True, "groupMembers": 2, "usedTopicsCount": 0}, None, None),
+        ({"groupMembers": 2, "usedTopicsCount": 3, "usesTopic": True}, None, None),
+        ({"groupMembers": 2, "usedTopicsCount": 3}, None, 1000 + _DAY_MS),
+        ({"groupMembers": 2}, None, 1000 + _DAY_MS),
+        ({"source": "zookeeper", "logEndOffset": 6}, 1, None),
+    ],
+)
+def test_lag_and_expiry(facts: dict[str, Any], lag: int | None, expires_at: int | None) -> None:
+    names = {*GROUP_OFFSETS.names, *GROUP_USE.names, "usedTopicsCount", "usesTopic"}
+    fields = {field.name: field for schema in (GROUP_OFFSETS, GROUP_USE) for field in schema}
+    fields["usedTopicsCount"] = pa.field("usedTopicsCount", pa.int32())
+    fields["usesTopic"] = pa.field("usesTopic", pa.bool_())
+    schema = pa.schema([fields[name] for name in sorted(names)])
+    commits = pa.Table.from_pylist([_COMMIT | facts], schema)
+    for now_ms in (0, expires_at or 0):
+        (row,) = group_offsets(commits, now_ms, _DAY_MS).to_pylist()
+        assert (row["lag"], row["expiresAtMs"]) == (lag, expires_at)
+        assert row["isExpired"] is (expires_at is not None and now_ms >= expires_at)
