@@ -61,16 +61,14 @@ def read_records(
     offset that the log does not have, and while iterating CorruptRecordError and its kin (mode
     FAILFAST) or LogChangedError when somebody rewrites the log meanwhile.
     """
-    selection = PartitionSelection(
-        topics=None if topics is None else frozenset(names_in(topics)),
+    selection = replace(
+        _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss),
         starting_offsets=starting_offsets,
         ending_offsets=ending_offsets,
         starting_timestamp=starting_timestamp,
         ending_timestamp=ending_timestamp,
         read_committed=read_committed,
         remote_dirs=paths_in(remote_dirs),
-        all_replicas=is_all_replicas(replicas),
-        fail_on_data_loss=fail_on_data_loss,
     )
     wanted_keys = None if keys is None else frozenset(values_in(keys, bytes))
     return _stream(
@@ -102,11 +100,7 @@ def read_batches(
 
     `isValid` is null unless `verify_checksums`. Raises as `read_records`.
     """
-    selection = PartitionSelection(
-        topics=None if topics is None else frozenset(names_in(topics)),
-        all_replicas=is_all_replicas(replicas),
-        fail_on_data_loss=fail_on_data_loss,
-    )
+    selection = _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss)
     return _stream(
         "batches",
         path,
@@ -135,11 +129,7 @@ def read_view(
     Raises as `read_records`; a file that cannot be read is CorruptIndexError, CorruptSnapshotError
     or CorruptCheckpointError.
     """
-    selection = PartitionSelection(
-        topics=None if topics is None else frozenset(names_in(topics)),
-        all_replicas=is_all_replicas(replicas),
-        fail_on_data_loss=fail_on_data_loss,
-    )
+    selection = _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss)
     return _stream(
         view,
         path,
@@ -149,6 +139,17 @@ def read_view(
         verify_checksums=view_named(view).checks_checksums,
         max_batch_bytes=max_batch_bytes,
     ).read_all()
+
+
+def _selection(
+    topics: str | Iterable[str] | None, replicas: str | None, *, fail_on_data_loss: bool
+) -> PartitionSelection:
+    """What all three functions can be asked for."""
+    return PartitionSelection(
+        topics=None if topics is None else frozenset(names_in(topics)),
+        all_replicas=is_all_replicas(replicas),
+        fail_on_data_loss=fail_on_data_loss,
+    )
 
 
 def _stream(

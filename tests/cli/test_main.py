@@ -143,7 +143,7 @@ def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:
         assert caught.value.code == 0
     out = capsys.readouterr().out
     assert "--topic-partition" in out
-    assert "--report" not in out  # not available yet, hence not offered
+    assert "--report" not in out  # of another verb
 
 
 def _run(*words: str) -> subprocess.CompletedProcess[str]:
