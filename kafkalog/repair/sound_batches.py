@@ -19,8 +19,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import WRONG_CHECKSUM, is_control
-from kafkalog.errors import KafkaLogError, LogChangedError, RecordTooLargeError
+from kafkalog.batches.batch_table import WRONG_CHECKSUM
+from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import ZERO_TAIL
@@ -29,10 +29,11 @@ from kafkalog.log.damage import Damage, FileRange
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.past_damage import DamageWalk
+from kafkalog.log.producer_replay import has_marker
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import LocalFile
-from kafkalog.log.transaction_markers import read_markers
+from kafkalog.log.transaction_markers import read_each_marker
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -163,15 +164,11 @@ class SegmentWalk:
         return row
 
     def _check_markers(self, chunk: Chunk, reasons: NDArray[np.object_]) -> None:
-        rows = chunk.rows
-        is_marker = is_control(rows) & (rows["producer_id"] >= 0) & (rows["records_count"] > 0)
-        for b in np.flatnonzero(is_marker & (reasons == "")).tolist():
-            try:
-                read_markers(chunk, np.array([b]), self.segment.path)
-            except LogChangedError:
-                raise
-            except KafkaLogError as error:
-                reasons[b] = error.reason
+        which = np.flatnonzero(has_marker(chunk.rows) & (reasons == ""))
+        markers, errors = read_each_marker(chunk, which, self.segment.path)
+        unread = [b for b, marker in zip(which.tolist(), markers, strict=True) if marker is None]
+        for b, error in zip(unread, errors, strict=True):
+            reasons[b] = error.reason
 
     def _bytes(self, rows: Rows, chunk: Chunk | None) -> Iterator[memoryview]:
         start = int(rows["position"][0])

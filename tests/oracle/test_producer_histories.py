@@ -12,12 +12,9 @@ from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import parse_producer_snapshot
 from kafkalog.format.transaction_index import parse_transaction_index
 from tests.oracle.kafka import Answer, Kafka, KafkaFailedError
-from tests.support.log_builder import START_MS
-from tests.support.producer_histories import HISTORIES
+from tests.support.producer_histories import HISTORIES, NOW_MS
 
 pytestmark = pytest.mark.oracle
-
-EXPIRY_MS = 2**31 - 1
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -26,9 +23,9 @@ def test_kafka_loads_what_the_table_says(kafka: Kafka, log_dir: Path, name: str)
     log = history.build(log_dir)
 
     def load() -> Answer:
-        now_ms = START_MS + 1000
+        expiry_ms = history.expiration_ms
         return kafka.recover(
-            log_dir, log.name, now_ms=now_ms, config={}, producer_expiry_ms=EXPIRY_MS
+            log_dir, log.name, now_ms=NOW_MS, config={}, producer_expiry_ms=expiry_ms
         )
 
     if history.outside:

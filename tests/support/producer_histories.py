@@ -23,6 +23,8 @@ from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.transaction_index import AbortedTxn
 from tests.support.log_builder import START_MS, LogBuilder
 
+NOW_MS = START_MS + 1000
+
 
 @dataclass(frozen=True)
 class Step:
@@ -53,7 +55,9 @@ class History:
     """`known` and `aborted`: the snapshot at the log's end and the transaction indexes. `ended`:
     (producer id, first offset or -1, marker's offset, whether it aborts) in the order of the log;
     `outside`: offsets of data outside of the transaction that its producer has open, with which a
-    loader fails; who goes on finds `ended`.
+    loader fails; who goes on finds `ended`. Batch n is of START_MS + n, the loader's clock shows
+    NOW_MS; whoever is idle for `expiration_ms` then and has no transaction open is forgotten
+    wherever a snapshot is read back, which is at each roll.
     """
 
     steps: tuple[Step, ...]
@@ -62,12 +66,13 @@ class History:
     ended: tuple[tuple[int, int, int, bool], ...] = ()
     outside: tuple[int, ...] = ()
     log_start: int = 0
+    expiration_ms: int = 2**31 - 1
 
     def build(self, log_dir: Path) -> LogBuilder:
         """As after a crash: no snapshot is behind the last roll."""
         log = LogBuilder(log_dir)
         for step in self.steps:
-            _append(log, step)
+            append(log, step)
         if self.log_start:
             log.log_start_offset(self.log_start)
         log.write(clean_shutdown=False)
@@ -106,7 +111,8 @@ class History:
         ]
 
 
-def _append(log: LogBuilder, step: Step) -> None:
+def append(log: LogBuilder, step: Step) -> None:
+    """The next batch of a log, or its next segment."""
     if step.kind == "roll":
         log.segment()
         return
@@ -251,6 +257,23 @@ HISTORIES: dict[str, History] = {
     ),
     "a transactional batch of no producer": History(
         (txn(of=-1, epoch=-1), data(of=-1, epoch=-1), txn(of=8)), {8: Known(0, 2, -1, 2, open=2)}
+    ),
+    "idle producers": History(
+        (data(), txn(of=8), data(of=9), ROLL, data(of=10), txn(of=11), commit(of=11)),
+        {
+            8: Known(0, 1, -1, 1, open=1),
+            9: Known(0, 2, -1, 2),
+            10: Known(0, 3, -1, 3),
+            11: Known(0, 4, 0, 5),
+        },
+        ended=((11, 4, 5, False),),
+        expiration_ms=999,
+    ),
+    "an idle producer that comes again": History(
+        (txn(epoch=4), commit(epoch=4, coordinator=2), ROLL, data(), empty(of=8), ROLL, data(of=9)),
+        {9: Known(0, 4, -1, 4)},
+        ended=((7, 0, 1, False),),
+        expiration_ms=10,
     ),
     "an open transaction": History(
         (data(), txn(), txn(), data(of=8)),
