@@ -29,7 +29,7 @@ export CLOCK_DAYS
 export PYTHONPATH := $(CURDIR)/tests/support/clock_ahead:$(PYTHONPATH)
 endif
 
-.PHONY: help setup demo docs test check test-kernels fuzz soak bench lock
+.PHONY: help setup demo docs test check test-kernels test-newest fuzz soak bench lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,9 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 	@# A warm cache ignores NUMBA_BOUNDSCHECK without a word, hence a cache directory of its own.
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck \
 	  $(PYTEST) -q $(KERNEL_TESTS)
+
+test-newest: setup ## the same with the newest numba, lz4, zstandard, google-crc32c, in an environment of their own
+	@.ci/test-newest.sh
 
 fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all (cleaner, damage, loss)
 	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT) \

@@ -20,8 +20,7 @@ from pyspark.sql import SparkSession
 
 from data.copy_samples import SAMPLES, copy_sample, read_manifest
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.spark import batches, configure_spark, records, segments
-from kafkalog.spark.compact import compact
+from kafkalog.spark import batches, compact, configure_spark, records, segments
 
 BROKER = SAMPLES / "broker"
 BEFORE = SAMPLES / "cleaning" / "before"

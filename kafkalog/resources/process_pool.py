@@ -24,7 +24,9 @@ from kafkalog.code_digest import check_same_code, code_digest
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# prctl(2): the signal a process gets when the thread that made it ends.
+# prctl(2): the signal a process gets when the thread that made it ends. Python has no name for it,
+# and a thread that waits for the driver's end in its place would wait for the interpreter's lock:
+# a worker in the middle of a long call would go on to change a log dir without a lock.
 _PR_SET_PDEATHSIG = 1
 
 

@@ -10,14 +10,13 @@ tasks), `types` (why a batch's nullability matters), `views`. Functions take a S
 and return DataFrames.
 
 The names are imported when they are first used: Spark starts a Python process to look up a schema,
-which must not wait for what compaction needs.
+which must not wait for what compaction needs. No module has the name of a function here: importing
+it would put the module in the function's place.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.cluster import scram as scram
     from kafkalog.spark.cluster import tokens as tokens
     from kafkalog.spark.cluster import topics as topics
-    from kafkalog.spark.compact import compact as compact
+    from kafkalog.spark.compaction import compact as compact
     from kafkalog.spark.coordinated import open_transactions as open_transactions
     from kafkalog.spark.coordinated import remote_segments as remote_segments
     from kafkalog.spark.coordinated import share_states as share_states
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.group_views import top_committers as top_committers
     from kafkalog.spark.payloads import decode as decode
     from kafkalog.spark.retention import retain as retain
-    from kafkalog.spark.scan import scan as scan
+    from kafkalog.spark.scanning import scan as scan
     from kafkalog.spark.session import configure_spark as configure_spark
     from kafkalog.spark.session import register as register
     from kafkalog.spark.verification import verify as verify
@@ -91,7 +90,7 @@ _PUBLIC = {
     "brokers": "kafkalog.spark.cluster",
     "client_quotas": "kafkalog.spark.cluster",
     "cluster_tables": "kafkalog.spark.cluster",
-    "compact": "kafkalog.spark.compact",
+    "compact": "kafkalog.spark.compaction",
     "configs": "kafkalog.spark.cluster",
     "configure_spark": "kafkalog.spark.session",
     "controllers": "kafkalog.spark.cluster",
@@ -110,7 +109,7 @@ _PUBLIC = {
     "records": "kafkalog.spark.views",
     "register": "kafkalog.spark.session",
     "retain": "kafkalog.spark.retention",
-    "scan": "kafkalog.spark.scan",
+    "scan": "kafkalog.spark.scanning",
     "scram": "kafkalog.spark.cluster",
     "segments": "kafkalog.spark.views",
     "tokens": "kafkalog.spark.cluster",
@@ -120,19 +119,6 @@ _PUBLIC = {
 }
 
 __all__ = sorted(_PUBLIC)
-
-
-class _Room(ModuleType):
-    """This package, in which `compact` and `scan` are the functions: importing a module of that
-    name binds it."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in ("compact", "scan") and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Room
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -209,3 +210,15 @@ def test_a_large_partition_is_shared_where_there_are_workers_to_share_it(
     assert cli.main([*command, "--workers", workers]) == 0
     (plan,) = json.loads(capsys.readouterr().out)["partitions"]
     assert (len(plan["groups"]), plan["strategy"]) == (2, strategy)
+
+
+def test_a_host_that_calls_main_keeps_its_own_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    frozen = gc.get_freeze_count()
+    for name, freeze in (("of_a_host", False), ("of_a_command", True)):
+        (tmp_path / f"{name}.py").write_text("")
+        cli._loaded(name, freeze=freeze)
+        assert (gc.get_freeze_count() > frozen) == freeze
+    gc.unfreeze()

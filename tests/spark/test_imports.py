@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
+
+import kafkalog.spark
 
 
 def test_source_does_not_wait_for_kernels_or_cleaner() -> None:
@@ -18,6 +22,9 @@ def test_source_does_not_wait_for_kernels_or_cleaner() -> None:
 
 
 def test_public_names_are_functions_whatever_was_imported_before() -> None:
-    import kafkalog.spark.compact
-
+    modules = [module.name for module in pkgutil.iter_modules(kafkalog.spark.__path__)]
+    assert not {"compact", "scan"} - set(kafkalog.spark.__all__)
+    assert not set(modules) & set(kafkalog.spark.__all__)
+    for name in modules:
+        importlib.import_module(f"kafkalog.spark.{name}")
     assert all(callable(getattr(kafkalog.spark, name)) for name in kafkalog.spark.__all__)
