@@ -240,6 +240,20 @@ def test_paths_in_the_text_exist() -> None:
     assert [at for at in named if not (ROOT / at[1]).exists()] == []
 
 
+def test_names_in_the_how_to_are_in_the_code() -> None:
+    sources = (
+        p.read_text("utf-8") for room in ("kafkalog", "tests") for p in (ROOT / room).rglob("*.py")
+    )
+    words = set(re.findall(r"\w+", " ".join(sources)))
+    pages = (DOCS / "extending").glob("*.md")
+    named = {
+        (name_of(p), w) for p in pages for w in re.findall(r"`(\w{4,})`", p.read_text("utf-8"))
+    }
+    made_there = {"files"}
+    assert len(named) > 20
+    assert [at for at in named if at[1] not in words | made_there] == []
+
+
 def test_modules_that_design_names_exist() -> None:
     text = DESIGN.read_text(encoding="utf-8")
     paths = text.partition("## The paths")[2].partition("### Floors")[0]
