@@ -31,7 +31,7 @@ from kafkalog.log.disk_traces import index_witnesses
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
-from kafkalog.log.segment_file import HeaderScan, iterate_headers
+from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import parse_producer_snapshot
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.policy_evidence import POLICY, UNKNOWN
 from kafkalog.planning.retention_forecast import (

@@ -42,7 +42,8 @@ from kafkalog.kernels.decide_batches import (
 )
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, iterate_headers, read_chunks
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.resources.memory import MemoryBudget
 
 

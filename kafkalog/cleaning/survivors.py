@@ -49,7 +49,8 @@ from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import ChunkBuffers, iterate_headers, read_chunks
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.resources.memory import MemoryBudget

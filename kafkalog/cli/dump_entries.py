@@ -33,7 +33,8 @@ from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.format.time_index import TIME_INDEX_ENTRY
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
-from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.segment_file import read_chunks
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.reading.views import view_columns

@@ -20,7 +20,7 @@ from kafkalog.format.constants import (
     TRANSACTIONAL_FLAG_MASK,
 )
 from kafkalog.log.inventory import JsonFacts, SegmentFacts, SegmentInfo
-from kafkalog.log.segment_file import HeaderScan
+from kafkalog.log.segment_headers import HeaderScan
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 

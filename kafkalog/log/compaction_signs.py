@@ -26,7 +26,7 @@ from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkp
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, COMPACT, INTERNAL_POLICIES
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.own_cluster import cleanup_policy
-from kafkalog.log.segment_file import iterate_headers, scan_headers
+from kafkalog.log.segment_headers import iterate_headers, scan_headers
 from kafkalog.log.small_files import read_small_file
 
 # Enough to see that a log was compacted, in one or two reads.

@@ -30,7 +30,7 @@ from kafkalog.format.constants import (
 )
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at
 from kafkalog.log.storage import LocalFile

@@ -34,7 +34,8 @@ from kafkalog.format.constants import (
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
-from kafkalog.log.segment_file import read_chunks, scan_headers
+from kafkalog.log.segment_file import read_chunks
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
 METADATA_DIR = f"{CLUSTER_METADATA_TOPIC}-0"

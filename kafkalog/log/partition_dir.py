@@ -51,7 +51,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.known_directory import KnownDirectory, directory_digest
 from kafkalog.log.log_dir_files import LogDirFiles
-from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_span import end_behind_damage
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.small_files import read_small_file
@@ -99,12 +99,7 @@ def read_partition_dir(
     opened. OSError if the directory cannot be listed; all else that is wrong is in `problems`.
     """
     problems = list(log_dir.problems)
-    name = parse_partition_dir_name(path.name)
-    if name is None:
-        problems.append(f"{path.name} is not the name of a partition's directory")
-        name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
-    if path.is_symlink():
-        problems.append(f"a link to {path.resolve()}: it is read, and changed by its broker only")
+    name = _name_of(path, problems)
     with os.scandir(path) as listed:
         entries = list(listed)
     digest = "" if known is None else directory_digest(entries)
@@ -138,29 +133,43 @@ def read_partition_dir(
         dir_inode=log_dir.inode,
         topic_id=own.topic_id if own else _topic_id(path / PARTITION_METADATA_FILE, problems),
         segments=segments,
-        other_segments=tuple(
-            segment
-            for suffix in _STATES
-            if suffix != LIVE_SUFFIX
-            for segment in _segments(files, suffix)
-        ),
+        other_segments=_other_segments(files),
         leftovers=leftovers,
         log_start_offset=log_start,
         log_end_offset=log_end,
         checkpoints=checkpoints,
-        snapshot_offsets=own.snapshot_offsets
-        if own
-        else tuple(sorted(_offsets(files, LogFileKind.PRODUCER_SNAPSHOT, ""))),
+        snapshot_offsets=own.snapshot_offsets if own else _snapshot_offsets(files),
         has_remote_segments=has_remote_segments,
         problems=tuple(problems),
         digest=digest,
-        deleted_files=tuple(
-            DeletedFile(entry.name, entry.stat(follow_symlinks=False).st_size)
-            for (_, _, suffix), entry in sorted(files.items(), key=lambda item: item[1].name)
-            if suffix == DELETED_SUFFIX
-        ),
+        deleted_files=_deleted_files(files),
         is_whole=only_files is None,
         orphan_indexes=_orphan_indexes(files),
+    )
+
+
+def _name_of(path: Path, problems: list[str]) -> PartitionDirName:
+    """Whose directory it is, by its name."""
+    name = parse_partition_dir_name(path.name)
+    if name is None:
+        problems.append(f"{path.name} is not the name of a partition's directory")
+        name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
+    if path.is_symlink():
+        problems.append(f"a link to {path.resolve()}: it is read, and changed by its broker only")
+    return name
+
+
+def _other_segments(files: Files) -> tuple[SegmentInfo, ...]:
+    """What is being cleaned, swapped or deleted."""
+    others = (suffix for suffix in _STATES if suffix != LIVE_SUFFIX)
+    return tuple(segment for suffix in others for segment in _segments(files, suffix))
+
+
+def _deleted_files(files: Files) -> tuple[DeletedFile, ...]:
+    return tuple(
+        DeletedFile(entry.name, entry.stat(follow_symlinks=False).st_size)
+        for (_, _, suffix), entry in sorted(files.items(), key=lambda item: item[1].name)
+        if suffix == DELETED_SUFFIX
     )
 
 
@@ -211,6 +220,10 @@ def _offsets(files: Files, wanted_kind: LogFileKind, wanted_suffix: str) -> list
     return [
         offset for kind, offset, suffix in files if kind is wanted_kind and suffix == wanted_suffix
     ]
+
+
+def _snapshot_offsets(files: Files) -> tuple[int, ...]:
+    return tuple(sorted(_offsets(files, LogFileKind.PRODUCER_SNAPSHOT, "")))
 
 
 def _segments(files: Files, suffix: str) -> tuple[SegmentInfo, ...]:

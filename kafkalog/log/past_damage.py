@@ -28,7 +28,8 @@ from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
 from kafkalog.log.damage import Damage, FileRange, wrong_checksum
-from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks, scan_headers
+from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at, whole_batch_at
 from kafkalog.log.storage import LocalFile

@@ -32,7 +32,7 @@ from kafkalog.format.constants import (
 from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.producer_state import ProducerState, restore_producer_state
-from kafkalog.log.segment_file import HeaderScan, iterate_headers
+from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
 Rows = NDArray[np.void]

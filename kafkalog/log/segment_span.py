@@ -21,7 +21,7 @@ from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import SegmentFacts, SegmentInfo
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
-from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.segment_headers import HeaderScan, scan_headers
 
 # Up to this size all headers are read at once.
 _SMALL_BYTES = 16 * 1024

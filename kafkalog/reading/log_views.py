@@ -21,7 +21,7 @@ from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.index_condition import offset_index_state, time_index_state
 from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.segment_facts import segment_facts
-from kafkalog.log.segment_file import HeaderScan, scan_headers
+from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.small_files import read_small_file
 from kafkalog.reading.lookups import last_stable_offset

@@ -24,7 +24,8 @@ from kafkalog.errors import (
 )
 from kafkalog.log.damage import Damage, FileRange
 from kafkalog.log.past_damage import DamageWalk
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, scan_headers
+from kafkalog.log.segment_file import Chunk, ChunkBuffers
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import LocalFile
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest

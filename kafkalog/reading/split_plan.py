@@ -18,7 +18,7 @@ from kafkalog.errors import CorruptIndexError, RecordTooLargeError
 from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.log.index_lookup import sound_header
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.split_ranges import wanted_ranges

@@ -30,7 +30,8 @@ from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.producer_replay import has_marker
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, iterate_headers
+from kafkalog.log.segment_file import Chunk, ChunkBuffers
+from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import LocalFile
 from kafkalog.log.transaction_markers import read_each_marker

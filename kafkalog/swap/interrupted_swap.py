@@ -31,7 +31,7 @@ from kafkalog.format.file_names import (
     parse_file_name,
     producer_snapshot_file_name,
 )
-from kafkalog.log.segment_file import iterate_headers
+from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.swap.local_files import LocalFiles, list_names, path_in
 from kafkalog.swap.partition_lock import partition_turn
 from kafkalog.swap.replacement import (

@@ -16,7 +16,7 @@ import pytest
 from kafkalog.auditing.known_scan import recall_segments
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log import segment_facts
-from kafkalog.log.segment_file import iterate_headers
+from kafkalog.log.segment_headers import iterate_headers
 from tests.auditing.test_history import comparable, run
 from tests.support.log_builder import LogBuilder
 

@@ -35,7 +35,8 @@ from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.gathering import gather_spans, measure_spans
 from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
-from kafkalog.log.segment_file import ChunkBuffers, read_chunks, scan_headers
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import scan_headers
 from tests.benchmarks.generate import LogSpec, write_log
 from tests.support.kafka_python import MemoryRecords
 

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from tests.benchmarks.bench_recover import NAME, kafka_command
 from tests.benchmarks.side_by_side import Cost, circumstances, fast_directory, median, run_measured
 

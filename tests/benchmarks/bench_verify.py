@@ -31,7 +31,8 @@ from pathlib import Path
 import kafkalog
 from kafkalog.checking.segment import check_segment, segment_task
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.segment_file import ChunkBuffers, scan_headers
+from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.log.segment_headers import scan_headers
 from tests.benchmarks.side_by_side import Cost, circumstances, fast_directory, run_measured
 from tests.oracle.setup import ensure_oracle
 

@@ -19,7 +19,7 @@ from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.segment_file import iterate_headers
+from kafkalog.log.segment_headers import iterate_headers
 from tests.cleaning.logs import LogSpec, log_specs, read_partition
 from tests.support.log_builder import START_MS, LogBuilder
 

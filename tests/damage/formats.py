@@ -61,7 +61,8 @@ from kafkalog.format.time_index import parse_time_index
 from kafkalog.format.transaction_index import parse_transaction_index
 from kafkalog.log.index_condition import offset_index_state, time_index_state
 from kafkalog.log.metadata_log import read_cluster_settings
-from kafkalog.log.segment_file import ChunkBuffers, read_chunks, scan_headers
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.messages.cluster_metadata import decode_metadata_record
 from tests.damage import zookeeper_formats

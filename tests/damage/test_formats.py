@@ -12,7 +12,7 @@ import pytest
 
 from data.copy_samples import SAMPLES
 from kafkalog.kernels.status import NEED_MORE, OK
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from tests.damage.doors import capped
 from tests.damage.formats import (
     MOST_BYTES,

@@ -18,7 +18,8 @@ from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.kernels.control_types import EMPTY, control_types
 from kafkalog.log.control_batches import ControlProblem, judge_chunk
-from kafkalog.log.segment_file import Chunk, read_chunks, scan_headers
+from kafkalog.log.segment_file import Chunk, read_chunks
+from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.storage import HOP_BYTES
 from tests.checking.running import findings
 from tests.support.control_variants import PRODUCER, VARIANTS

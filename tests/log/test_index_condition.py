@@ -16,7 +16,7 @@ from kafkalog.log.index_condition import (
     offset_index_state,
     time_index_state,
 )
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 
 BASE = 100
 POSITIONS = np.array([0, 300, 600, 900], np.int64)

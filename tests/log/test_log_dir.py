@@ -21,7 +21,7 @@ from kafkalog.log.inventory import (
     TopicPartition,
 )
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.segment_file import HeaderScan
+from kafkalog.log.segment_headers import HeaderScan
 from tests.support.log_builder import META, START_MS, TOPIC_ID, LogBuilder
 
 UNIQUE_ID = "2e699e9b000340b68a5200850085fc71"

@@ -18,7 +18,8 @@ from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.past_damage import FileRange
 from kafkalog.log.recovered_producers import RecoveredProducers
 from kafkalog.log.segment_facts import scan_partition_facts
-from kafkalog.log.segment_file import iterate_headers, read_chunks
+from kafkalog.log.segment_file import read_chunks
+from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.reading.transaction_ends import read_transaction_ends
 from tests.checking.running import findings
 from tests.support.log_builder import LogBuilder

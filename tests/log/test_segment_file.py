@@ -16,7 +16,8 @@ from kafkalog.errors import (
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import HEADER, field_position, pack_batch, parse_batches
 from kafkalog.kernels.status import CORRUPT_LENGTH, NEED_MORE, OK, ZERO_TAIL
-from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks, scan_headers
+from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import scan_headers
 
 # Small batches, batches larger than any window of the tests, and large ones in a row: the walk
 # reads windows for the first and hops over the last.

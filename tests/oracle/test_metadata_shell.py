@@ -15,7 +15,7 @@ from kafkalog.cluster.history import ClusterHistory, Until
 from kafkalog.cluster.moments import Row
 from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.secret_settings import REDACTED
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from tests.oracle.setup import ensure_oracle
 
 pytestmark = pytest.mark.oracle

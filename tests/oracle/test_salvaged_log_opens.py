@@ -13,7 +13,7 @@ import pytest
 
 from data.copy_samples import copy_sample
 from kafkalog.cli.main import main
-from kafkalog.log.segment_file import scan_headers
+from kafkalog.log.segment_headers import scan_headers
 from tests.oracle.dump_notices import bad_lines
 from tests.oracle.kafka import Kafka
 from tests.oracle.rounds import work_directory

@@ -1,0 +1,179 @@
+"""The headers of a `.log` file's batches.
+
+Strategy: as for chunks (`segment_file`) the file is read by windows; where batches are large each
+header is read by itself instead. What breaks the format is not raised: it is in the result, for the
+caller to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.batches.batch_table import is_control
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import LOG_OVERHEAD, MAX_INT64, RECORD_BATCH_OVERHEAD
+from kafkalog.format.record_batch import BATCH_ROW, HEADER
+from kafkalog.kernels.status import CORRUPT_LENGTH, OK, ZERO_TAIL
+from kafkalog.log.segment_file import ChunkBuffers, batch_error, is_zero
+from kafkalog.log.storage import HOP_BYTES, LocalFile
+
+if TYPE_CHECKING:
+    from kafkalog.log.control_batches import ControlProblem
+
+WINDOW_BYTES = 256 * 1024
+
+# Measured, from the page cache: past this average batch size a read per header costs less than
+# reading everything.
+_HOP_BYTES = 12 * 1024
+_HOP_BATCHES = 1024
+# On a disk, single pages one after the other cost more than all of them at once, up to this size.
+_READ_AHEAD_BYTES = 256 * 1024
+# Of one scan, where a segment is scanned in several: 11 MB.
+MOST_ROWS = 128 * 1024
+
+_SAME_FIELDS = [name for name in HEADER.names or () if name in (BATCH_ROW.names or ())]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderScan:
+    """What a walk over the headers of a file range found.
+
+    rows: BATCH_ROW[b], positions from the start of the file. valid_bytes: the position behind the
+    last whole batch. trailing_bytes: what the range holds from there on. status: of kernels.status;
+    OK, NEED_MORE (torn tail) and ZERO_TAIL are ways to end. Otherwise `error` says what is wrong
+    with the batch at valid_bytes. control_problem: the first control batch that a broker cannot go
+    on with, where that was asked for.
+    """
+
+    rows: NDArray[np.void]
+    valid_bytes: int
+    trailing_bytes: int
+    status: int
+    file_size: int
+    error: KafkaLogError | None
+    control_problem: ControlProblem | None = None
+
+    def raise_if_corrupt(self) -> None:
+        """Raise CorruptRecordError or UnsupportedMagicError for the batch that stopped the walk."""
+        if self.error is not None:
+            raise self.error
+
+
+def iterate_headers(
+    path: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    most_rows: int = MOST_ROWS,
+    judges_control: bool = False,
+) -> Iterator[HeaderScan]:
+    """The same as `scan_headers` in several scans, each of about `most_rows` batches: a segment may
+    hold more small batches than fit into memory. All but the last have nothing trailing.
+    """
+    while True:
+        scan = scan_headers(path, start, end, most_rows=most_rows, judges_control=judges_control)
+        if scan.status != OK or not scan.trailing_bytes:
+            yield scan
+            return
+        start = scan.valid_bytes
+        yield replace(scan, trailing_bytes=0)
+
+
+def scan_headers(
+    path: str,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    most_rows: int | None = None,
+    judges_control: bool = False,
+) -> HeaderScan:
+    """The headers of the batches in [start, end) of a file; `start` is where a batch starts.
+
+    Bodies are not looked at, and where batches are large not read; those of control batches are
+    with `judges_control`. The walk ends early when it has `most_rows` batches or some more; the
+    rest is trailing then. Raises OSError if the file
+    cannot be read and LogChangedError if it shrinks meanwhile; everything else is in the result.
+    """
+    buffers = ChunkBuffers()
+    window_bytes = max(window_bytes, RECORD_BATCH_OVERHEAD)
+    most = MAX_INT64 if most_rows is None else most_rows
+    control_problem: ControlProblem | None = None
+    with LocalFile(path) as file:
+        file_end = file.size if end is None else min(end, file.size)
+        position, count, status = start, 0, OK
+        while position < file_end and status == OK and count < most:
+            length = min(window_bytes, file_end - position)
+            buf = buffers.read(file, position, length)
+            before = count
+            count, status, pos = buffers.scan(buf, file_end - position, position, before)
+            if status == ZERO_TAIL and not is_zero(file, position + length, file_end, buffers):
+                status = CORRUPT_LENGTH
+            if judges_control and control_problem is None:
+                rows = buffers.rows[before:count]
+                starts = rows["position"] - position
+                control_problem = _control_problem(file, rows, buf, starts, buf.size)
+            position += pos
+            batch_bytes = pos / max(count - before, 1)
+            while status == OK and batch_bytes > _HOP_BYTES and count < most:
+                if batch_bytes <= _READ_AHEAD_BYTES:
+                    file.will_need(position, int(batch_bytes) * _HOP_BATCHES)
+                headers, positions, next_position = file.read_headers(
+                    position, file_end, _HOP_BATCHES
+                )
+                if not positions.size:
+                    break
+                rows = _decode_headers(headers, positions)
+                if judges_control and control_problem is None:
+                    starts = np.arange(rows.size) * HOP_BYTES
+                    control_problem = _control_problem(file, rows, headers, starts, HOP_BYTES)
+                batch_bytes = (next_position - position) / rows.size
+                count, position = buffers.append_rows(count, rows), next_position
+        return HeaderScan(
+            rows=buffers.rows[:count].copy(),
+            valid_bytes=position,
+            trailing_bytes=max(file_end - position, 0),
+            status=status,
+            file_size=file.size,
+            error=batch_error(file, status, position, file_end),
+            control_problem=control_problem,
+        )
+
+
+def _control_problem(
+    file: LocalFile,
+    rows: NDArray[np.void],
+    buf: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    most_bytes: int,
+) -> ControlProblem | None:
+    """The first control batch among `rows` that a broker cannot go on with; of each the bytes from
+    `starts` on are at hand in `buf`, up to `most_bytes`.
+    """
+    which = np.flatnonzero(is_control(rows))
+    if not which.size:
+        return None
+    # Imported late: a log without transactions needs none of the kernels that decode.
+    from kafkalog.log.control_batches import judge_control_batches
+
+    starts = starts[which].astype(np.int64)
+    ends = np.minimum(starts + np.minimum(rows["size_in_bytes"][which], most_bytes), buf.size)
+    judged = judge_control_batches(buf, starts, ends, rows[which], file.path, file.read_bytes)
+    return judged.problems[0] if judged.problems else None
+
+
+def _decode_headers(headers: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
+    disk = np.ascontiguousarray(headers.reshape(-1, HOP_BYTES)[:, : HEADER.itemsize]).view(HEADER)
+    disk = disk.reshape(-1)
+    rows = np.zeros(disk.size, BATCH_ROW)
+    for name in _SAME_FIELDS:
+        rows[name] = disk[name]
+    rows["position"] = positions
+    rows["last_offset"] = disk["base_offset"] + disk["last_offset_delta"]
+    rows["size_in_bytes"] = disk["batch_length"] + LOG_OVERHEAD
+    return rows
