@@ -1,20 +1,28 @@
 """What retention must know beside the inventory: the segments a broker would repair on load,
 whether the leader epochs can be read, and whether the log begins as a compacted one.
 
-Retention goes by the last entry of a segment's time index. In a segment that was not flushed when
-the broker died (past the recovery point), or that has no offset index, a broker makes the indexes
-anew when it loads the log: there the headers tell what it would find.
+Retention goes by the last entry of a segment's time index. A broker makes indexes anew when it
+loads the log, and there the headers tell what it would find: without a stop in order from the
+segment of the recovery point on, which is the active one where that point is the log's end; at any
+start where a segment has no offset index, or a transaction index that cannot be read.
 
-Source: Kafka LogLoader.recoverLog, LogSegment.sanityCheck, LogSegment.recover.
+Source: Kafka LogLoader.recoverLog, LogSegments.values, LogSegment.sanityCheck, LogSegment.recover.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import CorruptIndexError, KafkaLogError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
-from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, offset_index_file_name
+from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kafkalog.format.constants import MAX_INT64
+from kafkalog.format.file_names import (
+    LEADER_EPOCH_CHECKPOINT_FILE,
+    LogFileKind,
+    offset_index_file_name,
+)
+from kafkalog.format.transaction_index import parse_transaction_index
 from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.segment_facts import scan_segment_facts
@@ -38,14 +46,23 @@ def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
 
 def repaired_segments(partition: PartitionInventory) -> list[SegmentInfo]:
     """The live segments whose indexes a broker makes anew when it loads the log."""
-    recovery_point = partition.checkpoints.recovery_point or 0
-    ends = [segment.base_offset for segment in partition.segments[1:]]
-    ends.append(partition.log_end_offset)
+    first = _first_recovered(partition)
     return [
         segment
-        for segment, end in zip(partition.segments, ends, strict=False)  # none without a segment
-        if end > recovery_point or not _has_offset_index(partition.path, segment)
+        for segment in partition.segments
+        if segment.base_offset >= first
+        or not _has_offset_index(partition.path, segment)
+        or (segment.txn_index_bytes and not _has_sound_transaction_index(segment))
     ]
+
+
+def _first_recovered(partition: PartitionInventory) -> int:
+    """The base offset from which on segments are recovered for want of a stop in order."""
+    if Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists():
+        return MAX_INT64
+    recovery_point = partition.checkpoints.recovery_point or 0
+    bases = [segment.base_offset for segment in partition.segments]
+    return max((base for base in bases if base <= recovery_point), default=0)
 
 
 def read_leader_epochs(directory: str) -> list[EpochEntry] | None:
@@ -62,3 +79,14 @@ def _has_offset_index(directory: str, segment: SegmentInfo) -> bool:
     if segment.offset_index_bytes:
         return True
     return Path(directory, offset_index_file_name(segment.base_offset)).exists()
+
+
+def _has_sound_transaction_index(segment: SegmentInfo) -> bool:
+    path = segment.beside(LogFileKind.TRANSACTION_INDEX)
+    try:
+        parse_transaction_index(path.read_bytes(), segment.base_offset, str(path))
+    except CorruptIndexError:
+        return False
+    except FileNotFoundError:  # it went meanwhile
+        return True
+    return True

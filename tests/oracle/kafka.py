@@ -192,11 +192,15 @@ class Kafka:
         now_ms: int,
         config: Config,
         producer_expiry_ms: int | None = None,
+        recovery_point: int = 0,
     ) -> Answer:
-        """Loads a log as after a crash, from offset 0. Rewrites indexes: give it a copy."""
+        """Loads a log as after a crash, from the recovery point on. Rewrites indexes: give it a
+        copy.
+        """
         return self._load(
-            log_dir, partition, now_ms, config, producer_expiry_ms, clean_shutdown=False
-        )
+            log_dir, partition, now_ms, config, producer_expiry_ms,
+            clean_shutdown=False, recovery_point=recovery_point,
+        )  # fmt: skip
 
     def _load(
         self,
@@ -207,10 +211,11 @@ class Kafka:
         producer_expiry_ms: int | None,
         *,
         clean_shutdown: bool,
+        recovery_point: int = 0,
     ) -> Answer:
         return self.call(
             *("recover", "--log-dir", str(log_dir), "--topic-partition", partition),
-            *("--now", str(now_ms)),
+            *("--now", str(now_ms), "--recovery-point", str(recovery_point)),
             *(["--clean-shutdown"] if clean_shutdown else []),
             *_config(config),
             *_expiry(producer_expiry_ms),
