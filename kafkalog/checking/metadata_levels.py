@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from kafkalog.checking.finding import FindingList
 from kafkalog.checking.finding_kind import Severity
-from kafkalog.cluster.history import ClusterHistory
+from kafkalog.cluster.tables import ClusterTables
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.cluster_settings import METADATA_VERSION
 from kafkalog.planning.kafka_version import FIRST_METADATA_VERSIONS, NEWEST_KAFKA_VERSION
@@ -27,13 +27,13 @@ _NEWEST_LEVEL = max(FIRST_METADATA_VERSIONS.values())
 _KIND = "feature-level-unsupported"
 
 
-def check_levels(history: ClusterHistory, levels: dict[str, int], found: FindingList) -> None:
+def check_levels(tables: ClusterTables, levels: dict[str, int], found: FindingList) -> None:
     """Note what does not fit the levels in force, by feature."""
     level = levels.get(METADATA_VERSION, 0)
     newest = ".".join(map(str, NEWEST_KAFKA_VERSION))
     newer = f"Kafka {newest}, the newest release known here, has level {_NEWEST_LEVEL}"
     refused = False
-    for node, ranges in sorted(history.brokers.supported.items()):
+    for node, ranges in sorted(tables.brokers.supported.items()):
         for name, (lowest, highest) in sorted(ranges.items()):
             if 0 < levels.get(name, 0) and not lowest <= levels[name] <= highest:
                 refused |= name == METADATA_VERSION
@@ -47,7 +47,7 @@ def check_levels(history: ClusterHistory, levels: dict[str, int], found: Finding
         found.add(_KIND, f"{METADATA_VERSION} is at level {level}; {newer}")
     unsaid = [
         f"{what} (level {first})" for first, what, is_there in _SINCE
-        if 0 < level < first and is_there(history)
+        if 0 < level < first and is_there(tables)
     ]  # fmt: skip
     if unsaid:
         found.add(
@@ -58,36 +58,36 @@ def check_levels(history: ClusterHistory, levels: dict[str, int], found: Finding
         )
 
 
-def _has_scram(history: ClusterHistory) -> bool:
-    return any(row["endOffset"] is None for row in history.scram.spans.rows)
+def _has_scram(tables: ClusterTables) -> bool:
+    return any(row["endOffset"] is None for row in tables.scram.spans.rows)
 
 
-def _has_tokens(history: ClusterHistory) -> bool:
-    return any(row["endOffset"] is None for row in history.tokens.spans.rows)
+def _has_tokens(tables: ClusterTables) -> bool:
+    return any(row["endOffset"] is None for row in tables.tokens.spans.rows)
 
 
-def _has_controllers(history: ClusterHistory) -> bool:
-    return bool(history.controllers.registrations)
+def _has_controllers(tables: ClusterTables) -> bool:
+    return bool(tables.controllers.registrations)
 
 
-def _has_log_dirs(history: ClusterHistory) -> bool:
-    return any(row["logDirs"] for row in history.brokers_now().values())
+def _has_log_dirs(tables: ClusterTables) -> bool:
+    return any(row["logDirs"] for row in tables.brokers.alive().values())
 
 
-def _has_assignments(history: ClusterHistory) -> bool:
+def _has_assignments(tables: ClusterTables) -> bool:
     return any(
         not is_reserved_directory_id(directory)
-        for row in history.partitions_now()
+        for row in tables.state.topics.states()
         for directory in row["directories"]
     )
 
 
-def _has_cordons(history: ClusterHistory) -> bool:
+def _has_cordons(tables: ClusterTables) -> bool:
     """An empty list as well: null is what older brokers register."""
-    return any(cordoned is not None for cordoned in history.brokers.cordoned.values())
+    return any(cordoned is not None for cordoned in tables.brokers.cordoned.values())
 
 
-_SINCE: tuple[tuple[int, str, Callable[[ClusterHistory], bool]], ...] = (
+_SINCE: tuple[tuple[int, str, Callable[[ClusterTables], bool]], ...] = (
     (11, "SCRAM credentials", _has_scram),
     (14, "delegation tokens", _has_tokens),
     (15, "registrations of controllers", _has_controllers),

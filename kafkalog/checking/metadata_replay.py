@@ -45,11 +45,7 @@ def check_replay(directory: str) -> Iterator[Finding]:
             position=error.position,
             offset=error.offset,
         )
-    levels = {
-        row["feature"]: row["level"]
-        for row in history.features.spans.rows
-        if row["endOffset"] is None
-    }
+    levels = history.tables.features.levels()
     is_known = 0 < levels.get(METADATA_VERSION, 0) <= _LAST_LEVEL
     severity = Severity.ERROR if is_known else None
     for name, count in sorted(history.unread.items()):
@@ -57,7 +53,7 @@ def check_replay(directory: str) -> Iterator[Finding]:
     for name in sorted(levels.keys() - _FEATURES):
         text = f"feature {name} at level {levels[name]}"
         found.add("metadata-record-unknown", text, severity=severity)
-    check_levels(history, levels, found)
+    check_levels(history.tables, levels, found)
     yield from found.findings()
 
 

@@ -19,11 +19,9 @@ Source: Kafka MetadataLoader, MetadataBatchLoader; KIP-630, KIP-853, KIP-868.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kafkalog.cluster.moments import (
     METADATA_LOG,
@@ -32,11 +30,8 @@ from kafkalog.cluster.moments import (
     Moment,
     Row,
 )
-from kafkalog.cluster.nodes import Brokers, Controllers
-from kafkalog.cluster.partitions import Topics
-from kafkalog.cluster.rights import Acls, DelegationTokens, ScramCredentials
-from kafkalog.cluster.settings import ClientQuotas, Configs, Features
-from kafkalog.errors import CorruptRecordError, KafkaLogError
+from kafkalog.cluster.tables import ClusterTables
+from kafkalog.errors import KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.quorum_state import parse_quorum_state
 from kafkalog.log.log_dir_files import read_log_dir_files
@@ -50,15 +45,11 @@ from kafkalog.log.metadata_records import (
     read_snapshot_records,
 )
 from kafkalog.log.small_files import read_small_file
-from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
 from kafkalog.messages.kraft_control import decode_kraft_control
 
 QUORUM_STATE_FILE = "quorum-state"
-KRAFT_VERSION = "kraft.version"
 
 _Whole = tuple[MetadataSnapshot, Sequence[MetadataLogRecord]]
-Fields = dict[str, Any]
-Replay = Callable[[Fields, Moment], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +66,10 @@ class Until:
 
 
 class ClusterHistory:
-    """The tables of one cluster. end_offset, end_ms: one past the last record that counts, and when
-    that was written. problems: what could not be read; of records the errors themselves are in
-    `refused`. unread: records without a table here, by type and version. gap: the offsets, the last
-    one excluded, that neither the log nor a whole snapshot in front of it has. as_started: as a
+    """The history of one cluster. tables: what happened, and what holds now. end_offset, end_ms:
+    one past the last record that counts, and when that was written. problems: what could not be
+    read; of records the errors themselves are in `refused`. gap: the offsets, the last one
+    excluded, that neither the log nor a whole snapshot in front of it has. as_started: as a
     broker's start reads it, which begins with the newest snapshot, if it lacks its end too.
     """
 
@@ -101,45 +92,28 @@ class ClusterHistory:
 
     def _begin_anew(self) -> None:
         """Nothing is known."""
-        self.brokers = Brokers()
-        self.controllers = Controllers()
-        self.topics = Topics()
-        self.configs = Configs()
-        self.features = Features()
-        self.client_quotas = ClientQuotas()
-        self.acls = Acls()
-        self.scram = ScramCredentials()
-        self.tokens = DelegationTokens()
-        self.unread: Counter[str] = Counter()
+        self.tables = ClusterTables()
         self.end_offset = 0
         self.end_ms: int | None = None
         self._contradictions = 0
-        self._held: list[tuple[MetadataRecord, Moment]] | None = None
-        self._replay = self._table()
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """Records that are not known, by type and version."""
+        return self.tables.state.unread
 
     @property
     def rows(self) -> Mapping[str, Sequence[Row]]:
         """The rows of each table, in the order of their offsets."""
-        return {
-            "brokers": self.brokers.rows,
-            "controllers": self.controllers.rows,
-            "partition_changes": self.topics.changes,
-            "topics": self.topics.spans.rows,
-            "configs": self.configs.spans.rows,
-            "features": self.features.spans.rows,
-            "client_quotas": self.client_quotas.spans.rows,
-            "acls": self.acls.spans.rows,
-            "scram": self.scram.spans.rows,
-            "tokens": self.tokens.spans.rows,
-        }
+        return self.tables.rows
 
     def partitions_now(self) -> list[Row]:
         """The partitions as they are where the history ends."""
-        return list(self.topics.states())
+        return list(self.tables.state.topics.states())
 
     def brokers_now(self) -> dict[int, Row]:
         """The registered brokers by node."""
-        return self.brokers.alive()
+        return self.tables.brokers.alive()
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -254,7 +228,7 @@ class ClusterHistory:
             return
         epoch = state.leader_epoch
         moment = Moment(self.end_offset, None, epoch, QUORUM_STATE, str(path), self.cluster_id)
-        self.controllers.promised(state, moment)
+        self.tables.controllers.promised(state, moment)
 
     def _moment(self, record: MetadataLogRecord, source: str) -> Moment:
         return Moment(
@@ -270,10 +244,7 @@ class ClusterHistory:
 
     def _append(self, record: MetadataLogRecord, moment: Moment) -> None:
         try:
-            if record.control_type is not None:
-                self._control(record.control_type, record.value, moment)
-            else:
-                self._data(decode_metadata_record(record.value), moment)
+            self.tables.append(record, moment)
         except KafkaLogError as error:
             where = dataclasses.replace(moment, path=record.path)
             self._complain(error, where, record)
@@ -287,68 +258,3 @@ class ClusterHistory:
         )
         self.problems.append(str(placed))
         self.refused.append(placed)
-
-    def _control(self, kind: ControlRecordType, value: bytes | None, moment: Moment) -> None:
-        if kind is ControlRecordType.LEADER_CHANGE:
-            self.controllers.elected(decode_kraft_control(kind, value or b""), moment)
-        elif kind is ControlRecordType.KRAFT_VOTERS:
-            self.controllers.voters(decode_kraft_control(kind, value or b""), moment)
-        elif kind is ControlRecordType.KRAFT_VERSION:
-            level = decode_kraft_control(kind, value or b"")["kRaftVersion"]
-            self.features.hold(KRAFT_VERSION, level, moment)
-        elif kind is ControlRecordType.UNKNOWN:
-            self.unread["control record of an unknown type"] += 1
-
-    def _data(self, record: Any, moment: Moment) -> None:
-        if not isinstance(record, MetadataRecord):
-            self.unread[record.name] += 1
-            return
-        name = record.message.name
-        if name == "BeginTransactionRecord":
-            if self._held is not None:
-                raise CorruptRecordError("a transaction begins within another")
-            self._held = []
-        elif name in ("AbortTransactionRecord", "EndTransactionRecord"):
-            held, self._held = self._held, None
-            if held is None:
-                raise CorruptRecordError(f"{name} without a transaction")
-            for each, told in held if name == "EndTransactionRecord" else ():
-                self._apply(each, told)
-        elif self._held is not None:
-            self._held.append((record, moment))
-        else:
-            self._apply(record, moment)
-
-    def _apply(self, record: MetadataRecord, moment: Moment) -> None:
-        replay = self._replay.get(record.message.name)
-        if replay is not None:
-            replay(record.fields, moment)
-
-    def _remove_topic(self, fields: Fields, moment: Moment) -> None:
-        self.configs.forget_topic(self.topics.remove(fields, moment), moment)
-
-    def _table(self) -> dict[str, Replay]:
-        brokers, topics = self.brokers, self.topics
-        return {
-            "RegisterBrokerRecord": brokers.register,
-            "BrokerRegistrationChangeRecord": brokers.change,
-            "FenceBrokerRecord": lambda f, m: brokers.fence(f["id"], m, is_fenced=True),
-            "UnfenceBrokerRecord": lambda f, m: brokers.fence(f["id"], m, is_fenced=False),
-            "UnregisterBrokerRecord": brokers.unregister,
-            "RegisterControllerRecord": self.controllers.registered,
-            "UnregisterControllerRecord": self.controllers.unregistered,
-            "TopicRecord": topics.create,
-            "RemoveTopicRecord": self._remove_topic,
-            "PartitionRecord": topics.create_partition,
-            "PartitionChangeRecord": topics.change_partition,
-            "ClearElrRecord": topics.clear_eligible_leaders,
-            "ConfigRecord": self.configs.set,
-            "FeatureLevelRecord": self.features.set,
-            "ClientQuotaRecord": self.client_quotas.set,
-            "AccessControlEntryRecord": self.acls.add,
-            "RemoveAccessControlEntryRecord": self.acls.remove,
-            "UserScramCredentialRecord": self.scram.set,
-            "RemoveUserScramCredentialRecord": self.scram.remove,
-            "DelegationTokenRecord": self.tokens.set,
-            "RemoveDelegationTokenRecord": self.tokens.remove,
-        }

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkalog.cluster.moments import Moment, Row
-from kafkalog.errors import CorruptRecordError
 from kafkalog.format.quorum_state import NO_NODE, QuorumState
 
 Fields = Mapping[str, Any]
@@ -84,8 +83,6 @@ class Brokers:
         return dict(self._now)
 
     def _note(self, moment: Moment, node: int, event: str, **columns: Any) -> None:
-        if event != "registered" and node not in self._now:
-            raise CorruptRecordError(f"broker {node} changes and never registered")
         before = {} if event == "registered" else self._now[node]
         row = {"isReturn": False, **before, **moment.row(brokerId=node, event=event), **columns}
         self.rows.append(row)

@@ -90,3 +90,7 @@ class Features:
             self.spans.end(name, moment)
         else:
             self.spans.hold(name, level, moment, {"feature": name, "level": level})
+
+    def levels(self) -> dict[str, int]:
+        """Those in force, by feature."""
+        return {r["feature"]: r["level"] for r in self.spans.rows if r["endOffset"] is None}

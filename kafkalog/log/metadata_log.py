@@ -37,9 +37,31 @@ from kafkalog.log.metadata_records import (
     read_snapshot_records,
 )
 from kafkalog.log.metadata_state import MetadataState
-from kafkalog.messages.cluster_metadata import decode_metadata_record
+from kafkalog.messages.cluster_metadata import (
+    ABORT_TRANSACTION_RECORD,
+    BEGIN_TRANSACTION_RECORD,
+    CONFIG_RECORD,
+    END_TRANSACTION_RECORD,
+    FEATURE_LEVEL_RECORD,
+    REMOVE_TOPIC_RECORD,
+    TOPIC_RECORD,
+)
 
 __all__ = ["METADATA_DIR", "read_cluster_settings"]
+
+# Types whose unknown versions may hold settings we would miss.
+_NEEDED = frozenset(
+    message.api_key
+    for message in (
+        TOPIC_RECORD,
+        REMOVE_TOPIC_RECORD,
+        CONFIG_RECORD,
+        FEATURE_LEVEL_RECORD,
+        BEGIN_TRANSACTION_RECORD,
+        END_TRANSACTION_RECORD,
+        ABORT_TRANSACTION_RECORD,
+    )
+)
 
 
 def read_cluster_settings(directory: Path) -> ClusterSettings:
@@ -98,7 +120,7 @@ def _read(directory: Path) -> ClusterSettings:
         path=str(directory),
         read_from=read_from,
         end_offset=end,
-        topics=state.topics(),
+        topics=state.topic_settings(),
         broker_configs=state.broker_configs(),
         feature_levels=dict(state.feature_levels),
         unread=dict(state.unread),
@@ -112,7 +134,7 @@ def _so_far(error: KafkaLogError, end: int) -> str:
 
 def _load_newest(
     snapshots: Sequence[MetadataSnapshot], log_start: int
-) -> tuple[MetadataState, MetadataSnapshot | None, list[str]]:
+) -> tuple[MetadataState[None], MetadataSnapshot | None, list[str]]:
     """The state of the newest whole snapshot, and why newer ones were passed over.
 
     One that ends below the log's start is of use only where no other is whole.
@@ -120,17 +142,17 @@ def _load_newest(
     passed_over = []
     reaching = [snapshot for snapshot in snapshots if snapshot.end_offset >= log_start]
     for snapshot in [*reaching, *(each for each in snapshots if each not in reaching)]:
-        state = MetadataState()
+        state: MetadataState[None] = MetadataState(needed=_NEEDED)
         try:
             _load_snapshot(snapshot, state)
         except KafkaLogError as error:
             passed_over.append(str(error))
             continue
         return state, snapshot, passed_over
-    return MetadataState(), None, passed_over
+    return MetadataState(needed=_NEEDED), None, passed_over
 
 
-def _load_snapshot(snapshot: MetadataSnapshot, state: MetadataState) -> None:
+def _load_snapshot(snapshot: MetadataSnapshot, state: MetadataState[None]) -> None:
     for record in read_snapshot_records(snapshot.path):
         _append(record, state)
     if state.has_open_transaction:
@@ -138,7 +160,7 @@ def _load_snapshot(snapshot: MetadataSnapshot, state: MetadataState) -> None:
 
 
 def _replay(
-    segments: Segments, start: int, state: MetadataState
+    segments: Segments, start: int, state: MetadataState[None]
 ) -> tuple[int, KafkaLogError | None]:
     """Apply the records from offset `start` on; returns where that ended, and why not at the log's
     end.
@@ -155,11 +177,9 @@ def _replay(
     return end, None
 
 
-def _append(record: MetadataLogRecord, state: MetadataState) -> None:
-    if record.control_type is not None:
-        return
+def _append(record: MetadataLogRecord, state: MetadataState[None]) -> None:
     try:
-        state.append(decode_metadata_record(record.value))
+        state.append(record, None)
     except KafkaLogError as error:
         where = "" if error.position is None else f"byte {error.position} of the value: "
         raise type(error)(

@@ -1,122 +1,123 @@
-"""The state machine of the metadata log: records in, topics, settings and feature levels out.
+"""The state machine of the metadata log: THE interpreter of its records, for the settings of a
+cluster, for its history and for what a start makes of it.
 
  Topic, RemoveTopic       a topic with its id; removing it forgets its settings, so that one created
                           anew under the same name begins without
+ Partition, …Change       replicas, leaders, log dirs (`metadata_topics`)
  Config                   a setting of a topic or broker; null removes it
- Partition, …Change       the replicas
+ RegisterBroker, …        who is registered: only of those anything can change
  FeatureLevel             a level; 0 removes it
  Begin … End, Abort       what is between counts at End, and is forgotten at Abort or if neither
                           comes: a controller that takes over aborts it
+ control records          elections and voters of the quorum
 
 A record that contradicts the ones before it (a topic removed that was never created) means that
-something is missing in front of it: an error, not a guess. So is a newer version of a record that
-the settings depend on; any other record that is not understood is counted.
+something is missing in front of it: an error, not a guess. What is not understood is counted; who
+cannot go on without such a type names it as needed. Who wants more than the state at the end is
+told of each record when it counts.
 
-Source: Kafka MetadataBatchLoader, TopicsDelta, ConfigurationsDelta, FeaturesDelta; KIP-868.
+Source: Kafka MetadataBatchLoader, TopicsDelta, ConfigurationsDelta, FeaturesDelta,
+ClusterControlManager; KIP-868.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.cluster_settings import TopicSettings
+from kafkalog.log.metadata_records import MetadataLogRecord
+from kafkalog.log.metadata_topics import MetadataTopics, PartitionEvent
 from kafkalog.messages.cluster_metadata import (
     ABORT_TRANSACTION_RECORD,
     BEGIN_TRANSACTION_RECORD,
     BROKER_RESOURCE,
-    CONFIG_RECORD,
     END_TRANSACTION_RECORD,
-    FEATURE_LEVEL_RECORD,
-    PARTITION_CHANGE_RECORD,
-    PARTITION_RECORD,
-    REMOVE_TOPIC_RECORD,
-    TOPIC_RECORD,
     TOPIC_RESOURCE,
     MetadataRecord,
     RawRecord,
+    decode_metadata_record,
+)
+from kafkalog.messages.kraft_control import decode_kraft_control
+
+Told = TypeVar("Told")
+Fields = dict[str, Any]
+Events = Sequence[PartitionEvent]
+Note = Callable[[MetadataRecord, Events, Told], None]
+NoteControl = Callable[[ControlRecordType, Fields, Told], None]
+
+UNKNOWN_CONTROL = "control record of an unknown type"
+# Control records that say something; the others frame a snapshot.
+_TELLING = (
+    ControlRecordType.LEADER_CHANGE,
+    ControlRecordType.KRAFT_VOTERS,
+    ControlRecordType.KRAFT_VERSION,
 )
 
-# Types whose unknown versions may hold settings we would miss.
-_NEEDED = {
-    message.api_key
-    for message in (
-        TOPIC_RECORD,
-        REMOVE_TOPIC_RECORD,
-        CONFIG_RECORD,
-        FEATURE_LEVEL_RECORD,
-        BEGIN_TRANSACTION_RECORD,
-        END_TRANSACTION_RECORD,
-        ABORT_TRANSACTION_RECORD,
-    )
-}
 
+class MetadataState(Generic[Told]):
+    """Fed with the records of a snapshot, then with those of the log behind it, in order.
 
-# PartitionChangeRecord: the leader is unchanged, and so is its epoch.
-_SAME_LEADER = -2
+    note, note_control: called for each record when it counts, with what became of partitions, and
+    with what was told about it. needed: types whose unknown versions are an error.
+    """
 
-
-class MetadataState:
-    """Fed with the records of a snapshot, then with those of the log behind it, in order."""
-
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        note: Note[Told] | None = None,
+        note_control: NoteControl[Told] | None = None,
+        needed: Collection[int] = (),
+    ) -> None:
         self.unread: Counter[str] = Counter()
         self.feature_levels: dict[str, int] = {}
-        self._topic_ids: dict[str, str] = {}
-        self._topic_names: dict[str, str] = {}
+        self.topics = MetadataTopics()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
-        self._replicas: dict[str, dict[int, tuple[int, ...]]] = {}
-        self._directories: dict[str, dict[int, tuple[str, ...]]] = {}
-        self._leader_epochs: dict[str, dict[int, int]] = {}
-        self._transaction: list[MetadataRecord] | None = None
-        self._replay: Mapping[int, Callable[[dict[str, Any]], None]] = {
-            TOPIC_RECORD.api_key: self._topic,
-            REMOVE_TOPIC_RECORD.api_key: self._remove_topic,
-            CONFIG_RECORD.api_key: self._config,
-            PARTITION_RECORD.api_key: self._partition,
-            PARTITION_CHANGE_RECORD.api_key: self._partition_change,
-            FEATURE_LEVEL_RECORD.api_key: self._feature_level,
+        self._brokers: set[int] = set()
+        self._held: list[tuple[MetadataRecord, Told]] | None = None
+        self._note, self._note_control, self._needed = note, note_control, needed
+        self._replay: Mapping[str, Callable[[Fields], Events | None]] = {
+            "TopicRecord": self.topics.create,
+            "RemoveTopicRecord": self._remove_topic,
+            "PartitionRecord": lambda f: [self.topics.create_partition(f)],
+            "PartitionChangeRecord": lambda f: [self.topics.change_partition(f)],
+            "ClearElrRecord": self.topics.clear_eligible_leaders,
+            "ConfigRecord": self._config,
+            "FeatureLevelRecord": self._feature_level,
+            "RegisterBrokerRecord": lambda f: self._brokers.add(f["brokerId"]),
+            "BrokerRegistrationChangeRecord": lambda f: self._check_broker(f["brokerId"]),
+            "FenceBrokerRecord": lambda f: self._check_broker(f["id"]),
+            "UnfenceBrokerRecord": lambda f: self._check_broker(f["id"]),
+            "UnregisterBrokerRecord": self._unregister,
         }
 
-    def append(self, record: MetadataRecord | RawRecord) -> None:
+    def append(self, record: MetadataLogRecord, told: Told) -> None:
         """Apply a record, or hold it back in its transaction.
 
-        Raises CorruptRecordError if it contradicts what was before, UnsupportedMessageVersionError
-        if settings may be in it that cannot be read.
+        CorruptRecordError if it cannot be decoded or contradicts what was before,
+        UnsupportedMessageVersionError if it is of a needed type and not known.
         """
-        if isinstance(record, RawRecord):
-            if record.api_key in _NEEDED:
-                raise UnsupportedMessageVersionError(f"{record.name} is not known")
-            self.unread[record.name] += 1
-        elif record.message is BEGIN_TRANSACTION_RECORD:
-            if self._transaction is not None:
-                raise CorruptRecordError("a transaction begins within another")
-            self._transaction = []
-        elif record.message in (END_TRANSACTION_RECORD, ABORT_TRANSACTION_RECORD):
-            self._close_transaction(record)
-        elif self._transaction is not None:
-            self._transaction.append(record)
-        else:
-            self._apply(record)
+        kind = record.control_type
+        if kind is None:
+            self._data(decode_metadata_record(record.value), told)
+        elif kind is ControlRecordType.UNKNOWN:
+            self.unread[UNKNOWN_CONTROL] += 1
+        elif kind in _TELLING:
+            fields = decode_kraft_control(kind, record.value or b"")
+            if self._note_control is not None:
+                self._note_control(kind, fields, told)
 
     @property
     def has_open_transaction(self) -> bool:
         """Whether a transaction has begun whose end is not there."""
-        return self._transaction is not None
+        return self._held is not None
 
-    def topics(self) -> dict[str, TopicSettings]:
+    def topic_settings(self) -> dict[str, TopicSettings]:
         """The topics that exist now, by name."""
         return {
-            name: TopicSettings(
-                topic_id,
-                dict(self._configs.get((TOPIC_RESOURCE, name), {})),
-                dict(self._replicas.get(topic_id, {})),
-                dict(self._directories.get(topic_id, {})),
-                dict(self._leader_epochs.get(topic_id, {})),
-            )
-            for name, topic_id in self._topic_ids.items()
+            name: self._settings(topic_id, name) for topic_id, name in self.topics.names.items()
         }
 
     def broker_configs(self) -> dict[str, dict[str, str]]:
@@ -127,37 +128,50 @@ class MetadataState:
             if kind == BROKER_RESOURCE and config
         }
 
-    def _close_transaction(self, record: MetadataRecord) -> None:
-        held, self._transaction = self._transaction, None
-        if held is None:
-            raise CorruptRecordError(f"{record.message.name} without a transaction")
-        if record.message is END_TRANSACTION_RECORD:
-            for each in held:
-                self._apply(each)
+    def _settings(self, topic_id: str, name: str) -> TopicSettings:
+        partitions = self.topics.partitions[topic_id].items()
+        return TopicSettings(
+            topic_id,
+            dict(self._configs.get((TOPIC_RESOURCE, name), {})),
+            {number: tuple(state["replicas"]) for number, state in partitions},
+            {number: tuple(state["directories"]) for number, state in partitions},
+            {number: state["leaderEpoch"] for number, state in partitions},
+        )
 
-    def _apply(self, record: MetadataRecord) -> None:
-        replay = self._replay.get(record.message.api_key)
-        if replay is not None:
-            replay(record.fields)
+    def _data(self, record: MetadataRecord | RawRecord, told: Told) -> None:
+        if isinstance(record, RawRecord):
+            if record.api_key in self._needed:
+                raise UnsupportedMessageVersionError(f"{record.name} is not known")
+            self.unread[record.name] += 1
+        elif record.message is BEGIN_TRANSACTION_RECORD:
+            if self._held is not None:
+                raise CorruptRecordError("a transaction begins within another")
+            self._held = []
+        elif record.message in (END_TRANSACTION_RECORD, ABORT_TRANSACTION_RECORD):
+            held, self._held = self._held, None
+            if held is None:
+                raise CorruptRecordError(f"{record.message.name} without a transaction")
+            if record.message is END_TRANSACTION_RECORD:
+                for each, of_each in held:
+                    self._apply(each, of_each)
+        elif self._held is not None:
+            self._held.append((record, told))
+        else:
+            self._apply(record, told)
 
-    def _topic(self, fields: dict[str, Any]) -> None:
-        name, topic_id = fields["name"], fields["topicId"]
-        if name in self._topic_ids or topic_id in self._topic_names:
-            raise CorruptRecordError(f"topic {name} ({topic_id}) is created twice")
-        self._topic_ids[name], self._topic_names[topic_id] = topic_id, name
+    def _apply(self, record: MetadataRecord, told: Told) -> None:
+        replay = self._replay.get(record.message.name)
+        events = None if replay is None else replay(record.fields)
+        if self._note is not None:
+            self._note(record, events or (), told)
 
-    def _remove_topic(self, fields: dict[str, Any]) -> None:
-        topic_id = fields["topicId"]
-        name = self._topic_names.pop(topic_id, None)
-        if name is None:
-            raise CorruptRecordError(f"topic {topic_id} is removed and was never created")
-        del self._topic_ids[name]
+    def _remove_topic(self, fields: Fields) -> Events:
+        name = self.topics.names.get(fields["topicId"], "")
+        events = self.topics.remove(fields)
         self._configs.pop((TOPIC_RESOURCE, name), None)
-        self._replicas.pop(topic_id, None)
-        self._directories.pop(topic_id, None)
-        self._leader_epochs.pop(topic_id, None)
+        return events
 
-    def _config(self, fields: dict[str, Any]) -> None:
+    def _config(self, fields: Fields) -> None:
         resource = fields["resourceType"], fields["resourceName"]
         config = self._configs.setdefault(resource, {})
         if fields["value"] is None:
@@ -165,29 +179,16 @@ class MetadataState:
         else:
             config[fields["name"]] = fields["value"]
 
-    def _partition(self, fields: dict[str, Any]) -> None:
-        topic_id, number = fields["topicId"], fields["partitionId"]
-        if topic_id not in self._topic_names:
-            raise CorruptRecordError(f"topic {topic_id} was never created")
-        self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
-        self._directories.setdefault(topic_id, {})[number] = tuple(fields.get("directories") or ())
-        self._leader_epochs.setdefault(topic_id, {})[number] = fields["leaderEpoch"]
-
-    def _partition_change(self, fields: dict[str, Any]) -> None:
-        topic_id, number = fields["topicId"], fields["partitionId"]
-        if number not in self._replicas.get(topic_id, {}):
-            name = self._topic_names.get(topic_id, f"topic {topic_id}")
-            raise CorruptRecordError(f"{name}-{number} changes and was never created")
-        if fields["leader"] != _SAME_LEADER:
-            self._leader_epochs[topic_id][number] += 1
-        if fields["replicas"] is not None:
-            self._replicas.setdefault(topic_id, {})[number] = tuple(fields["replicas"])
-        if fields.get("directories") is not None:
-            directories = self._directories.setdefault(topic_id, {})
-            directories[number] = tuple(fields["directories"])
-
-    def _feature_level(self, fields: dict[str, Any]) -> None:
+    def _feature_level(self, fields: Fields) -> None:
         if fields["featureLevel"] == 0:
             self.feature_levels.pop(fields["name"], None)
         else:
             self.feature_levels[fields["name"]] = fields["featureLevel"]
+
+    def _check_broker(self, node: int) -> None:
+        if node not in self._brokers:
+            raise CorruptRecordError(f"broker {node} changes and never registered")
+
+    def _unregister(self, fields: Fields) -> None:
+        self._check_broker(fields["brokerId"])
+        self._brokers.discard(fields["brokerId"])

@@ -98,7 +98,7 @@ def test_a_gap_is_named_and_the_snapshot_in_front_of_it_still_tells(tmp_path: Pa
     assert "offsets 5 to 8 are missing" in found.text
 
     history = ClusterHistory(directory)
-    (state,) = history.topics.states()
+    (state,) = history.partitions_now()
     assert (state["topic"], state["replicas"]) == ("a", [2])
     gap, contradictions = history.problems
     assert "offsets 5 to 8 are missing" in gap
@@ -137,7 +137,7 @@ def test_a_log_that_breaks_goes_on_from_the_snapshot_behind_it(tmp_path: Path, a
     data[(0, second)[at] + 70] ^= 1
     path.write_bytes(data)
     history = ClusterHistory(directory)
-    (state,) = history.topics.states()
+    (state,) = history.partitions_now()
     assert (state["topic"], state["replicas"], history.end_offset) == ("a", [1], 3)
     (problem,) = history.problems
     assert "CRC" in problem
