@@ -7,63 +7,36 @@ taken, so it may run beside a broker; what that changes meanwhile is told as suc
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.checking.directory_checks import Owner, check_directory
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.log_checks import check_log
-from kafkalog.checking.log_dir_checks import GivenLogDir, check_log_dir, check_log_dirs
+from kafkalog.checking.log_dir_checks import check_log_dir
 from kafkalog.checking.metadata_checks import check_metadata_files
 from kafkalog.checking.metadata_replay import check_replay, check_topic_settings
+from kafkalog.checking.node_checks import check_log_dirs
+from kafkalog.checking.opened import Opened, open_for_checks, placed
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_checks import check_producers
+from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run_records import read_known_reports, write_run
-from kafkalog.checking.segment import segment_task
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
-from kafkalog.log.cluster_settings import ZooKeeperClusters
-from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
-from kafkalog.log.log_dir import NO_PARTITION, open_log_dir
-from kafkalog.log.log_dir_files import read_log_dir_files
-from kafkalog.log.selection import select_partitions
-from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir import NO_PARTITION
 from kafkalog.operations.run_steps import new_run_id
-from kafkalog.planning.config_sources import Told
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_settings import RunSettings
-from kafkalog.runs.run_dir import check_run_dir, default_run_dir
 
 Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyRequest:
-    """What to check: the options of `verify`. run_dir: None for the user's own; since: the id of a
-    run whose reports of unchanged segments count; zookeeper: for log dirs of that era the clusters'
-    settings by their id; max_batch_bytes: no larger batch is read, stored or decompressed.
-    """
-
-    log_dirs: tuple[str, ...]
-    topics: tuple[str, ...] = ()
-    topic_partitions: tuple[TopicPartition, ...] = ()
-    run_dir: str | None = None
-    since: str | None = None
-    zookeeper: ZooKeeperClusters = field(default_factory=dict)
-    max_batch_bytes: int = MAX_BATCH_BYTES
-
-    @property
-    def run_path(self) -> Path:
-        """The run dir."""
-        return default_run_dir() if self.run_dir is None else Path(self.run_dir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +65,13 @@ class VerifyRun:
         return any(finding.is_failure for finding in self.findings)
 
 
-@dataclass(slots=True)
-class _Opened:
-    """The partitions with their tasks, in the inventory's order; `whole`: the log dirs that were
-    asked for as such.
-    """
-
-    inventory: LogInventory
-    whole: list[GivenLogDir]
-    partitions: list[PartitionInventory]
-    settings: RunSettings
-    tasks: dict[str, list[SegmentTask]] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-
-
 def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyRun:
     """Check what is asked for.
 
     InvalidConfigError for paths, partitions and runs that do not exist.
     """
     started_ms = now_ms()
-    opened = _open(request)
+    opened = open_for_checks(request)
     known = _known(request, tell)
     every = [task for tasks in opened.tasks.values() for task in tasks]
     carried = {task: known[task] for task in every if task in known}
@@ -142,42 +101,6 @@ def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyR
     return replace(run, is_kept=True)
 
 
-def _open(request: VerifyRequest) -> _Opened:
-    inventory = open_log_dir(*request.log_dirs)
-    chosen = select_partitions(inventory, request.topics, request.topic_partitions)
-    # A directory that waits for its deletion is nobody's any more.
-    partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
-    log_dirs = {partition.log_dir for partition in inventory}
-    check_run_dir(request.run_path, log_dirs)
-    told = Told(LogConfig.from_overrides([], is_partial=True))
-    whole = _whole_log_dirs(request, inventory)
-    settings = RunSettings(
-        told, {*log_dirs, *map(str, whole)},
-        force_differs=False, kafka_version=None, zookeeper=request.zookeeper,
-    )  # fmt: skip
-    given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(str(p))) for p in whole]
-    opened = _Opened(inventory, given, partitions, settings)
-    for partition in partitions:
-        tasks = []
-        for segment in partition.segments:
-            try:
-                tasks.append(segment_task(segment, request.max_batch_bytes))
-            except OSError as error:
-                found = FindingList(segment.path, segment.base_offset)
-                found.add("unreadable", error.strerror or str(error))
-                opened.findings += _placed(partition, found.findings())
-        opened.tasks[partition.path] = tasks
-    return opened
-
-
-def _whole_log_dirs(request: VerifyRequest, inventory: LogInventory) -> list[Path]:
-    """The log dirs that were named, not the partitions and files."""
-    partitions = {partition.path for partition in inventory}
-    named = [Path(match) for path in request.log_dirs for match in glob.glob(path) or [path]]  # noqa: PTH207 - the pattern may be absolute
-    found = {path.resolve() for path in named if path.is_dir()}
-    return sorted(path for path in found if str(path) not in partitions)
-
-
 def _known(request: VerifyRequest, tell: Tell) -> dict[SegmentTask, SegmentReport]:
     if request.since is None:
         return {}
@@ -187,7 +110,7 @@ def _known(request: VerifyRequest, tell: Tell) -> dict[SegmentTask, SegmentRepor
     return known
 
 
-def _log_dir_findings(request: VerifyRequest, opened: _Opened) -> Iterator[Finding]:
+def _log_dir_findings(request: VerifyRequest, opened: Opened) -> Iterator[Finding]:
     """Of the log dirs that were asked for as a whole, and whatever else could not be read."""
     found: list[Finding] = []
     for log_dir in opened.whole:
@@ -209,7 +132,7 @@ def _log_dir_findings(request: VerifyRequest, opened: _Opened) -> Iterator[Findi
 
 
 def _partition_findings(
-    partition: PartitionInventory, reports: tuple[SegmentReport, ...], opened: _Opened
+    partition: PartitionInventory, reports: tuple[SegmentReport, ...], opened: Opened
 ) -> Iterator[Finding]:
     settings = opened.settings
     owner = _owner(partition, opened)
@@ -225,10 +148,10 @@ def _partition_findings(
         found += [*check_replay(partition.path), *check_metadata_files(partition.path)]
         if owner.cluster is not None:
             found += check_topic_settings(owner.cluster)
-    return _placed(partition, found)
+    return placed(partition, found)
 
 
-def _owner(partition: PartitionInventory, opened: _Opened) -> Owner:
+def _owner(partition: PartitionInventory, opened: Opened) -> Owner:
     meta = opened.settings.meta(partition)
     of_node = [
         given.meta.directory_id
@@ -250,14 +173,6 @@ def _config(partition: PartitionInventory, settings: RunSettings) -> LogConfig |
     except InvalidConfigError:
         return None
     return resolved.config if resolved.refusal is None else None
-
-
-def _placed(partition: PartitionInventory, findings: Iterable[Finding]) -> Iterator[Finding]:
-    name = partition.topic_partition
-    for finding in findings:
-        yield replace(
-            finding, log_dir=partition.log_dir, topic=name.topic, partition=name.partition
-        )
 
 
 def _checked(

@@ -15,7 +15,8 @@ from kafkalog.checking.document import (
     summary,
     verify_document,
 )
-from kafkalog.checking.run import Executor, VerifyRequest, verify_run
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cli.output import ExitCode, say, write_json, write_table

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkalog.checking.document import finding_row
-from kafkalog.checking.run import Executor, VerifyRequest, verify_run
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.columns.schemas import FINDINGS

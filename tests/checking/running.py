@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.checking.finding import Finding
-from kafkalog.checking.run import VerifyRequest, VerifyRun, verify_run
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import VerifyRun, verify_run
 from kafkalog.checking.segment import check_segment
 
 

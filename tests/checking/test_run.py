@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from data.copy_samples import copy_sample
-from kafkalog.checking.run import VerifyRequest, VerifyRun, verify_run
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import VerifyRun, verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.checking.segment_report import SegmentTask
 from kafkalog.cli.main import main

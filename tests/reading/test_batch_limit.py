@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import kafkalog
-from kafkalog.checking.run import VerifyRequest, verify_run
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, RecordTooLargeError

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kafkalog.checking.finding import Finding
-from kafkalog.checking.run import VerifyRequest, verify_run
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.errors import KafkaLogError

@@ -1,0 +1,82 @@
+"""The log dirs and partitions of a run: which segments are to be read, and whose they are."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.given_log_dir import GivenLogDir
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.segment import segment_task
+from kafkalog.checking.segment_report import SegmentTask
+from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.selection import select_partitions
+from kafkalog.planning.config_sources import Told
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.requests.run_settings import RunSettings
+from kafkalog.runs.run_dir import check_run_dir
+
+
+@dataclass(slots=True)
+class Opened:
+    """The partitions with their tasks, in the inventory's order; `whole`: the log dirs that were
+    asked for as such.
+    """
+
+    inventory: LogInventory
+    whole: list[GivenLogDir]
+    partitions: list[PartitionInventory]
+    settings: RunSettings
+    tasks: dict[str, list[SegmentTask]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def open_for_checks(request: VerifyRequest) -> Opened:
+    """All that a run looks at. InvalidConfigError for paths and partitions that do not exist."""
+    inventory = open_log_dir(*request.log_dirs)
+    chosen = select_partitions(inventory, request.topics, request.topic_partitions)
+    # A directory that waits for its deletion is nobody's any more.
+    partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
+    log_dirs = {partition.log_dir for partition in inventory}
+    check_run_dir(request.run_path, log_dirs)
+    told = Told(LogConfig.from_overrides([], is_partial=True))
+    whole = _whole_log_dirs(request, inventory)
+    settings = RunSettings(
+        told, {*log_dirs, *map(str, whole)},
+        force_differs=False, kafka_version=None, zookeeper=request.zookeeper,
+    )  # fmt: skip
+    given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(str(p))) for p in whole]
+    opened = Opened(inventory, given, partitions, settings)
+    for partition in partitions:
+        tasks = []
+        for segment in partition.segments:
+            try:
+                tasks.append(segment_task(segment, request.max_batch_bytes))
+            except OSError as error:
+                found = FindingList(segment.path, segment.base_offset)
+                found.add("unreadable", error.strerror or str(error))
+                opened.findings += placed(partition, found.findings())
+        opened.tasks[partition.path] = tasks
+    return opened
+
+
+def _whole_log_dirs(request: VerifyRequest, inventory: LogInventory) -> list[Path]:
+    """The log dirs that were named, not the partitions and files."""
+    partitions = {partition.path for partition in inventory}
+    named = [Path(match) for path in request.log_dirs for match in glob.glob(path) or [path]]  # noqa: PTH207 - the pattern may be absolute
+    found = {path.resolve() for path in named if path.is_dir()}
+    return sorted(path for path in found if str(path) not in partitions)
+
+
+def placed(partition: PartitionInventory, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings about files of a partition, with its name."""
+    name = partition.topic_partition
+    for finding in findings:
+        yield replace(
+            finding, log_dir=partition.log_dir, topic=name.topic, partition=name.partition
+        )
