@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -145,14 +146,22 @@ def last_stable_offset(partition: PartitionInventory) -> int:
 
 
 def offset_for_timestamp(
-    partition: PartitionInventory, timestamp: int
+    partition: PartitionInventory, timestamp: int, *, bears_zeros: bool = False
 ) -> TimestampAndOffset | None:
     """The first record from the log start on whose timestamp is at or above `timestamp`, in the
-    first segment that reaches it; None if no segment does."""
-    for segment in partition.segments:
-        if segment.is_active or _largest(segment) >= timestamp:
-            return _first_at(segment, timestamp, partition.log_start_offset)
+    first segment that reaches it; None if no segment does. Zeros that stand for lost records on the
+    way are damage, unless it `bears_zeros`."""
+    for segment, next_base in _with_next_bases(partition):
+        end_offset = None if bears_zeros else next_base
+        if segment.is_active or _reaches(segment, timestamp, end_offset):
+            return _first_at(segment, timestamp, partition.log_start_offset, end_offset)
     return None
+
+
+def _with_next_bases(partition: PartitionInventory) -> Iterator[tuple[SegmentInfo, int | None]]:
+    """Segments, and the base offset of the one behind each."""
+    segments = partition.segments
+    return zip_longest(segments, (segment.base_offset for segment in segments[1:]))
 
 
 def opened(topic_partition: Partition) -> PartitionInventory:
@@ -177,17 +186,24 @@ def records_of(segment: SegmentInfo, row: np.void) -> RecordSpans:
     return decode_spans(areas, areas.rows, segment.path)
 
 
-def _largest(segment: SegmentInfo) -> int:
-    """The largest timestamp, else, as for Kafka, the file's time where no record has one."""
-    known = largest_timestamp(segment)
-    if known is None:
-        walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment, 0))
-        known = max(walked, default=NO_TIMESTAMP)
-    return known if known >= 0 else segment.modification_time_ms
+def _reaches(segment: SegmentInfo, timestamp: int, end_offset: int | None) -> bool:
+    """Whether the largest timestamp is at or above it; as for Kafka the file's time counts where no
+    record has one."""
+    largest = largest_timestamp(segment)
+    if largest is None:
+        largest = NO_TIMESTAMP
+        for rows in walk_headers(segment, 0, end_offset):
+            largest = max(largest, int(rows["max_timestamp"].max()))
+            if largest >= max(timestamp, 0):
+                return True
+    return (largest if largest >= 0 else segment.modification_time_ms) >= timestamp
 
 
-def _first_at(segment: SegmentInfo, timestamp: int, least_offset: int) -> TimestampAndOffset | None:
-    for row in _batches_reaching(segment, _start(segment, timestamp, least_offset), timestamp):
+def _first_at(
+    segment: SegmentInfo, timestamp: int, least_offset: int, end_offset: int | None
+) -> TimestampAndOffset | None:
+    start = _start(segment, timestamp, least_offset)
+    for row in _batches_reaching(segment, start, timestamp, end_offset):
         spans = records_of(segment, row)
         wanted = (spans.timestamps >= timestamp) & (spans.offsets >= least_offset)
         found = np.flatnonzero(wanted)
@@ -199,11 +215,14 @@ def _first_at(segment: SegmentInfo, timestamp: int, least_offset: int) -> Timest
 def _max_timestamp(partition: PartitionInventory) -> TimestampAndOffset | None:
     if not partition.segments:
         return None
-    walked = [(_largest_of_any(segment), segment) for segment in partition.segments]
-    largest, segment = max(walked, key=lambda found: found[0])
+    walked = [
+        (_largest(segment, end_offset), segment, end_offset)
+        for segment, end_offset in _with_next_bases(partition)
+    ]
+    largest, segment, end_offset = max(walked, key=lambda found: found[0])
     if largest < 0:
         return None
-    for row in _batches_reaching(segment, _start(segment, largest), largest):
+    for row in _batches_reaching(segment, _start(segment, largest), largest, end_offset):
         spans = records_of(segment, row)
         found = np.flatnonzero(spans.timestamps == largest)
         if found.size:
@@ -211,12 +230,13 @@ def _max_timestamp(partition: PartitionInventory) -> TimestampAndOffset | None:
     return None
 
 
-def _largest_of_any(segment: SegmentInfo) -> int:
-    """As `_largest`, of the active segment as well, and -1 without any timestamp."""
+def _largest(segment: SegmentInfo, end_offset: int | None) -> int:
+    """The largest timestamp, of the active segment as well; -1 without any."""
     known = largest_timestamp(segment)
     if known is not None:
         return known
-    walked = (int(rows["max_timestamp"].max()) for rows in walk_headers(segment, 0))
+    headers = walk_headers(segment, 0, end_offset)
+    walked = (int(rows["max_timestamp"].max()) for rows in headers)
     return max(walked, default=NO_TIMESTAMP)
 
 
@@ -228,9 +248,11 @@ def _start(segment: SegmentInfo, timestamp: int, least_offset: int = 0) -> int:
     return start_position(segment, least_offset) or 0
 
 
-def _batches_reaching(segment: SegmentInfo, start: int, timestamp: int) -> Iterator[np.void]:
+def _batches_reaching(
+    segment: SegmentInfo, start: int, timestamp: int, end_offset: int | None
+) -> Iterator[np.void]:
     """Headers from `start` on whose largest timestamp is at or above it; magic 0 has none."""
-    for rows in walk_headers(segment, start):
+    for rows in walk_headers(segment, start, end_offset):
         reaching = (rows["max_timestamp"] >= timestamp) & (rows["magic"] > MAGIC_VALUE_V0)
         yield from rows[reaching]
 
@@ -250,7 +272,7 @@ def _leader_epochs(partition: PartitionInventory) -> list[EpochEntry]:
         return list(parse_leader_epoch_checkpoint(read_small_file(path), str(path)))
     except FileNotFoundError:
         replay = LeaderEpochReplay(())
-    for segment in partition.segments:
-        for rows in walk_headers(segment, 0):
+    for segment, end_offset in _with_next_bases(partition):
+        for rows in walk_headers(segment, 0, end_offset):
             replay.apply(rows)
     return replay.entries(partition.log_start_offset, partition.log_end_offset)

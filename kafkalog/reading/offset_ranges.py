@@ -12,7 +12,11 @@ from collections.abc import Mapping
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.reading.lookups import last_stable_offset, offset_for_timestamp
+from kafkalog.reading.lookups import (
+    TimestampAndOffset,
+    last_stable_offset,
+    offset_for_timestamp,
+)
 from kafkalog.reading.selection import (
     EARLIEST_OFFSET,
     HIGH_WATERMARK,
@@ -40,7 +44,7 @@ def offset_range(selection: PartitionSelection, partition: PartitionInventory) -
 
 def _start(selection: PartitionSelection, partition: PartitionInventory) -> int | None:
     if selection.starting_timestamp is not None:
-        found = offset_for_timestamp(partition, selection.starting_timestamp)
+        found = _at(selection, partition, selection.starting_timestamp)
         return partition.log_end_offset if found is None else found.offset
     if isinstance(selection.starting_offsets, str):
         return partition.log_start_offset
@@ -54,7 +58,7 @@ def _start(selection: PartitionSelection, partition: PartitionInventory) -> int 
 
 def _end(selection: PartitionSelection, partition: PartitionInventory) -> int | None:
     if selection.ending_timestamp is not None:
-        found = offset_for_timestamp(partition, selection.ending_timestamp)
+        found = _at(selection, partition, selection.ending_timestamp)
         return None if found is None else found.offset
     if selection.ending_offsets == HIGH_WATERMARK:
         # No checkpoint entry: the log's end, as for a log that was never replicated.
@@ -63,6 +67,14 @@ def _end(selection: PartitionSelection, partition: PartitionInventory) -> int | 
         return None
     offset = _named(selection.ending_offsets, partition, "endingOffsets")
     return None if offset == LATEST_OFFSET else offset
+
+
+def _at(
+    selection: PartitionSelection, partition: PartitionInventory, timestamp: int
+) -> TimestampAndOffset | None:
+    """A read that bears losses goes on behind them, and tells them when it comes there."""
+    bears_zeros = not selection.refuses_loss
+    return offset_for_timestamp(partition, timestamp, bears_zeros=bears_zeros)
 
 
 def _refuse_lost(partition: PartitionInventory, offset: int) -> None:
