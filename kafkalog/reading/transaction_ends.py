@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kafkalog.batches.batch_table import is_control, is_transactional
+from kafkalog.batches.batch_table import has_producer_id, is_control, is_transactional
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.damage import Damage, FileRange, wrong_checksum
 from kafkalog.log.past_damage import DamageWalk, headers_past_damage
@@ -75,7 +75,8 @@ def read_transaction_ends(segments: Sequence[FileRange]) -> TransactionEnds | No
     marked = []
     for segment in segments:
         rows, damages = headers_past_damage(segment)
-        has_data |= bool((is_transactional(rows) & ~is_control(rows)).any())
+        is_data = is_transactional(rows) & has_producer_id(rows) & ~is_control(rows)
+        has_data |= bool(is_data.any())
         if damages or has_marker(rows).any():
             marked.append(segment)
     if not has_data:

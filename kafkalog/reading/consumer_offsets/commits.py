@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from kafkalog.batches.batch_table import is_transactional
+from kafkalog.batches.batch_table import has_producer_id, is_transactional
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.records import RecordArrays
 from kafkalog.columns.schemas import RECORDS
@@ -72,7 +72,9 @@ class Piece:
         offsets = records.of_record("offsets")
         states = np.full(len(records), NOT_TRANSACTIONAL, np.int64)
         if ends is not None:
-            which = np.flatnonzero(records.of_batch(is_transactional(records.rows)))
+            # Coordinators hold back what has a producer: without one a commit counts at once.
+            held_back = is_transactional(records.rows) & has_producer_id(records.rows)
+            which = np.flatnonzero(records.of_batch(held_back))
             states[which] = ends.states(records.field("producer_id")[which], offsets[which])
         keys, values = _spans(records, "key"), _spans(records, "value")
         return cls(split, records, keys, values, offsets, states)

@@ -101,7 +101,8 @@ class Reference:
         producer_id = self.rng.choice((None, None, 7, 8))
         records = [self.record(base + i) for i in range(self.rng.randrange(1, 12))]
         if producer_id is None:
-            self.log.batch(*records)
+            # What has no producer is in no transaction, whatever its batch says.
+            self.log.batch(*records, is_transactional=self.rng.random() < 0.3)
             return
         self.log.batch(*records, producer_id=producer_id, is_transactional=True)
         for row in self.history[first:]:
