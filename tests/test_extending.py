@@ -19,7 +19,6 @@ import pytest
 from tests.support.documents import DOCS, ROOT
 
 _STEP = re.compile(r'^```(\w+) title="([^"]+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
-_FILES = ("orders-0", "transactions-0")
 
 
 @pytest.fixture

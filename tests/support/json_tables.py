@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,7 +82,6 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         if not done.stdout:
             raise RuntimeError(f"{words}: {done.stderr}")
         yield words[0], json.loads(done.stdout)
-    shutil.rmtree(scratch / "out", ignore_errors=True)
 
 
 def _collect(value: Any, path: str, found: dict[str, set[str]]) -> None:
