@@ -66,8 +66,12 @@ def wanted_batches(
     `batches`. Control batches only on request."""
     is_wrapper = batch_table.is_legacy_wrapper(rows)
     wanted = np.ones(len(rows), np.bool_)
+    last_offsets = rows["last_offset"]
+    is_bounded = split.start_offset is not None or row_filter.offsets is not None
+    if of_records and len(rows) and is_bounded:
+        last_offsets = _reach(rows, split)
     if split.start_offset is not None:
-        wanted &= rows["last_offset"] >= split.start_offset
+        wanted &= last_offsets >= split.start_offset
     if split.end_offset is not None:
         # Where a legacy wrapper begins only its content tells.
         wanted &= (rows["base_offset"] < split.end_offset) | is_wrapper
@@ -80,11 +84,23 @@ def wanted_batches(
         if column in columns:
             wanted &= condition.mask(columns[column](rows))
     if of_records and (offsets := row_filter.offsets) is not None:
-        wanted &= offsets.mask_of_ranges(rows["base_offset"], rows["last_offset"]) | is_wrapper
+        wanted &= offsets.mask_of_ranges(rows["base_offset"], last_offsets) | is_wrapper
     if of_records and (timestamps := row_filter.timestamps) is not None:
         # How far below its largest timestamp a batch's records reach no header tells.
         wanted &= (rows["max_timestamp"] >= timestamps.low) | is_wrapper
     return wanted
+
+
+def _reach(rows: Rows, split: ScanSplit) -> NDArray[np.int64]:
+    """int64[b]: up to which offset each batch may go: to the next one where offsets are missing in
+    between. What a header that nobody summed up says of its end may be damage.
+    """
+    next_bases = np.append(rows["base_offset"][1:], rows["last_offset"][-1:] + 1)
+    is_end = int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]) == split.size
+    if is_end and split.segment_end_offset is not None:
+        next_bases[-1] = split.segment_end_offset
+    reach: NDArray[np.int64] = np.maximum(rows["last_offset"], next_bases - 1)
+    return reach
 
 
 def wanted_records(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kafkalog import open_log_dir, read_view
+from kafkalog import open_log_dir, read_records, read_view
 from kafkalog.cli.main import main
-from kafkalog.errors import CorruptRecordError, KafkaLogError
+from kafkalog.errors import CorruptRecordError, KafkaLogError, OffsetOutOfRangeError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record_batch import field_position
 from kafkalog.log.inventory import PartitionInventory
@@ -171,3 +171,23 @@ def test_a_metadata_log_does_not_end_at_damage(log_dir: Path) -> None:
     path = with_wrong_length(log, 1, 2**24)
     with pytest.raises(CorruptRecordError, match="sound batch follows"):
         list(read_metadata_records([(0, path / LOG)], 0))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_batch_whose_end_is_damaged_is_not_passed_over(log_dir: Path, number: int) -> None:
+    """It says that it ends below the offset where the read begins; number 2 is a segment's last."""
+    log = LogBuilder(log_dir, "orders-0").segment()
+    for at in range(3):
+        log.batch((f"k{at}", "v"), (f"l{at}", "v"))
+    log.segment().batch(("last", "v"))
+    path = log.write()
+    data = bytearray((path / LOG).read_bytes())
+    start = log.segments[0].batches[number][0]
+    struct.pack_into(">i", data, start + field_position("last_offset_delta"), 0)
+    (path / LOG).write_bytes(data)
+    (partition,) = open_log_dir(path)
+    asked = {"starting_offsets": {partition.topic_partition: 2 * number + 1}}
+    with pytest.raises((CorruptRecordError, OffsetOutOfRangeError)):
+        read_records(path, **asked).read_all()
+    table = read_records(path, **asked, mode="PERMISSIVE", columns=["offset"]).read_all()
+    assert table["offset"].to_pylist() == [None, *range(2 * number + 2, 7)]
