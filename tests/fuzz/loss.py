@@ -271,11 +271,15 @@ class LossTrial:
         partition = rnd.choice(self._partitions)
         before: dict[Path, bytes] = {}
         told = []
+        names = set[str]()
         try:
             for _ in range(rnd.choice((1, 1, 1, 2))):
                 kind, name = _damage(rnd, partition, before)
                 told.append(f"{kind} of {name}")
-            wrong = self._check(partition, kind if len(told) == 1 else TWO_KINDS, tally)
+                names.add(name)
+            kind = kind if len(told) == 1 else TWO_KINDS
+            is_twice = len(names) < len(told)
+            wrong = self._check(partition, kind, tally, is_twice=is_twice)
         finally:
             for file, content in before.items():
                 file.write_bytes(content)
@@ -284,7 +288,7 @@ class LossTrial:
         where = f"{partition.parent.name}/{partition.name}: {', '.join(told)}"
         return [f"{seed}: {where}: {text}" for text in wrong]
 
-    def _check(self, partition: Path, kind: str, tally: LossTally) -> list[str]:
+    def _check(self, partition: Path, kind: str, tally: LossTally, *, is_twice: bool) -> list[str]:
         verdicts = _verdicts(partition)
         any_proof = any(verdict.proof for verdict in verdicts)
         start = log_start(partition)
@@ -318,7 +322,8 @@ class LossTrial:
         not_given = Counter(self._salvaged(partition)) - Counter(found)
         if not_given:
             wrong.append(f"salvage gives more than PERMISSIVE: {sorted(not_given)[:3]}")
-        wrong += self._lost_whole(partition, verdicts, found, is_twice=kind == TWO_KINDS)
+        if not is_twice:  # damaged twice a file may not tell which of two batches is in its place
+            wrong += self._lost_whole(partition, verdicts, found)
         if proofs:
             tally.proven += 1
         elif ranges:
@@ -337,26 +342,15 @@ class LossTrial:
         partition: Path,
         verdicts: list[SegmentVerdict],
         found: list[RecordKey],
-        *,
-        is_twice: bool,
     ) -> list[str]:
-        """Records of batches that are still whole, and where they were, but not given. Of offsets
-        that several batches claim nobody can tell whose they are once two files were damaged.
-        """
+        """Records of batches that are still whole, and where they were, but not given."""
         there = {offset for offset, _, _ in found}
-        claims = Counter(
-            offset
-            for verdict in verdicts
-            for batch in verdict.sound
-            for offset in range(batch.base_offset, min(batch.last_offset, 10**6) + 1)
-        )
         whole = {
             offset
             for verdict in verdicts
             for batch in verdict.sound
             if batch.data in self._batches[partition]  # its offset is what it was
             for offset in range(batch.base_offset, batch.last_offset + 1)
-            if claims[offset] == 1 or not is_twice
         }
         pristine = {offset for offset, _, _ in self._pristine[partition]}
         lost = sorted((whole & pristine) - there)
