@@ -9,8 +9,12 @@ The contract of every kernel here:
    floor above turns that into an error that names the file
  - null is a length of -1, an empty value a length of 0
  - kernels are valid Python: NUMBA_DISABLE_JIT=1 runs them interpreted, NUMBA_BOUNDSCHECK=1 checks
-   every index
+   every index of every array. An index from -1 down to -size counts from the end, as in Python, and
+   is no error there. Copies that go around numba's arrays (`copying`) are loops in such a run. What
+   is called by address no run can check: the room `native` holds its places against their buffers
+   itself, always
 
 Importing a kernel compiles it or loads it from numba's cache on disk, so what must start quickly
-imports them late. Read `jit.py` for the decorators, `varints.py` for how bytes are read.
+imports them late. Read `jit.py` for the decorators, `varints.py` for how bytes are read and
+`record_walk.py` for how a record is.
 """

@@ -10,9 +10,23 @@ import numpy as np
 import pytest
 
 import kafkalog
+from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.code_stamp import stamp_of
+from kafkalog.kernels.copying import copy_bytes, copy_wide
 from kafkalog.kernels.gather import measure
-from kafkalog.kernels.jit import CHECKED, INTERPRETED, kernel
+from kafkalog.kernels.jit import (
+    CHECKED,
+    I64,
+    INTERPRETED,
+    ROW_IN,
+    U8_IN,
+    U8_OUT,
+    RowArray,
+    U8Array,
+    helper,
+    inlined,
+    kernel,
+)
 
 PACKAGE = Path(kafkalog.__file__).parent
 
@@ -31,36 +45,38 @@ def test_no_other_signature_is_compiled_behind_our_back() -> None:
 
 
 @pytest.mark.skipif(not CHECKED, reason="needs NUMBA_BOUNDSCHECK=1")
-def test_a_bounds_checked_run_checks_bounds() -> None:
-    from kafkalog.kernels.jit import I64, U8_IN
-
-    @kernel((U8_IN, I64))
-    def read(buf: np.ndarray[tuple[int], np.dtype[np.uint8]], pos: int) -> int:
+def test_a_bounds_checked_run_checks_what_kernels_and_their_helpers_index() -> None:
+    @inlined
+    def inline_read(buf: U8Array, pos: int) -> int:
         return int(buf[pos])
 
-    with pytest.raises(IndexError):
-        read(np.zeros(3, np.uint8), 1000)
+    @helper
+    def write(out: U8Array, pos: int) -> None:
+        out[pos] = 1
 
+    @kernel((U8_IN, ROW_IN, U8_OUT, I64, I64))
+    def use(buf: U8Array, rows: RowArray, out: U8Array, what: int, pos: int) -> int:
+        if what == 0:
+            return int(buf[pos])
+        if what == 1:
+            return inline_read(buf, pos)
+        if what == 2:
+            write(out, pos)
+            return 0
+        if what == 3:
+            copy_bytes(out, 0, buf, pos, 2)
+            return 0
+        if what == 4:
+            copy_wide(out, pos, buf, 0)
+            return 0
+        return int(rows[pos]["position"])
 
-def run(package_parent: Path, cache: Path) -> str:
-    code = (
-        "import numpy as np\n"
-        "from kafkalog.kernels.probe import probe\n"
-        "print(probe(np.array([4, 9], np.uint8)))"
-    )
-    names = ("PATH", "HOME", "NUMBA_BOUNDSCHECK")
-    inherited = {name: os.environ[name] for name in names if name in os.environ}
-    inherited |= {"PYTHONPATH": str(package_parent), "NUMBA_CACHE_DIR": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=package_parent,
-        env=inherited,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    arrays = np.zeros(16, np.uint8), np.zeros(16, BATCH_ROW), np.zeros(16, np.uint8)
+    for what in range(6):
+        use(*arrays, what, 0)
+        for pos in (16, 1 << 40, -17):
+            with pytest.raises(IndexError):
+                use(*arrays, what, pos)
 
 
 def copy_of_the_compiler(folder: Path) -> Path:
