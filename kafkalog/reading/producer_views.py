@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import is_control
+from kafkalog.batches.batch_table import is_control, last_sequences
 from kafkalog.columns.places import rows_batch
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import NO_PRODUCER_ID
@@ -127,6 +127,7 @@ class _PartitionWalk(ProducerSink):
         }
         self._start_offset = partition.log_start_offset
         self._replay = ProducerReplay(self)
+        self._nobody = Producer(NO_PRODUCER_ID)
         self._totals: dict[int, _Totals] = {}
         self._ended: list[Row] = []
         self.errors: list[KafkaLogError] = []
@@ -194,14 +195,19 @@ class _PartitionWalk(ProducerSink):
     def _add_without_producer(self, rows: Rows) -> None:
         """What has no producer counts together, as that of one without an id."""
         others = rows[(rows["producer_id"] < 0) & ~is_control(rows)]
-        if others.size:
-            self._totals_of(NO_PRODUCER_ID).add(data_of(others))
+        if not others.size:
+            return
+        self._totals_of(NO_PRODUCER_ID).add(data_of(others))
+        last = others[-1:]
+        self._nobody = Producer(
+            NO_PRODUCER_ID,
+            int(last["producer_epoch"][0]),
+            int(last_sequences(last)[0]),  # coordinators write 0 in each batch
+            timestamp=int(last["max_timestamp"][0]),
+        )
 
     def _producer(self, producer_id: int, totals: _Totals) -> Row:
-        known = self._replay.producers.get(producer_id)
-        if known is None:
-            assert totals.data is not None  # noqa: S101
-            known = Producer(producer_id, timestamp=totals.data.last_timestamp)
+        known = self._replay.producers.get(producer_id, self._nobody)
         return (
             self.place
             | _columns(totals.data)

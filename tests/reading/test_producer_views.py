@@ -120,6 +120,16 @@ def test_what_each_producer_wrote(log_dir: Path) -> None:
     assert total == everything - sum(h.size_in_bytes for h in markers)
 
 
+def test_the_last_sequence_of_what_has_no_producer_is_told(log_dir: Path) -> None:
+    """Coordinators write sequences without a producer."""
+    log = LogBuilder(log_dir).batch(("a", "1"), ("b", "1"), base_sequence=0)
+    log.segment().batch(("c", "1"), ("d", "1"), ("e", "1"), base_sequence=0, timestamp=START_MS)
+    log.write()
+    (row,) = read_view("producers", log.path).to_pylist()
+    assert (row["producerId"], row["producerEpoch"], row["lastSequence"]) == (None, None, 2)
+    assert (row["recordsCount"], row["lastTimestampMs"]) == (5, START_MS)
+
+
 def test_damage_in_each_mode(log_dir: Path) -> None:
     log = build(log_dir)
     file = log.write() / f"{0:020}.log"
