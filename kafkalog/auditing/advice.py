@@ -21,6 +21,12 @@ from kafkalog.log.retention_facts import read_leader_epochs, repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.plan_by_settings import (
+    FORCE_NOTHING_DIRTY,
+    PlanInputs,
+    compaction_by_settings,
+    retention_by_settings,
+)
 from kafkalog.planning.policy_evidence import (
     FORCE_CONFIG_DIFFERS,
     POLICY,
@@ -28,8 +34,6 @@ from kafkalog.planning.policy_evidence import (
     PolicyStanding,
 )
 from kafkalog.planning.retention_plan import DELETE
-from kafkalog.requests.plan_by_settings import compaction_by_settings, retention_by_settings
-from kafkalog.requests.run_request import FORCE_NOTHING_DIRTY
 from kafkalog.requests.run_settings import why_metadata_is_older
 
 
@@ -51,16 +55,10 @@ def advise_retention(task: AuditTask, facts: PartitionFacts, bases: Collection[i
     """`kafkalog retain` for segments that are due, with these base offsets; `facts` are the
     audit's.
     """
-    partition = task.loaded
     resolved, said = _resolved(task)
     try:
         plan = retention_by_settings(
-            partition,
-            resolved,
-            _retention_facts(partition, facts, resolved),
-            now_ms=task.now_ms,
-            high_watermark=task.assumed_high_watermark,
-            kafka_version=task.kafka_version,
+            _inputs(task, resolved, _retention_facts(task.loaded, facts, resolved))
         )
     except (KafkaLogError, OSError) as error:
         return Advice(why_not=f"`kafkalog retain` stops at it: {error}")
@@ -78,20 +76,25 @@ def advise_retention(task: AuditTask, facts: PartitionFacts, bases: Collection[i
 def advise_compaction(task: AuditTask, facts: PartitionFacts, *, cleans_again: bool) -> Advice:
     """`kafkalog compact` now; `cleans_again`: of a log in which nothing is dirty."""
     resolved, said = _resolved(task)
-    plan = compaction_by_settings(
+    force = frozenset({FORCE_NOTHING_DIRTY} if cleans_again else ())
+    inputs = replace(_inputs(task, resolved, facts), force=force)
+    plan = compaction_by_settings(inputs, with_token=False)
+    if plan.status != CLEAN:
+        return nothing_to_compact(plan.reason)
+    forced = [f"--force {FORCE_NOTHING_DIRTY}"] if cleans_again else []
+    return Advice(_command("compact", task, resolved, [*said, *forced]))
+
+
+def _inputs(task: AuditTask, resolved: ResolvedConfig, facts: PartitionFacts) -> PlanInputs:
+    return PlanInputs(
         task.loaded,
         resolved,
         facts,
         now_ms=task.now_ms,
         high_watermark=task.assumed_high_watermark,
         kafka_version=task.kafka_version,
-        cleans_again=cleans_again,
-        with_token=False,
+        clock_ms=task.clock_ms,
     )
-    if plan.status != CLEAN:
-        return nothing_to_compact(plan.reason)
-    forced = [f"--force {FORCE_NOTHING_DIRTY}"] if cleans_again else []
-    return Advice(_command("compact", task, resolved, [*said, *forced]))
 
 
 def nothing_to_compact(reason: str) -> Advice:

@@ -80,6 +80,7 @@ class AuditTasks:
             redact=self._request.scope.redact,
             is_now_given=self._request.is_now_given,
             max_batch_bytes=self._request.max_batch_bytes,
+            clock_ms=self._request.clock_ms,
             known_epoch=self._settings.leader_epoch(partition),
             other_options=self._other_options,
             uploaded_offset=None

@@ -73,7 +73,8 @@ class AuditTask:
     """One partition directory, and what is known of it from elsewhere.
 
     resolved: the topic's settings and whether they may be relied on.
-    now_ms: the time of the audit; is_now_given: by an option, not by the clock.
+    now_ms: the time of the audit; is_now_given: by an option, not by the clock; clock_ms: this
+        machine's.
     assumed_high_watermark: the option's, for logs whose checkpoint does not tell.
     alive_ms: the broker's last sign of life on the log dir, never later than `now_ms`; is_copied:
         by what logs tell, as the files' times look like a copy's.
@@ -117,6 +118,7 @@ class AuditTask:
     redact: bool = False
     is_now_given: bool = False
     max_batch_bytes: int = MAX_BATCH_BYTES
+    clock_ms: int | None = None
     known_epoch: KnownEpoch | None = None
     other_options: tuple[str, ...] = ()
 

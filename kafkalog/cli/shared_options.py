@@ -25,7 +25,7 @@ _FORCE_ON_SETTINGS = (
 )
 _FORCE_ON_CHANGE = (
     "lift one safety rule by name: config-differs, for settings that contradict the disk's; "
-    "repeatable"
+    "clock-differs, for a --now ahead of this machine's clock; repeatable"
 )
 _JOURNAL = (
     "where the journal of the run is kept, for undo (default: kafkalog/runs in the user's state "
@@ -101,13 +101,15 @@ SHARED_OPTIONS = (
     Option("--apply", None, "change the log; without it nothing is changed", _CHANGING),
     Option(
         "--force", "RULE",
-        "lift one safety rule by name: null-keys, config-differs, nothing-dirty; repeatable",
-        _JUDGING, words=("null-keys", "config-differs", "nothing-dirty"),
+        "lift one safety rule by name: null-keys, config-differs, nothing-dirty, clock-differs; "
+        "repeatable",
+        _JUDGING, words=("null-keys", "config-differs", "nothing-dirty", "clock-differs"),
         does_there={
             "audit": _FORCE_ON_SETTINGS,
             "compact": "lift one safety rule by name: null-keys, config-differs, nothing-dirty "
-            "(clean a log once more that has too little to clean); repeatable",
-            "recover": _FORCE_ON_CHANGE,
+            "(clean a log once more that has too little to clean), clock-differs (a --now ahead of "
+            "this machine's clock); repeatable",
+            "recover": _FORCE_ON_SETTINGS,
             "retain": _FORCE_ON_CHANGE,
             "why": _FORCE_ON_SETTINGS,
         },

@@ -16,6 +16,7 @@ from kafkalog.cleaning.dry_run import refuse_by_owners, refuse_by_records
 from kafkalog.clock import seconds_in
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
+from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
 from kafkalog.log.inventory import (
     LogInventory,
     PartitionFacts,
@@ -38,11 +39,11 @@ from kafkalog.operations.run_steps import (
 from kafkalog.operations.space import refuse_without_space
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
-from kafkalog.planning.policy_evidence import why_not_compacted
+from kafkalog.planning.plan_by_settings import PlanInputs, compaction_by_settings, is_never_cleaned
+from kafkalog.planning.policy_evidence import PolicyStanding, why_not_compacted
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
-from kafkalog.requests.plan_by_settings import compaction_by_settings, is_never_cleaned
-from kafkalog.requests.run_request import FORCE_NOTHING_DIRTY, CompactionRequest
+from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.interrupted_swap import clear_run
@@ -239,21 +240,26 @@ def _plan(
                 now_ms=request.now_ms,
                 expiration_ms=config.producer_id_expiration_ms,
             )
+            facts = replace(facts, compaction_mark=_mark(partition, resolved))
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
 
-    plan = compaction_by_settings(
+    inputs = PlanInputs(
         partition,
         resolved,
         facts,
         now_ms=request.now_ms,
         high_watermark=request.high_watermark,
         kafka_version=settings.kafka_version(partition),
+        clock_ms=request.clock_ms,
+        force=request.force,
+    )
+    plan = compaction_by_settings(
+        inputs,
         dedupe_buffer_size=request.dedupe_buffer_size,
         strategy=WITHIN_TASK
         if request.swap_per_group or request.keeps_corrupt
         else request.strategy,
-        cleans_again=FORCE_NOTHING_DIRTY in request.force,
     )
     return _beyond_the_brokers(plan, facts)
 
@@ -273,16 +279,22 @@ def _beyond_the_brokers(plan: CompactionPlan, facts: PartitionFacts) -> Compacti
 def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
     try:
         resolved = settings.resolve_for_change(partition)
-        return (
-            not is_never_cleaned(partition)
-            and _may_be_cleaned(resolved)
-            and why_not_compacted(partition, resolved.standing, is_forced=resolved.is_forced)
-            is None
-        )
+        if is_never_cleaned(partition) or not _may_be_cleaned(resolved):
+            return False
+        seen = PartitionFacts((), compaction_mark=_mark(partition, resolved))
+        doubt = why_not_compacted(partition, seen, resolved.standing, is_forced=resolved.is_forced)
+        return doubt is None
     except InvalidConfigError:
         raise
     except Exception:
         return False  # its plan meets the same fault, and tells
+
+
+def _mark(partition: PartitionInventory, resolved: ResolvedConfig) -> str | None:
+    """What shows that the log was compacted before, where nobody says its policy."""
+    if resolved.standing is not PolicyStanding.UNKNOWN:
+        return None
+    return compaction_mark(partition.segments[:1], FIRST_BATCHES)
 
 
 def _may_be_cleaned(resolved: ResolvedConfig) -> bool:

@@ -28,9 +28,9 @@ from kafkalog.operations.run_steps import (
     recover_partitions,
 )
 from kafkalog.planning.compaction_plan import REFUSED
+from kafkalog.planning.plan_by_settings import PlanInputs, retention_by_settings
 from kafkalog.planning.policy_evidence import why_not_deleted_from
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
-from kafkalog.requests.plan_by_settings import retention_by_settings
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.swap.checkpoint import CheckpointFile
@@ -156,12 +156,16 @@ def _plan(
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
     plan = retention_by_settings(
-        partition,
-        resolved,
-        facts,
-        now_ms=request.now_ms,
-        high_watermark=request.high_watermark,
-        kafka_version=settings.kafka_version(partition),
+        PlanInputs(
+            partition,
+            resolved,
+            facts,
+            now_ms=request.now_ms,
+            high_watermark=request.high_watermark,
+            kafka_version=settings.kafka_version(partition),
+            clock_ms=request.clock_ms,
+            force=request.force,
+        )
     )
     return refuse_by_owners(plan)
 

@@ -83,8 +83,8 @@ def plan_compaction(
     sources = segments_between(partition.segments, 0, cleanable.end_offset)
     refusal = refuse_by_inventory(partition, config, watermark)
     if refusal is None:
-        standing = standing or PolicyStanding.of(config)
-        doubt = why_not_compacted(partition, standing, is_forced=is_forced)
+        standing = standing or PolicyStanding.SAID  # `compact` is nobody's default
+        doubt = why_not_compacted(partition, facts, standing, is_forced=is_forced)
         refusal = None if doubt is None else (REFUSED, doubt)
     status, reason = _choose(config, cleanable, must_compact=must_compact)
     if refusal is None and status == CLEAN:

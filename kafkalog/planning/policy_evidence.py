@@ -4,7 +4,8 @@ A wrong guess deletes what nobody brings back: the offsets of all groups, of con
 that was kept by compaction. So a policy counts for a deletion only where the cluster's metadata
 has the topic, or where somebody says it for this topic: by its name in full with `--config`, or in
 its own table of `--config-file`. A glob, the table `["*"]` and a broker's own file speak of topics
-in general.
+in general. The same holds for compaction, which deletes what a later record of its key replaces,
+unless the disk shows that the partition was compacted before.
 
 What the disk shows stands against a policy that deletes: a line in the cleaner's checkpoint, which
 only a compacted partition gets; batches that only compaction leaves (a delete horizon, records
@@ -77,12 +78,7 @@ def why_not_deleted_from(
     evidence = compaction_evidence(partition, facts)
     topic = partition.topic_partition.topic
     if standing is PolicyStanding.UNKNOWN:
-        seen = f" ({evidence})" if evidence else ""
-        return (
-            f"{POLICY} of {topic} is not known{seen}: no cluster metadata has it, and nobody says "
-            f"it of this topic, by --topic {topic} --config {POLICY}=… or by its table in "
-            '--config-file; a glob, ["*"] and --server-properties do not count'
-        )
+        return _why_unknown(topic, evidence)
     if "delete" not in config.cleanup_policy or standing is PolicyStanding.IN_FORCE:
         return None
     is_internal = topic in INTERNAL_POLICIES
@@ -97,17 +93,34 @@ def why_not_deleted_from(
     return None if is_forced else f"{policy}, but {evidence}; {HOW_TO_FORCE}"
 
 
+def _why_unknown(topic: str, evidence: str | None) -> str:
+    seen = f" ({evidence})" if evidence else ""
+    return (
+        f"{POLICY} of {topic} is not known{seen}: no cluster metadata has it, and nobody says "
+        f"it of this topic, by --topic {topic} --config {POLICY}=… or by its table in "
+        '--config-file; a glob, ["*"] and --server-properties do not count'
+    )
+
+
 def why_not_compacted(
-    partition: PartitionInventory, standing: PolicyStanding, *, is_forced: bool
+    partition: PartitionInventory,
+    facts: PartitionFacts,
+    standing: PolicyStanding,
+    *,
+    is_forced: bool,
 ) -> str | None:
-    """Why a topic must not be compacted whose policy an operator says: a broker's own ones without
-    `compact` hold records of one key that belong together.
+    """Why a topic must not be compacted whose policy an operator says: of topics in general, and
+    the disk does not show that this one was compacted before; or of a broker's own ones without
+    `compact`, which hold records of one key that belong together.
     """
     topic = partition.topic_partition.topic
-    is_told = standing is PolicyStanding.IN_FORCE or is_forced
-    if is_told or INTERNAL_POLICIES.get(topic) != DELETE:
-        return None
-    return f"a broker makes {topic} with {POLICY} delete, and reads all of it; {HOW_TO_FORCE}"
+    if INTERNAL_POLICIES.get(topic) == DELETE:
+        if standing is PolicyStanding.IN_FORCE or is_forced:
+            return None
+        return f"a broker makes {topic} with {POLICY} delete, and reads all of it; {HOW_TO_FORCE}"
+    if standing is PolicyStanding.UNKNOWN and compaction_evidence(partition, facts) is None:
+        return _why_unknown(topic, None)
+    return None
 
 
 def presumed_config(

@@ -24,17 +24,20 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import ACROSS_TASKS
 from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.plan_by_settings import FORCE_NOTHING_DIRTY
+from kafkalog.planning.time_evidence import FORCE_CLOCK_DIFFERS
 from kafkalog.requests.run_settings import RunSettings, read_config_file, read_server_properties
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.runs.run_dir import default_run_dir
 
 FORCE_NULL_KEYS = "null-keys"
-FORCE_NOTHING_DIRTY = "nothing-dirty"
 # The values of --verify and --on-corrupt-batch.
 VERIFY_DEEP = "deep"
 KEEP = "keep"
 # A rule that has nothing to lift is accepted: scripts may always name it.
-KNOWN_FORCE_RULES = frozenset({FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY})
+KNOWN_FORCE_RULES = frozenset(
+    {FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY, FORCE_CLOCK_DIFFERS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,13 @@ class RunRequest:
     """What to change and by whose settings, whatever the verb.
 
     topics: names or globs, empty for all (a dry run only); topic_partitions: narrows them; now_ms:
-    the round's time; config: the settings given as options, config_file and server_properties those
-    of the files (see `planning.config_sources` for whose word counts); zookeeper: of ZooKeeper-era
-    log dirs the clusters' settings by their id; kafka_version: None for the one the disk tells;
-    high_watermark: for logs whose checkpoint does not tell; run_dir: where the journal is kept,
-    None for the user's own place; keeps_undo: whether replaced files are kept;
-    max_batch_bytes: no larger batch is read, stored or decompressed.
+    the round's time; clock_ms: this machine's clock then, None where the caller answers for it;
+    config: the settings given as options, config_file and server_properties those of the files (see
+    `planning.config_sources` for whose word counts); zookeeper: of ZooKeeper-era log dirs the
+    clusters' settings by their id; kafka_version: None for the one the disk tells; high_watermark:
+    for logs whose checkpoint does not tell; run_dir: where the journal is kept, None for the user's
+    own place; keeps_undo: whether replaced files are kept; max_batch_bytes: no larger batch is
+    read, stored or decompressed.
     """
 
     log_dirs: tuple[str, ...]
@@ -64,6 +68,7 @@ class RunRequest:
     run_dir: str | None = None
     keeps_undo: bool = True
     max_batch_bytes: int = MAX_BATCH_BYTES
+    clock_ms: int | None = None
 
     @property
     def run_path(self) -> Path:
@@ -243,10 +248,11 @@ def _is_chosen(option: str, word: str | None, known: str) -> bool:
 
 def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, Any]:
     """The arguments of a RunRequest that these options make."""
-    given_ms = options.get("now_ms")
+    given_ms, clock_ms = options.get("now_ms"), now_ms()
     return {
         "log_dirs": paths_in(log_dirs),
-        "now_ms": now_ms() if given_ms is None else given_ms,
+        "now_ms": clock_ms if given_ms is None else given_ms,
+        "clock_ms": clock_ms,
         "config": LogConfig.from_overrides(
             values_in(options.get("config", ()), str), is_partial=True
         ),

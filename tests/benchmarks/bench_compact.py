@@ -39,6 +39,7 @@ from tests.benchmarks.side_by_side import (
     times_faster,
 )
 from tests.oracle.setup import ensure_oracle
+from tests.support.topics import topic_words
 
 CODECS = {codec.name.lower(): int(codec) for codec in CompressionType}
 CONFIG = ("cleanup.policy=compact", "segment.bytes=268435456")
@@ -59,8 +60,7 @@ def our_command(log_dir: Path, workers: int) -> list[str]:
     command = [sys.executable, "-m", "kafkalog", "compact", "--log-dir", str(log_dir)]
     return [
         *command,
-        "--topic",
-        "*",
+        *topic_words(log_dir),
         *settings,
         "--workers",
         str(workers),

@@ -47,7 +47,7 @@ def generate(log_dir: Path, partitions: int) -> None:
 def our_command(log_dir: Path, workers: int) -> list[str]:
     settings = [word for key in CONFIG for word in ("--config", key)]
     command = [sys.executable, "-m", "kafkalog", "compact", "--log-dir", str(log_dir)]
-    return [*command, "--topic", "*", *settings, "--workers", str(workers), "--apply"]
+    return [*command, "--topic", "many", *settings, "--workers", str(workers), "--apply"]
 
 
 def run_kafka(log_dir: Path, threads: int, cores: str) -> Cost:

@@ -25,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.support.topics import topic_words
+
 _SETTLE_SECONDS = 40
 # A second run, and a third, of logs that are small.
 _MOST_RUNS, _BYTES_OF_RUNS = 3, 3 << 30
@@ -42,7 +44,15 @@ def generate(log_dir: Path, *arguments: str) -> int:
 def compact(log_dir: Path, memory: str) -> dict[str, float]:
     """CPU and wall seconds, peak MiB, records read and kept."""
     command = [sys.executable, "-m", "tests.support.peak_memory", "compact", "--log-dir"]
-    command += [str(log_dir), "--topic", "*", "--apply", "--json", "--no-undo", "--workers", "1"]
+    command += [
+        str(log_dir),
+        *topic_words(log_dir),
+        "--apply",
+        "--json",
+        "--no-undo",
+        "--workers",
+        "1",
+    ]
     command += ["--config", "cleanup.policy=compact", "--memory", memory]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

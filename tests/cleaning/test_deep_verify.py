@@ -40,6 +40,7 @@ from tests.faults.logs import CONFIG, NAME, SETTINGS, contents, write_fault_log
 from tests.faults.test_split_kills import write_log as write_split_log
 from tests.support.log_builder import LogBuilder
 from tests.support.small_budgets import small_budget
+from tests.support.topics import topic_words, topics_of
 
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
 
@@ -65,7 +66,7 @@ def write_log(log_dir: Path) -> Path:
 
 def compact(log_dir: Path, **more: Any) -> CompactionRun:
     request = CompactionRequest(
-        (str(log_dir),), NOW_MS, CONFIG, topics=("*",), verify_deep=True, **more
+        (str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir), verify_deep=True, **more
     )
     return apply_run(request, clean_one_by_one)
 
@@ -77,7 +78,9 @@ def test_an_honest_run_passes_and_writes_the_same(
 ) -> None:
     write(log_dir / "deep")
     write(log_dir / "plain")
-    words = [*("compact", "--topic", "*", "--apply", "--no-undo", "--now", str(NOW_MS))]
+    words = [
+        *("compact", *topic_words(log_dir / "deep"), "--apply", "--no-undo", "--now", str(NOW_MS))
+    ]
     words += ["--workers", "1", *(f"--config={key}={value}" for key, value in SETTINGS.items())]
     words += [f"--strategy={value}" for value in more.values()]
     assert main([*words, "--log-dir", str(log_dir / "deep"), "--verify", "deep"]) == 0
@@ -99,8 +102,8 @@ def test_groups_that_are_swapped_one_by_one_are_compared_before(log_dir: Path) -
 def test_no_random_log_is_found_wrong(spec: LogSpec) -> None:
     with written(spec) as path:
         request = CompactionRequest(
-            (str(path.parent),), SPEC_NOW_MS, SPEC_CONFIG, topics=("*",), verify_deep=True,
-            force=frozenset({"null-keys"}),
+            (str(path.parent),), SPEC_NOW_MS, SPEC_CONFIG, topics=topics_of(path.parent),
+            verify_deep=True, force=frozenset({"null-keys"}),
         )  # fmt: skip
         run = apply_run(request, clean_one_by_one)
     assert all(result.status == "compacted" for result in run.results), run.results
@@ -267,7 +270,7 @@ def test_without_it_such_a_fault_goes_unnoticed(
     """So the faults are not found by the checks that are always made."""
     write_log(log_dir)
     FAULTS[fault][0](monkeypatch)
-    request = CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=("*",))
+    request = CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir))
     (result,) = apply_run(request, clean_one_by_one).results
     assert result.status == "compacted"
 

@@ -23,6 +23,7 @@ from tests.cleaning.logs import NOW_MS, Batch, LogSpec, log_specs, read_partitio
 from tests.faults.logs import contents
 from tests.reference.clean import as_cleaned, clean
 from tests.support.log_builder import BuiltSegment
+from tests.support.topics import topics_of
 
 RETENTION_MS = 60_000
 CONFIG = LogConfig.from_overrides(
@@ -40,7 +41,7 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 def compact(log_dir: Path, *force: str, now_ms: int = NOW_MS) -> CompactionRun:
     request = CompactionRequest(
-        (str(log_dir),), now_ms, CONFIG, topics=("*",), force=frozenset(force)
+        (str(log_dir),), now_ms, CONFIG, topics=topics_of(log_dir), force=frozenset(force)
     )
     return apply_run(request, clean_one_by_one)
 

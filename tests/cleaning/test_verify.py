@@ -15,6 +15,7 @@ from kafkalog.swap.local_files import LocalFiles
 from tests.cleaning.test_laws import CONFIG, compact
 from tests.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.topics import topics_of
 
 NOW_MS = START_MS + 10_000_000
 KINDS = (".log", ".index", ".timeindex")
@@ -58,7 +59,9 @@ def size_of(log_dir: Path, kind: str) -> int:
 
 
 def run_with(log_dir: Path, files: LocalFiles) -> str:
-    (plan,) = plan_run(CompactionRequest((str(log_dir),), NOW_MS, CONFIG)).plans
+    (plan,) = plan_run(
+        CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir))
+    ).plans
     result = clean_partition(plan, CleanRun("20250101T000000abcdef", os.getpid()), files)
     return f"{result.status}: {result.reason}"
 

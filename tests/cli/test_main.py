@@ -206,7 +206,8 @@ def test_a_large_partition_is_shared_where_there_are_workers_to_share_it(
     monkeypatch.setattr(compaction, "ACROSS_TASKS_BYTES", 1)
     log = LogBuilder(log_dir, "a-0").batch(("k", "v"), ("k", "w"))
     log.segment(3_000_000_000).batch(("k", "x")).segment().batch(("k", "y")).write()
-    command = ["compact", "--log-dir", str(log_dir), "--config", "cleanup.policy=compact", "--json"]
+    command = ["compact", "--topic", "a", "--log-dir", str(log_dir), "--json"]
+    command += ["--config", "cleanup.policy=compact"]
     assert cli.main([*command, "--workers", workers]) == 0
     (plan,) = json.loads(capsys.readouterr().out)["partitions"]
     assert (len(plan["groups"]), plan["strategy"]) == (2, strategy)

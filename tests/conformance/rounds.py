@@ -20,6 +20,7 @@ from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_o
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.topics import topics_of
 
 # Long after every record, and a whole day (delete.retention.ms) between two rounds.
 NOW_MS = START_MS + 10_000_000
@@ -43,7 +44,7 @@ def compact(
         log_dirs=(str(log_dir),),
         now_ms=now_ms,
         config=LogConfig.from_overrides(config),
-        topics=("*",),
+        topics=topics_of(log_dir),
         topic_partitions=tuple(partitions),
         kafka_version=kafka_version,
         high_watermark=high_watermark,

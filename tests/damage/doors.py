@@ -25,6 +25,7 @@ from kafkalog.format.record import Record
 from kafkalog.format.record_batch import parse_batches
 from tests.conformance.rounds import NOW_MS, directory_bytes, offsets
 from tests.support.log_builder import LogBuilder
+from tests.support.topics import topic_words
 
 # More than any of these files may make us ask for, and less than any length in them could: 64 MiB a
 # batch, as much again while a buffer grows, and eight times that for the places of its records.
@@ -33,7 +34,7 @@ SECONDS_A_CASE = 20
 
 MOST_PARTITIONS = 40
 LOG_END = 500
-APPLY = ["--topic", "*", "--apply", "--workers", "1", "--force", "null-keys", "--now", str(NOW_MS)]
+APPLY = ["--apply", "--workers", "1", "--force", "null-keys", "--now", str(NOW_MS)]
 APPLY.append("--no-undo")
 APPLY += ["--config", "cleanup.policy=compact", "--config", "min.cleanable.dirty.ratio=0"]
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
@@ -231,7 +232,7 @@ def check_compaction(log_dir: Path, cases: list[Damaged]) -> list[str]:
     healthy one.
     """
     before = {case.name: directory_bytes(case.path) for case in cases}
-    code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)])
+    code, document = run_json(["compact", *APPLY, *topic_words(log_dir), "--log-dir", str(log_dir)])
     by_path = {entry["path"]: entry for entry in document["partitions"]}
     wrong = []
     any_bad = False

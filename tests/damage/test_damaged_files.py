@@ -39,6 +39,7 @@ from tests.damage.forging import (
     random_damage,
     sound_batch,
 )
+from tests.support.topics import topic_words
 
 Makers = dict[str, Callable[[], Iterator[Forgery]]]
 
@@ -103,7 +104,9 @@ def test_a_damaged_active_segment_refuses_its_partition(log_dir: Path) -> None:
     wrong = check_segments(log_dir, cases)
     before = [directory_bytes(case.path) for case in cases]
     with capped(60):
-        code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)])
+        code, document = run_json(
+            ["compact", *APPLY, *topic_words(log_dir), "--log-dir", str(log_dir)]
+        )
     assert code == 1
     status = {Path(entry["path"]).name: entry["status"] for entry in document["partitions"]}
     assert status == {
@@ -142,7 +145,9 @@ def test_damaged_small_files_crash_nothing(log_dir: Path, what: str) -> None:
     with capped(60):
         assert not check_segments(log_dir, [case])
         assert kafkalog.read_records(case.path).read_all().num_rows == 7
-        code, document = run_json(["compact", *APPLY, "--log-dir", str(log_dir)])
+        code, document = run_json(
+            ["compact", *APPLY, *topic_words(log_dir), "--log-dir", str(log_dir)]
+        )
     assert code in (0, 1)
     status = {Path(entry["path"]).name: entry["status"] for entry in document["partitions"]}
     assert status["healthy-0"] == "compacted"

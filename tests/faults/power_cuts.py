@@ -30,6 +30,7 @@ from tests.faults.logs import CONFIG, ISLAND, OLD_MS
 from tests.faults.recording import recorded
 from tests.oracle.kafka import Kafka
 from tests.support.log_builder import LogBuilder
+from tests.support.topics import topics_of
 from tests.undo.cases import CASES, Case, written
 from tests.undo.test_undo_kills import check_original, undo_all
 from tests.undo.trees import NAME, Node, files, kept, tree
@@ -73,7 +74,12 @@ def _write_trailing(log_dir: Path) -> None:
 
 def _compact_per_group(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any, Any]:
     request = CompactionRequest(
-        (str(log_dir),), NOW_MS, CONFIG, topics=("*",), run_dir=str(run_dir), swap_per_group=True
+        (str(log_dir),),
+        NOW_MS,
+        CONFIG,
+        topics=topics_of(log_dir),
+        run_dir=str(run_dir),
+        swap_per_group=True,
     )
     return apply_run(request, clean_one_by_one, files=files)
 

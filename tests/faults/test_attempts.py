@@ -26,13 +26,16 @@ from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, NAME, compact, contents
 from tests.faults.test_failing_steps import leftovers
 from tests.faults.test_kills import differences
+from tests.support.topics import topics_of
 
 RUN = "20250101T000000abcdef"
 CHECKPOINT = "cleaner-offset-checkpoint"
 
 
 def plan_of(log_dir: Path) -> CompactionPlan:
-    (plan,) = plan_run(CompactionRequest((str(log_dir),), NOW_MS, CONFIG)).plans
+    (plan,) = plan_run(
+        CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir))
+    ).plans
     return plan
 
 

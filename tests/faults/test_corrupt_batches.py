@@ -22,12 +22,15 @@ from tests.conftest import NOW_MS
 from tests.faults.logs import NAME, SETTINGS, contents
 from tests.oracle.kafka import Kafka
 from tests.support.log_builder import LogBuilder
+from tests.support.topics import topic_words
 
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
 
 
 def compact(log_dir: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, Any]:
-    words = [*("compact", "--log-dir", str(log_dir), "--topic", "*", "--json", "--workers", "1")]
+    words = [
+        *("compact", "--log-dir", str(log_dir), *topic_words(log_dir), "--json", "--workers", "1")
+    ]
     words += ["--now", str(NOW_MS), *more]
     code = main([*words, *(f"--config={key}={value}" for key, value in SETTINGS.items())])
     return code, json.loads(capsys.readouterr().out)

@@ -16,6 +16,7 @@ from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, ISLAND, NAME, SETTINGS, compact, contents
 from tests.oracle.kafka import Kafka
+from tests.support.topics import topics_of
 
 SUFFIXES = (".log", ".index", ".timeindex")
 GROUPS = {
@@ -143,7 +144,7 @@ def test_a_dry_run_names_leftovers_and_touches_none(
     copy = undisturbed.copy(log_dir / "copy")
     leave(copy, undisturbed.after, (20,), 3)
     before = contents(copy)
-    run = plan_run(CompactionRequest((str(copy),), NOW_MS, CONFIG))
+    run = plan_run(CompactionRequest((str(copy),), NOW_MS, CONFIG, topics=topics_of(copy)))
     assert run.plans[0].status == "refused"
     assert "resolved first by --apply" in run.plans[0].reason
     assert contents(copy) == before

@@ -24,6 +24,7 @@ from tests.faults.test_locks import another_process, record_lock
 from tests.faults.test_split_kills import write_log as write_split_log
 from tests.oracle.kafka import Kafka
 from tests.support.log_builder import LogBuilder
+from tests.support.topics import topic_words
 from tests.undo.trees import differences, dress, files, tree
 
 SCRIPT = "swap.sh"
@@ -31,10 +32,10 @@ ORIGINAL = ".original"
 
 
 def compact(*words: str) -> int:
-    return main(
-        ["compact", "--topic", "*", "--now", str(NOW_MS), "--workers", "1", *words]
-        + [f"--config={key}={value}" for key, value in SETTINGS.items()]
-    )
+    log_dir = words[words.index("--log-dir") + 1]
+    settings = [f"--config={key}={value}" for key, value in SETTINGS.items()]
+    named = ["--now", str(NOW_MS), "--workers", "1", *topic_words(log_dir)]
+    return main(["compact", *named, *words, *settings])
 
 
 def write_output(log_dir: Path, output: Path, *words: str) -> int:

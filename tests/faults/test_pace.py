@@ -21,6 +21,7 @@ from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, contents
 from tests.support.log_builder import LogBuilder
+from tests.support.topics import topic_words, topics_of
 
 RATE = 1000
 REAL_WRITE = os.write
@@ -82,16 +83,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def request_for(log_dir: Path, **more: Any) -> CompactionRequest:
-    return CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=("*",), **more)
+    return CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir), **more)
 
 
 def test_a_run_reads_and_writes_no_faster_than_it_is_told(
     undisturbed: Undisturbed, log_dir: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = undisturbed.copy(log_dir / "copy")
+    request = request_for(copy, max_bytes_per_second=RATE)
     with monkeypatch.context() as patch:
         meter = Meter(clock, patch)
-        run = apply_run(request_for(copy, max_bytes_per_second=RATE), clean_one_by_one)
+        run = apply_run(request, clean_one_by_one)
     assert [result.status for result in run.results] == ["compacted"]
     assert contents(copy) == undisturbed.after
     source_bytes = run.plans[0].source_bytes
@@ -118,7 +120,14 @@ def test_a_plan_and_an_output_keep_to_it_too(
     plan_run(request_for(copy, max_bytes_per_second=RATE))
     planned = clock.now - START
     assert planned >= size / RATE
-    words = ["compact", "--log-dir", str(copy), "--topic", "*", "--max-bytes-per-second", str(RATE)]
+    words = [
+        "compact",
+        "--log-dir",
+        str(copy),
+        *topic_words(copy),
+        "--max-bytes-per-second",
+        str(RATE),
+    ]
     words += [f"--output={log_dir / 'output'}", "--now", str(NOW_MS), "--workers", "1"]
     words += ["--config=cleanup.policy=compact", "--config=min.cleanable.dirty.ratio=0.01"]
     assert main(words) == 0

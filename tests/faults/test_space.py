@@ -22,12 +22,15 @@ from tests.faults.conftest import Undisturbed
 from tests.faults.logs import CONFIG, NAME, compact, contents
 from tests.faults.test_failing_steps import leftovers
 from tests.faults.test_workers import write_partitions
+from tests.support.topics import topics_of
 from tests.undo.trees import files as files_of
 from tests.undo.trees import tree
 
 
 def request(log_dir: Path, *, keeps_undo: bool) -> CompactionRequest:
-    return CompactionRequest((str(log_dir),), NOW_MS, CONFIG, keeps_undo=keeps_undo)
+    return CompactionRequest(
+        (str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir), keeps_undo=keeps_undo
+    )
 
 
 @pytest.mark.parametrize("keeps_undo", [True, False])
@@ -69,7 +72,12 @@ def per_group(
     log_dir: Path, files: LocalFiles | None = None, *, keeps_undo: bool = False
 ) -> CompactionRun:
     request = CompactionRequest(
-        (str(log_dir),), NOW_MS, CONFIG, topics=("*",), keeps_undo=keeps_undo, swap_per_group=True
+        (str(log_dir),),
+        NOW_MS,
+        CONFIG,
+        topics=topics_of(log_dir),
+        keeps_undo=keeps_undo,
+        swap_per_group=True,
     )
 
     def one_by_one(plans, run: CleanRun):  # type: ignore[no-untyped-def]

@@ -14,6 +14,7 @@ from tests.faults.conftest import Undisturbed
 from tests.faults.logs import ISLAND, NAME, SETTINGS, contents
 from tests.faults.test_attempts import InterruptedFiles
 from tests.faults.test_space import per_group
+from tests.support.topics import topic_words
 from tests.undo.cases import CASES, written
 from tests.undo.trees import differences, files, tree
 
@@ -22,7 +23,7 @@ def compact(
     log_dir: Path, capsys: pytest.CaptureFixture[str], *more: str, now_ms: int = NOW_MS
 ) -> tuple[int, dict[str, dict[str, str]]]:
     """`kafkalog compact --apply` over all: exit code, partitions by name."""
-    words = ["compact", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--json"]
+    words = ["compact", "--log-dir", str(log_dir), *topic_words(log_dir), "--apply", "--json"]
     words += ["--now", str(now_ms), "--workers", "1", *more]
     code = main(words + [f"--config={key}={value}" for key, value in SETTINGS.items()])
     found = json.loads(capsys.readouterr().out)["partitions"]
@@ -115,7 +116,7 @@ def test_a_clock_that_jumped_loses_no_value(
 ) -> None:
     copy = undisturbed.copy(log_dir / "copy")
     before = contents(copy)
-    code, partitions = compact(copy, capsys, now_ms=now_ms)
+    code, partitions = compact(copy, capsys, "--force", "clock-differs", now_ms=now_ms)
     assert code == 0
     # The last values of the log are in its last two segments, which are kept whole or untouched.
     for base in (ISLAND + 30, 2 * ISLAND, 2 * ISLAND + 40):

@@ -14,6 +14,7 @@ import pytest
 from tests.benchmarks.generate import LogSpec, write_log
 from tests.jobs.submit import submit
 from tests.operations.test_memory import DEFAULT, large_batches, many_keys
+from tests.support.topics import topic_words
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
@@ -64,8 +65,8 @@ def compacted(log_dir: Path, strategy: str) -> dict[str, float]:
     """Compact all below `log_dir` on two local cores; the peaks of the workers."""
     with PeaksOfWorkers() as peaks:
         done = submit(
-            "compact_topics.py", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--json",
-            "--no-undo", "--config", "cleanup.policy=compact", "--strategy", strategy,
+            "compact_topics.py", "--log-dir", str(log_dir), *topic_words(log_dir), "--apply",
+            "--json", "--no-undo", "--config", "cleanup.policy=compact", "--strategy", strategy,
             timeout_seconds=1800,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,6 +18,7 @@ from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.test_laws import CONFIG, compact
 from tests.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.topics import topics_of
 
 NOW_MS = START_MS + 10_000_000
 
@@ -90,7 +91,7 @@ def test_a_damaged_partition_stays_and_the_others_are_done(log_dir: Path, worker
     data[-1] ^= 1
     damaged.write_bytes(data)
     before = partition_contents(log_dir, "t-1")
-    request = CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=("*",))
+    request = CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir))
     told = list[str]()
     run = apply_run(
         request, lambda plans, run: clean_in_processes(plans, run, workers), told.append
@@ -152,6 +153,7 @@ def test_a_checkpoint_outside_the_log_is_corrected_without_cleaning(log_dir: Pat
 
 
 def test_an_unknown_rule_to_force_is_an_error(log_dir: Path) -> None:
+    write_partition(log_dir, "t-0")
     with pytest.raises(InvalidConfigError, match="unknown rule to force: everything"):
         compact(log_dir, "everything")
 

@@ -17,6 +17,7 @@ from kafkalog.resources.memory import (
 )
 from tests.benchmarks.generate import LogSpec, write_log
 from tests.support.peak_memory import run_measured
+from tests.support.topics import topic_words
 
 MIB = 1024 * 1024
 LEAST = LEAST_MEMORY_BYTES // MIB
@@ -26,7 +27,7 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 def compact(log_dir: Path, mib: int, *more: str) -> tuple[int, str, float]:
     return run_measured(
-        "compact", "--log-dir", str(log_dir), "--topic", "*", "--apply", "--json",
+        "compact", "--log-dir", str(log_dir), *topic_words(log_dir), "--apply", "--json",
         "--config", "cleanup.policy=compact", "--workers", "1", "--memory", f"{mib}m",
         *more,
     )  # fmt: skip

@@ -28,6 +28,7 @@ from tests.support.metadata_builder import (
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
 LATER = "2031-01-01"
+DESPITE = ("--force", "clock-differs")
 DAY = "--config=retention.ms=86400000"
 DELETE = "--config=cleanup.policy=delete"
 
@@ -36,7 +37,7 @@ def retain(
     log_dir: Path, *words: str, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, dict[str, dict[str, Any]]]:
     capsys.readouterr()
-    code = main(["retain", "--log-dir", str(log_dir), "--now", LATER, "--json", *words])
+    code = main(["retain", "--log-dir", str(log_dir), "--now", LATER, *DESPITE, "--json", *words])
     document = json.loads(capsys.readouterr().out)
     return code, {Path(p["path"]).name: p for p in document["partitions"]}
 
@@ -236,8 +237,27 @@ def test_no_share_or_remote_state_is_compacted_for_a_glob(
     copy = copied(tmp_path, "share")
     state = {name: data for name, data in logs_of(copy).items() if "__share" in name}
     words = ["--topic=*", "--config=cleanup.policy=compact", "--apply", "--workers=1"]
-    main(["compact", "--log-dir", str(copy), "--now", LATER, "--json", *words])
+    main(["compact", "--log-dir", str(copy), "--now", LATER, *DESPITE, "--json", *words])
     found = json.loads(capsys.readouterr().out)["partitions"]
     refused = {p["topic"] for p in found if "reads all of it" in p["reason"]}
     assert refused == {"__share_group_state"}
     assert {n: d for n, d in logs_of(copy).items() if "__share" in n} == state
+
+
+@pytest.mark.parametrize("forced", [(), DESPITE], ids=["not forced", "forced"])
+@pytest.mark.parametrize("verb", ["retain", "compact"])
+def test_a_time_far_ahead_changes_nothing_unless_forced(
+    log_dir: Path, verb: str, forced: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LogBuilder(log_dir, "orders-0")
+    for number in range(3):
+        log.segment().batch(("k", str(number)))
+    log.write()
+    policy = "delete" if verb == "retain" else "compact"
+    words = [verb, "--log-dir", str(log_dir), "--topic=orders", f"--config=cleanup.policy={policy}"]
+    words += ["--config=retention.ms=1000", "--now=2200-01-01", "--apply", "--json", *forced]
+    before = logs_of(log_dir)
+    main(words)
+    (found,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert (logs_of(log_dir) == before) == (not forced)
+    assert ("days ahead of this machine's clock" in found["reason"]) == (not forced)

@@ -14,7 +14,7 @@ from kafkalog.log.inventory import PartitionCheckpoints, PartitionFacts, TopicPa
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.config_sources import PolicyStanding, Told, resolve_config
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.policy_evidence import presumed_config
+from kafkalog.planning.policy_evidence import presumed_config, why_not_compacted
 from kafkalog.planning.retention import RetentionPlan, plan_retention
 from tests.planning.facts import FIVE, NOW_MS, partition
 
@@ -140,6 +140,35 @@ def test_a_topic_that_is_compacted_and_deleted_from_has_been_compacted() -> None
 
 def test_without_evidence_the_clusters_default_counts() -> None:
     assert len(plan(standing=PolicyStanding.DEFAULT).deleted) == 5
+
+
+@pytest.mark.parametrize(
+    ("topic", "cleaner", "facts", "is_known"),
+    [
+        ("orders", None, PartitionFacts(()), False),
+        ("orders", 20, PartitionFacts(()), True),
+        ("orders", None, MARK, True),
+        ("__consumer_offsets", None, PartitionFacts(()), True),
+    ],
+)
+def test_a_policy_said_of_topics_in_general_compacts_only_what_was_compacted_before(
+    topic: str, cleaner: int | None, facts: PartitionFacts, *, is_known: bool
+) -> None:
+    inventory = replace(
+        partition(FIVE, topic_partition=TopicPartition(topic, 0)),
+        checkpoints=PartitionCheckpoints(cleaner=cleaner, high_watermark=50),
+    )
+    config = LogConfig.from_overrides([COMPACT])
+    for forced in (False, True):
+        doubt = why_not_compacted(inventory, facts, PolicyStanding.UNKNOWN, is_forced=forced)
+        assert (doubt is None) == is_known
+        plan_of = plan_compaction(
+            inventory, config, facts, now_ms=NOW_MS, standing=PolicyStanding.UNKNOWN,
+            is_forced=forced,
+        )  # fmt: skip
+        assert ("cleanup.policy of orders is not known" in plan_of.reason) == (not is_known)
+    for standing in (PolicyStanding.SAID, PolicyStanding.IN_FORCE, PolicyStanding.DEFAULT):
+        assert why_not_compacted(inventory, facts, standing, is_forced=False) is None
 
 
 @pytest.mark.parametrize("topic", ["__share_group_state", "__remote_log_metadata"])

@@ -19,7 +19,7 @@ from tests.support.log_builder import LogBuilder
 def plan(log_dir: Path) -> CompactionPlan:
     log = LogBuilder(log_dir, "t-0")
     log.segment().batch(("a", "1")).segment().batch(("a", "2")).segment().write()
-    (found,) = plan_run(CompactionRequest((str(log_dir),), NOW_MS, CONFIG)).plans
+    (found,) = plan_run(CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=("t",))).plans
     return found
 
 

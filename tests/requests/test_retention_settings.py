@@ -19,7 +19,7 @@ def plan_of(
     topic: str, *words: str, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, dict[str, Any]]:
     arguments = ["retain", "--log-dir", str(SAMPLES), "--topic", topic, "--json"]
-    code = main([*arguments, "--now", "2030-01-01", *words])
+    code = main([*arguments, "--now", "2030-01-01", "--force", "clock-differs", *words])
     partition: dict[str, Any] = json.loads(capsys.readouterr().out)["partitions"][0]
     return code, partition
 

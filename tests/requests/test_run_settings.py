@@ -200,8 +200,9 @@ def test_the_file_of_another_broker_is_refused(
     path = write_partition(log_dir)
     file = log_dir / "server.properties"
     for line, status in (("node.id=2", "refused"), ("node.id=1", "clean"), ("", "clean")):
-        file.write_text(f"{line}\nlog.cleanup.policy=compact\n")
-        code, document = run(capsys, "--log-dir", path, "--server-properties", file)
+        file.write_text(f"{line}\nlog.cleaner.min.cleanable.ratio=0.2\n")
+        words = ("--topic", "orders", "--config", "cleanup.policy=compact")
+        code, document = run(capsys, "--log-dir", path, "--server-properties", file, *words)
         assert orders(document)["status"] == status
         assert code == (1 if status == "refused" else 0)
     assert "--server-properties of node 2" not in orders(document)["reason"]

@@ -175,7 +175,7 @@ def test_a_damaged_partition_stays_and_the_others_are_done(
     log.write_bytes(data)
     before = contents(three_partitions / "orders-1")
     run = compact(
-        spark, [str(three_partitions)], topics=["*"], config=CONFIG, now_ms=now_ms, apply=True
+        spark, [str(three_partitions)], topics=["orders"], config=CONFIG, now_ms=now_ms, apply=True
     )
     by_partition = {result.partition: result for result in run.results}
     assert by_partition[1].status == FAILED
@@ -203,7 +203,7 @@ def test_nothing_starts_while_another_process_holds_the_lock(
             compact(
                 spark,
                 [str(three_partitions)],
-                topics=["*"],
+                topics=["orders"],
                 config=CONFIG,
                 now_ms=now_ms,
                 apply=True,

@@ -28,7 +28,7 @@ _NAMES = {
 _BY_NAME = ("configSources", "kinds", "unread")
 _BROKER = "data/samples/broker"
 _ORDERS = ("--log-dir", _BROKER, "--topic", "orders")
-_RETAIN = ("--config", "retention.ms=86400000", "--now", "2027-01-01")
+_RETAIN = ("--config", "retention.ms=86400000", "--now", "2026-11-29")
 _COMPACT = ("--config", "min.compaction.lag.ms=0", "--force", "config-differs", "--now")
 
 
@@ -56,7 +56,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         "--topic",
         "accounts",
         *_COMPACT,
-        "2026-12-01",
+        "2026-11-29",
     )
     retain = ("retain", "--log-dir", str(broker), "--topic", "orders", *_RETAIN)
     cluster = ("data/samples/cluster/1/data", "data/samples/cluster/2/data")

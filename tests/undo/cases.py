@@ -24,6 +24,7 @@ from tests.faults.test_retention_kills import write_log as write_due_log
 from tests.faults.test_split_kills import write_log as write_split_log
 from tests.repair.test_recover import write_log as write_sound_log
 from tests.support.log_builder import LogBuilder
+from tests.support.topics import topics_of
 from tests.undo.trees import NAME, dress
 
 
@@ -38,7 +39,7 @@ class Case:
 
 def _compact(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any, Any]:
     request = CompactionRequest(
-        (str(log_dir),), NOW_MS, logs.CONFIG, topics=("*",), run_dir=str(run_dir)
+        (str(log_dir),), NOW_MS, logs.CONFIG, topics=topics_of(log_dir), run_dir=str(run_dir)
     )
 
     def one_by_one(plans, run: CleanRun):  # type: ignore[no-untyped-def]

@@ -4,7 +4,7 @@ has to be read of it is: the plan of a run, and what an audit tries before it ad
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
@@ -17,35 +17,58 @@ from kafkalog.planning.compaction_plan import CLEAN, REFUSED, SKIP, CompactionPl
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import PolicyStanding
-from kafkalog.planning.retention import RetentionPlan, RetentionRule, plan_retention
-from kafkalog.requests.run_request import FORCE_NOTHING_DIRTY
+from kafkalog.planning.retention import DELETE, RetentionPlan, RetentionRule, plan_retention
+from kafkalog.planning.time_evidence import FORCE_CLOCK_DIFFERS, why_time_is_ahead
+
+FORCE_NOTHING_DIRTY = "nothing-dirty"
 
 
-def retention_by_settings(
-    partition: PartitionInventory,
-    resolved: ResolvedConfig,
-    facts: PartitionFacts,
-    *,
-    now_ms: int,
-    high_watermark: int | None,
-    kafka_version: str,
-) -> RetentionPlan:
-    """The plan of `retain`; `facts` are those of `scan_retention_facts`, `high_watermark` is the
-    option's. InvalidConfigError as of `plan_retention`.
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """What a plan of one partition is made from.
+
+    facts: for retention those of `scan_retention_facts`, for compaction of `scan_partition_facts`.
+    high_watermark: the option's. clock_ms: this machine's clock, None where nobody asked it. force:
+    the rules that are lifted.
     """
+
+    partition: PartitionInventory
+    resolved: ResolvedConfig
+    facts: PartitionFacts
+    now_ms: int
+    high_watermark: int | None
+    kafka_version: str
+    clock_ms: int | None = None
+    force: frozenset[str] = frozenset()
+
+    @property
+    def why_not_at_this_time(self) -> str | None:
+        """Why nothing may be deleted by the time of the run; None where it may."""
+        if FORCE_CLOCK_DIFFERS in self.force:
+            return None
+        return why_time_is_ahead(self.partition, self.now_ms, self.clock_ms)
+
+
+def retention_by_settings(inputs: PlanInputs) -> RetentionPlan:
+    """The plan of `retain`. InvalidConfigError as of `plan_retention`."""
+    resolved = inputs.resolved
     plan = plan_retention(
-        partition,
+        inputs.partition,
         resolved.config,
-        facts,
-        now_ms=now_ms,
-        high_watermark=high_watermark,
-        kafka_version=kafka_version,
+        inputs.facts,
+        now_ms=inputs.now_ms,
+        high_watermark=inputs.high_watermark,
+        kafka_version=inputs.kafka_version,
         # What contradicts the cluster's own word is refused with that word.
         standing=resolved.standing if resolved.refusal is None else PolicyStanding.IN_FORCE,
         is_forced=resolved.is_forced,
     )
-    refusal = resolved.refusal or _why_not_by_default(plan)
-    return plan if refusal is None or plan.status == REFUSED else plan.refused(refusal)
+    if plan.status == REFUSED:
+        return plan
+    refusal = resolved.refusal
+    if refusal is None and plan.status == DELETE:
+        refusal = inputs.why_not_at_this_time or _why_not_by_default(plan)
+    return plan if refusal is None else plan.refused(refusal)
 
 
 def _why_not_by_default(plan: RetentionPlan) -> str | None:
@@ -63,30 +86,25 @@ def _why_not_by_default(plan: RetentionPlan) -> str | None:
 
 
 def compaction_by_settings(
-    partition: PartitionInventory,
-    resolved: ResolvedConfig,
-    facts: PartitionFacts,
+    inputs: PlanInputs,
     *,
-    now_ms: int,
-    high_watermark: int | None,
-    kafka_version: str,
     dedupe_buffer_size: int | None = None,
     strategy: str | None = None,
-    cleans_again: bool = False,
     with_token: bool = True,
 ) -> CompactionPlan:
-    """The plan of `compact`; `facts` are those of `scan_partition_facts`, `high_watermark` is the
-    option's. `cleans_again`: where nothing is dirty, nothing counts as cleaned.
+    """The plan of `compact`. Where nothing is dirty, and that is forced, nothing counts as
+    cleaned.
     """
+    resolved = inputs.resolved
 
     def planned(partition: PartitionInventory) -> CompactionPlan:
         return plan_compaction(
             partition,
             resolved.config,
-            facts,
-            now_ms=now_ms,
-            high_watermark=high_watermark,
-            kafka_version=kafka_version,
+            inputs.facts,
+            now_ms=inputs.now_ms,
+            high_watermark=inputs.high_watermark,
+            kafka_version=inputs.kafka_version,
             dedupe_buffer_size=dedupe_buffer_size,
             strategy=strategy,
             standing=resolved.standing,
@@ -94,15 +112,17 @@ def compaction_by_settings(
             with_token=with_token,
         )
 
-    plan = planned(partition)
+    plan = planned(inputs.partition)
+    cleans_again = FORCE_NOTHING_DIRTY in inputs.force
     if cleans_again and plan.status == SKIP and resolved.config.is_compacted:
-        again = planned(partition.as_never_cleaned())
+        again = planned(inputs.partition.as_never_cleaned())
         reason = f"{again.reason}, as nothing counts as cleaned (--force {FORCE_NOTHING_DIRTY})"
         if again.status == CLEAN:
             plan = replace(again, token=plan.token, reason=reason)
-    if resolved.refusal is None or is_never_cleaned(partition):
-        return plan
-    return plan.refused(resolved.refusal)
+    refusal = None if is_never_cleaned(inputs.partition) else resolved.refusal
+    if refusal is None and plan.status == CLEAN:
+        refusal = inputs.why_not_at_this_time
+    return plan if refusal is None else plan.refused(refusal)
 
 
 def is_never_cleaned(partition: PartitionInventory) -> bool:
