@@ -11,6 +11,7 @@ processes), so all of them can be pickled.
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 
@@ -138,3 +139,26 @@ class LogSegmentOffsetOverflowError(KafkaLogError):
 
 class LogCleaningAbortedError(KafkaLogError):
     """Cleaning stopped midway; the partition is as it was, or is completed by the next run."""
+
+
+# -- what stopped something, in words ------------------------------------------------------------
+
+
+def describe_error(error: Exception, directory: str) -> str:
+    """The error as a result's reason; `directory` is the place of one that names none."""
+    if isinstance(error, OSError):
+        return f"{error.filename or directory}: {error.strerror or error}"
+    if isinstance(error, KafkaLogError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory; fewer --workers leave more to each"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.filename.rpartition('/')[2]}, line {last.lineno}"
+    return f"a fault of kafkalog: {type(error).__name__}: {error} ({place})"
+
+
+def fault_text(error: Exception) -> str:
+    """Where an error that only a fault of ours can raise came from; nothing for all others."""
+    if isinstance(error, KafkaLogError | OSError | MemoryError):
+        return ""
+    return "".join(traceback.format_exception(error)).rstrip()

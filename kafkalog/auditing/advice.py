@@ -20,19 +20,14 @@ from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
 from kafkalog.log.retention_facts import read_leader_epochs, repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.plan_by_settings import (
-    FORCE_NOTHING_DIRTY,
     PlanInputs,
     compaction_by_settings,
     retention_by_settings,
 )
-from kafkalog.planning.policy_evidence import (
-    FORCE_CONFIG_DIFFERS,
-    POLICY,
-    SUGGESTED,
-    PolicyStanding,
-)
+from kafkalog.planning.policy_evidence import POLICY, SUGGESTED, PolicyStanding
 from kafkalog.planning.retention_plan import DELETE
 from kafkalog.requests.run_settings import why_metadata_is_older
 

@@ -19,8 +19,8 @@ from kafkalog.cleaning.record_outcomes import (
     MARKER,
     NO_KEY,
     STAYS,
-    Fate,
-    record_fates,
+    RecordOutcome,
+    record_outcomes,
 )
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import JsonFacts
@@ -116,7 +116,7 @@ class Explainer:
                 f"{self.audited.log_start_offset} to {self.audited.log_end_offset} (end excluded), "
                 "without what compaction has taken"
             )
-        return self._record(offset, dict(self._fates([offset])).get(offset))
+        return self._record(offset, dict(self._outcomes([offset])).get(offset))
 
     def with_key(self, key: bytes) -> list[Explanation]:
         """The same of the latest records of a key, in offset order. InvalidConfigError if there is
@@ -135,9 +135,9 @@ class Explainer:
             found = [*found, *batch.column(0).to_pylist()][-MOST_RECORDS:]
         if not found:
             raise InvalidConfigError(f"{self.audited.name} has no record with this key")
-        fates = dict(self._fates(found))
+        outcomes = dict(self._outcomes(found))
         latest = found[-1]
-        return [self._record(offset, fates.get(offset), latest) for offset in found]
+        return [self._record(offset, outcomes.get(offset), latest) for offset in found]
 
     @property
     def _local_start(self) -> int:
@@ -152,9 +152,9 @@ class Explainer:
             return f"in remote storage, which has offsets up to {uploaded}"
         return "in remote storage, or nowhere"
 
-    def fates(self) -> list[Fate]:
+    def outcomes(self) -> list[RecordOutcome]:
         """Of all records that the next round reads; none where no round ever begins."""
-        return [fate for _, fate in self._fates(None)]
+        return [outcome for _, outcome in self._outcomes(None)]
 
     def _has_record(self, offset: int) -> bool:
         if not self.audited.log_start_offset <= offset < self.audited.log_end_offset:
@@ -234,7 +234,7 @@ class Explainer:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _fates(self, offsets: Sequence[int] | None) -> Iterator[tuple[int, Fate]]:
+    def _outcomes(self, offsets: Sequence[int] | None) -> Iterator[tuple[int, RecordOutcome]]:
         begins_ms = self.audited.compaction.cleanable_at_ms
         if begins_ms == NEVER or not self.audited.config.is_compacted:
             return
@@ -249,28 +249,34 @@ class Explainer:
         if plan.status != CLEAN:
             return
         first, end = (0, None) if offsets is None else (min(offsets), max(offsets) + 1)
-        for fate in record_fates(plan, self._partition, first, end, self._task.max_batch_bytes):
-            if offsets is None or fate.offset in offsets:
-                yield fate.offset, fate
+        for outcome in record_outcomes(
+            plan, self._partition, first, end, self._task.max_batch_bytes
+        ):
+            if offsets is None or outcome.offset in offsets:
+                yield outcome.offset, outcome
 
-    def _record(self, offset: int, fate: Fate | None, latest: int | None = None) -> Explanation:
+    def _record(
+        self, offset: int, outcome: RecordOutcome | None, latest: int | None = None
+    ) -> Explanation:
         audited = self.audited
         segment = next(s for s in reversed(audited.retention.segments) if s.base_offset <= offset)
-        cleaning = self._cleaning_step(offset, fate, latest)
+        cleaning = self._cleaning_step(offset, outcome, latest)
         steps = [*self._settings(), *self._bounds(), self._retention_step(segment)]
         steps += [*self._compaction_steps(), *([cleaning] if cleaning else [])]
         kept_by = segment.rule
         if audited.config.is_compacted:
             kept_by = cleaning.text if cleaning else "compaction"
         return self._explanation(
-            offset, segment, steps, kept_by=kept_by, goes=_ends(segment, self._ends_by(fate))
+            offset, segment, steps, kept_by=kept_by, goes=_ends(segment, self._ends_by(outcome))
         )
 
-    def _cleaning_step(self, offset: int, fate: Fate | None, latest: int | None) -> Step | None:
+    def _cleaning_step(
+        self, offset: int, outcome: RecordOutcome | None, latest: int | None
+    ) -> Step | None:
         verdict = self.audited.compaction
         if not self.audited.config.is_compacted:
             return None
-        if fate is None:
+        if outcome is None:
             if offset >= verdict.first_uncleanable_offset:
                 why = f"it lies behind the first uncleanable offset: {verdict.uncleanable_reason}"
             elif verdict.cleanable_at_ms == NEVER:
@@ -286,22 +292,22 @@ class Explainer:
             ABORTED: "of an aborted transaction: it goes",
             MARKER: "a marker with nothing left to mark, its horizon has passed: it goes",
         }
-        text = texts.get(fate.fate, f"a later record has its key{by_latest}: it goes")
-        if fate.fate == STAYS and (fate.is_tombstone or fate.is_control):
-            what = "a marker" if fate.is_control else "a tombstone"
-            if fate.horizon_ms is not None:
+        text = texts.get(outcome.outcome, f"a later record has its key{by_latest}: it goes")
+        if outcome.outcome == STAYS and (outcome.is_tombstone or outcome.is_control):
+            what = "a marker" if outcome.is_control else "a tombstone"
+            if outcome.horizon_ms is not None:
                 text = (
                     f"{what}: it stays in this round, and goes in one after its delete horizon "
-                    f"{format_timestamp(fate.horizon_ms)}"
+                    f"{format_timestamp(outcome.horizon_ms)}"
                 )
             else:
                 text = f"{what} without a delete horizon yet: it stays in this round"
-        return Step(f"record: {fate.fate}", text, decides=fate.fate != STAYS)
+        return Step(f"record: {outcome.outcome}", text, decides=outcome.outcome != STAYS)
 
-    def _ends_by(self, fate: Fate | None) -> tuple[int, str] | None:
-        if fate is None or fate.fate == STAYS:
+    def _ends_by(self, outcome: RecordOutcome | None) -> tuple[int, str] | None:
+        if outcome is None or outcome.outcome == STAYS:
             return None
-        return self.audited.compaction.cleanable_at_ms, f"compaction ({fate.fate})"
+        return self.audited.compaction.cleanable_at_ms, f"compaction ({outcome.outcome})"
 
     def _explanation(
         self,

@@ -29,8 +29,7 @@ from kafkalog.auditing.log_dir_rows import log_dir_rows
 from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
-from kafkalog.operations.run_steps import new_run_id
-from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run
+from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run, new_run_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKi
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.selection import select_partitions
-from kafkalog.planning.config_sources import Told
+from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import check_run_dir
@@ -44,7 +44,7 @@ def open_for_checks(request: VerifyRequest) -> Opened:
     partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
     log_dirs = {partition.log_dir for partition in inventory}
     check_run_dir(request.run_path, log_dirs)
-    told = Told(LogConfig.from_overrides([], is_partial=True))
+    told = GivenSettings(LogConfig.from_overrides([], is_partial=True))
     whole = _whole_log_dirs(request, inventory)
     settings = RunSettings(
         told, {*log_dirs, *map(str, whole)},

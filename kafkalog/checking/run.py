@@ -31,9 +31,9 @@ from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import NO_PARTITION
-from kafkalog.operations.run_steps import new_run_id
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_settings import RunSettings
+from kafkalog.runs.run_dir import new_run_id
 
 Executor = Callable[[Sequence[SegmentTask]], Iterable[SegmentReport]]
 Tell = Callable[[str], None]

@@ -54,18 +54,18 @@ def checked_areas(
     buffers: ChunkBuffers,
     arena: Arena,
     max_batch_bytes: int,
-    passed_over: PassedOver | None = None,
+    kept_corrupt: CorruptBatches | None = None,
 ) -> Iterator[tuple[RecordAreas, NDArray[np.uint8]]]:
     """The records of a segment, as whoever maps its keys wants them, with the roles of their
     batches; valid until the next ones are asked for. Raises as `read_whole` and `check_checksums`,
-    or with `passed_over` leaves corrupt batches out and notes them there.
+    or with `kept_corrupt` leaves corrupt batches out and notes them there.
     """
     for chunk in read_whole(segment.path, buffers, max_batch_bytes):
-        if passed_over is None:
+        if kept_corrupt is None:
             check_checksums(chunk, segment.path)
         else:
             corrupt = corrupt_batches(chunk, arena, segment.path, max_batch_bytes)
-            passed_over.note(chunk.rows[corrupt], segment.path)
+            kept_corrupt.note(chunk.rows[corrupt], segment.path)
             chunk = Chunk(chunk.buf, chunk.position, chunk.rows[~corrupt])
             if not chunk.rows.size:
                 continue
@@ -83,7 +83,7 @@ def checked_areas(
 
 
 @dataclass(slots=True)
-class PassedOver:
+class CorruptBatches:
     """How many corrupt batches were met, and where the first one is."""
 
     count: int = 0

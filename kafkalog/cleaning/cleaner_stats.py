@@ -1,23 +1,10 @@
-"""What a round did to one partition, as numbers and as the JSON of `compact --json`."""
+"""What a round did to one partition, as numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from kafkalog.log.inventory import JsonFacts
-from kafkalog.planning.compaction_plan import LEFT
-from kafkalog.swap.output_dir import WrittenGroup
-from kafkalog.swap.replacement import Replacement
-
-DONE = "compacted"
-WRITTEN = "written"  # beside the log dirs: nothing there was changed
-FAILED = "failed"
-REFUSED = "refused"
-
-
-def is_done(status: str, *, applied: bool) -> bool:
-    """Whether nothing about this partition needs to be looked at."""
-    return status not in (FAILED, REFUSED) and not (applied and status == LEFT)
+from kafkalog.log.json_facts import JsonFacts
 
 
 @dataclass(slots=True)
@@ -52,24 +39,3 @@ class CleanerStats(JsonFacts):
         """Add another's counts, of another group of the same round."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-@dataclass(frozen=True, slots=True)
-class CleanResult(JsonFacts):
-    """How cleaning one partition ended; `next_dirty_offset` goes into the cleaner checkpoint, None
-    if nothing was done. `fault` is the traceback of an error that only a fault of ours can raise;
-    `replaced` what was replaced in the partition, None if nothing was; `written` what was written
-    for it elsewhere.
-    """
-
-    topic: str
-    partition: int
-    log_dir: str
-    status: str
-    reason: str
-    next_dirty_offset: int | None
-    seconds: float
-    stats: CleanerStats = field(default_factory=CleanerStats)
-    fault: str = ""
-    replaced: Replacement | None = None
-    written: tuple[WrittenGroup, ...] = ()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import is_legacy
 from kafkalog.batches.record_areas import complete_rows
-from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES, PassedOver, corrupt_batches
+from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES, CorruptBatches, corrupt_batches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.producers import BatchRetention
 from kafkalog.cleaning.record_flags import RecordFlags
@@ -82,21 +82,21 @@ class Decider:
         buffers: ChunkBuffers,
         budget: MemoryBudget,
         transactions: CleanedTransactionMetadata | None = None,
-        passed_over: PassedOver | None = None,
+        kept_corrupt: CorruptBatches | None = None,
     ) -> None:
         """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
         before. `record_limit`: see `record_limit`, None without one. `transactions`: their state in
-        front of the first group, if that is not the round's first. `passed_over`: what the map left
-        out, if corrupt batches are kept: where there is one nothing of transactions is removed,
-        since a marker may be in it.
+        front of the first group, if that is not the round's first. `kept_corrupt`: what the map
+        left out, if corrupt batches are kept: where there is one nothing of transactions is
+        removed, since a marker may be in it.
         """
         self._flags = flags
         self._retention = retention
         self._aborted = aborted
         self._transactions = transactions or CleanedTransactionMetadata()
         self._budget = budget
-        self._keeps_corrupt = passed_over is not None
-        self._keeps_transactions = passed_over is not None and passed_over.count > 0
+        self._keeps_corrupt = kept_corrupt is not None
+        self._keeps_transactions = kept_corrupt is not None and kept_corrupt.count > 0
         self._now_ms = now_ms
         self._new_horizon_ms = new_horizon_ms
         self._legacy_horizon_ms = legacy_horizon_ms

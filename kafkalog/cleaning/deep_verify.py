@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkalog.cleaning.survivors import Part, Survivors, read_parts
+from kafkalog.cleaning.compared_records import Part, read_parts
+from kafkalog.cleaning.finished_group import FinishedGroup
+from kafkalog.cleaning.survivors import Survivors
 from kafkalog.errors import CorruptIndexError, CorruptRecordError
 from kafkalog.format.file_names import log_file_name, transaction_index_file_name
 from kafkalog.format.transaction_index import parse_transaction_index
@@ -22,7 +24,6 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.resources.memory import MemoryBudget
-from kafkalog.swap.swap import FinishedGroup
 
 # What a rebuilt batch must have in common with what was expected of it; one that is copied all.
 _FIELDS = (

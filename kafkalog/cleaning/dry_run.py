@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafkalog.cleaning.checked_chunks import PassedOver
+from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.group_output import decider_of
-from kafkalog.cleaning.output_segment import owner_of
+from kafkalog.cleaning.new_files import can_give_ownership, owner_of
 from kafkalog.cleaning.source_map import map_sources
 from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
-from kafkalog.requests.run_request import FORCE_NULL_KEYS
+from kafkalog.planning.force_rules import FORCE_NULL_KEYS
 from kafkalog.resources.memory import memory_budget
-from kafkalog.swap.local_files import can_give_ownership
 
 
 def refuse_by_records(
@@ -80,13 +79,13 @@ def _keyless(
     plan: CompactionPlan, partition: PartitionInventory, memory: int, *, keeps_corrupt: bool
 ) -> int:
     buffers, budget = ChunkBuffers(), memory_budget(memory)
-    passed_over = PassedOver() if keeps_corrupt else None
+    kept_corrupt = CorruptBatches() if keeps_corrupt else None
     aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
     mapped = map_sources(
         plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, buffers, budget,
-        passed_over=passed_over,
+        kept_corrupt=kept_corrupt,
     )  # fmt: skip
-    decider = decider_of(plan, mapped, aborted, buffers, budget, passed_over=passed_over)
+    decider = decider_of(plan, mapped, aborted, buffers, budget, kept_corrupt=kept_corrupt)
     for group in plan.groups:
         for _ in decider.decide(group.sources, CleanerStats()):
             pass

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from kafkalog.cleaning.checked_chunks import PassedOver
+from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.decisions import Decider
-from kafkalog.cleaning.output_segment import OutputSegment, owner_of
+from kafkalog.cleaning.finished_group import FinishedGroup, fingerprint
+from kafkalog.cleaning.new_files import NewFiles, owner_of
+from kafkalog.cleaning.output_segment import OutputSegment
 from kafkalog.cleaning.producers import BatchRetention
 from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.cleaning.rewrite import GroupRewriter
@@ -23,19 +26,15 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.resources.memory import MemoryBudget
-from kafkalog.swap.local_files import LocalFiles
-from kafkalog.swap.scratch import Scratch
-from kafkalog.swap.swap import FinishedGroup, fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class GroupWriting:
-    """What all groups of an attempt share."""
+    """What all groups of an attempt share. `path_of`: where a new file of this name is written."""
 
     plan: CompactionPlan
-    scratch: Scratch
-    attempt_id: str
-    files: LocalFiles
+    files: NewFiles
+    path_of: Callable[[str], str]
     buffers: ChunkBuffers
     budget: MemoryBudget
 
@@ -45,13 +44,13 @@ def new_rewriter(
     flags: RecordFlags,
     aborted: AbortedTransactions,
     transactions: CleanedTransactionMetadata | None = None,
-    passed_over: PassedOver | None = None,
+    kept_corrupt: CorruptBatches | None = None,
 ) -> GroupRewriter:
-    """For consecutive groups of the plan; `transactions` in front of the first one; `passed_over`
+    """For consecutive groups of the plan; `transactions` in front of the first one; `kept_corrupt`
     where corrupt batches are kept.
     """
     decider = decider_of(
-        writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, passed_over
+        writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, kept_corrupt
     )
     return GroupRewriter(decider, writing.budget)
 
@@ -63,7 +62,7 @@ def decider_of(
     buffers: ChunkBuffers,
     budget: MemoryBudget,
     transactions: CleanedTransactionMetadata | None = None,
-    passed_over: PassedOver | None = None,
+    kept_corrupt: CorruptBatches | None = None,
 ) -> Decider:
     """The same without a place for output."""
     return Decider(
@@ -77,7 +76,7 @@ def decider_of(
         buffers=buffers,
         budget=budget,
         transactions=transactions,
-        passed_over=passed_over,
+        kept_corrupt=kept_corrupt,
     )
 
 
@@ -91,7 +90,7 @@ def rewrite_group(
         time_index_file_name(group.base_offset),
         transaction_index_file_name(group.base_offset),
     )
-    scratch_paths = {name: writing.scratch.output(writing.attempt_id, name) for name in names}
+    scratch_paths = {name: writing.path_of(name) for name in names}
     output = OutputSegment(
         group.base_offset,
         writing.plan.config,

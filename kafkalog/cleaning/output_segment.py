@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.cleaning.new_files import NewFiles
 from kafkalog.cleaning.segment_indexes import SegmentIndexes
 from kafkalog.errors import LogCleaningRefusedError, LogSegmentOffsetOverflowError
 from kafkalog.format.checksum import crc32c, extend_crc32c
@@ -34,7 +34,6 @@ from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.pace import spend
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.resources.spilled_array import SpilledArray
-from kafkalog.swap.local_files import LocalFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class OutputSegment:
         self,
         base_offset: int,
         config: LogConfig,
-        files: LocalFiles,
+        files: NewFiles,
         scratch_path: dict[str, str],
         kept_bytes: int = 1024 * 1024,
     ) -> None:
@@ -141,8 +140,3 @@ class OutputSegment:
         if modification_time_ms is not None:
             self._files.set_modification_time(fd, modification_time_ms)
         self._files.sync_file(fd)
-
-
-def owner_of(segment_path: str) -> os.stat_result:
-    """Whose files the new ones must look like."""
-    return Path(segment_path).stat()

@@ -35,26 +35,26 @@ MARKER = "marker"
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RecordOutcome:
     """Of one record in the round. `is_tombstone` and `horizon_ms`: the delete horizon its batch has
     after the round, None without one.
     """
 
     offset: int
-    fate: str
+    outcome: str
     is_tombstone: bool
     is_control: bool
     horizon_ms: int | None
 
 
-def record_fates(
+def record_outcomes(
     plan: CompactionPlan,
     partition: PartitionInventory,
     first_offset: int = 0,
     end_offset: int | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
-) -> Iterator[Fate]:
-    """The fates of the records at these offsets that the plan's round would read, in offset order.
+) -> Iterator[RecordOutcome]:
+    """Of the records at these offsets that the plan's round would read, in offset order.
 
     Only batches that reach into the range are decompressed twice. The errors of a round:
     CorruptRecordError, RecordTooLargeError, LogCleaningRefusedError, OSError.
@@ -87,9 +87,9 @@ def record_fates(
                 horizon = int(decisions.horizons[b])
                 rules = int(decisions.rules[b])
                 is_expired = bool(expired[b]) or bool(rules & LEGACY_EXPIRED)
-                for fate in _of_batch(offsets, own, rules, horizon, is_expired=is_expired):
-                    if first_offset <= fate.offset < end:
-                        yield fate
+                for outcome in _of_batch(offsets, own, rules, horizon, is_expired=is_expired):
+                    if first_offset <= outcome.offset < end:
+                        yield outcome
 
 
 def _of_batch(
@@ -99,18 +99,22 @@ def _of_batch(
     horizon: int,
     *,
     is_expired: bool,
-) -> Iterator[Fate]:
+) -> Iterator[RecordOutcome]:
     is_control = bool(rules & CONTROL)
     for offset, flag in zip(offsets.tolist(), flags.tolist(), strict=True):
         is_tombstone = bool(flag & TOMBSTONE)
         if rules & DISCARD:
-            fate = MARKER if is_control else ABORTED
+            outcome = MARKER if is_control else ABORTED
         elif not flag & SUPERSEDED or is_control:
-            fate = STAYS
+            outcome = STAYS
         elif flag & KEYLESS:
-            fate = NO_KEY
+            outcome = NO_KEY
         else:
-            fate = EXPIRED if is_tombstone and is_expired else REPLACED
-        yield Fate(
-            int(offset), fate, is_tombstone, is_control, None if horizon == NO_HORIZON else horizon
+            outcome = EXPIRED if is_tombstone and is_expired else REPLACED
+        yield RecordOutcome(
+            int(offset),
+            outcome,
+            is_tombstone,
+            is_control,
+            None if horizon == NO_HORIZON else horizon,
         )

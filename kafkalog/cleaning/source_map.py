@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena
 from kafkalog.cleaning.batch_roles import BatchRoles
 from kafkalog.cleaning.bucket_map import BucketMap, Marks, pieces_of
-from kafkalog.cleaning.checked_chunks import PassedOver, checked_areas
+from kafkalog.cleaning.checked_chunks import CorruptBatches, checked_areas
 from kafkalog.cleaning.key_map import KeyMap, bucket_bits
 from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.format.constants import MAX_INT64
@@ -91,10 +91,10 @@ def map_sources(
     buffers: ChunkBuffers,
     budget: MemoryBudget,
     latest_offset: int = MAX_INT64,
-    passed_over: PassedOver | None = None,
+    kept_corrupt: CorruptBatches | None = None,
 ) -> RecordFlags:
     """Read the sources once. The map ends at `latest_offset`, the round at `end_offset`. With
-    `passed_over` corrupt batches are left out and noted there.
+    `kept_corrupt` corrupt batches are left out and noted there.
 
     CorruptRecordError for a batch that is not sound, RecordTooLargeError for one that does not fit
     the budget, so that nothing is built on it.
@@ -105,7 +105,7 @@ def map_sources(
     arena = Arena()
     for segment in sources:
         for areas, roles in checked_areas(
-            segment, roles_of, buffers, arena, budget.max_batch_bytes, passed_over
+            segment, roles_of, buffers, arena, budget.max_batch_bytes, kept_corrupt
         ):
             if key_map is None:
                 # Only now: these records counts were held against the bytes that hold them.

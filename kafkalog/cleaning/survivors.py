@@ -10,14 +10,12 @@ Source: Kafka Cleaner.cleanInto, shouldRetainRecord, MemoryRecords.filterTo; KIP
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import (
     has_delete_horizon,
     is_control,
@@ -25,12 +23,8 @@ from kafkalog.batches.batch_table import (
     is_transactional,
     timestamp_types,
 )
-from kafkalog.batches.gathering import decode_header_spans
-from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
-from kafkalog.batches.spans import RecordSpans, decode_spans
+from kafkalog.cleaning.compared_records import Part, Rows, read_parts
 from kafkalog.cleaning.survivor_keys import SurvivorKeys
-from kafkalog.columns.arrow_arrays import binary_array, number_array
-from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,
@@ -49,79 +43,13 @@ from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
-from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.resources.memory import MemoryBudget
 
-# A record of a few bytes takes some hundred here, in arrays and columns of either side.
-_PART_BYTES = 512 * 1024
-_RECORD_BYTES = 64
-
-Rows = NDArray[np.void]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Consecutive batches: BATCH_ROW[b], and a row a record, in order."""
-
-    rows: Rows
-    records: pa.RecordBatch
-
-
-def read_parts(path: str, buffers: ChunkBuffers, max_bytes: int) -> Iterator[Part]:
-    """All batches of a `.log` file with their records: offset, timestamp, key, value, headers.
-
-    RecordTooLargeError for a batch of more than `max_bytes`, stored or decompressed, or whose
-    records take more than that here.
-    """
-    arena = Arena()
-    for chunk in read_chunks(path, chunk_bytes=_PART_BYTES, buffers=buffers):
-        _check_sizes(chunk.rows, max_bytes, path)
-        for _, areas in iterate_record_areas(
-            chunk.buf, chunk.position, chunk.rows, arena,
-            path=path, max_bytes=max_bytes, arena_bytes=_PART_BYTES,
-        ):  # fmt: skip
-            # Again: how many records a legacy wrapper has, only its content tells.
-            _check_sizes(areas.rows, max_bytes, path)
-            spans = decode_spans(areas, areas.rows, path)
-            yield Part(areas.rows.copy(), _records(areas, spans, path))
-
-
-def _check_sizes(rows: Rows, max_bytes: int, path: str) -> None:
-    sizes, counts = rows["size_in_bytes"], rows["records_count"]
-    too_large = (sizes > max_bytes) | (counts > max_bytes // _RECORD_BYTES)
-    if too_large.any():
-        b = int(np.argmax(too_large))
-        raise RecordTooLargeError(
-            f"verify deep: batch of {sizes[b]} bytes and {counts[b]} records, --memory allows "
-            f"{max_bytes} and {max_bytes // _RECORD_BYTES}",
-            path=path,
-            position=int(rows["position"][b]),
-            offset=int(rows["base_offset"][b]),
-        )
-
-
-def _records(areas: RecordAreas, spans: RecordSpans, path: str) -> pa.RecordBatch:
-    headers = decode_header_spans(areas.buf, spans.header_starts, spans.header_counts, path)
-    pairs = pa.StructArray.from_arrays(
-        [
-            binary_array(areas.buf, headers.key_starts, headers.key_lengths),
-            binary_array(areas.buf, headers.value_starts, headers.value_lengths),
-        ],
-        ["key", "value"],
-    )
-    return pa.RecordBatch.from_pydict(
-        {
-            "offset": number_array(spans.offsets.copy()),
-            "timestamp": number_array(spans.timestamps.copy()),
-            "key": binary_array(areas.buf, spans.key_starts, spans.key_lengths),
-            "value": binary_array(areas.buf, spans.value_starts, spans.value_lengths),
-            "headers": pa.ListArray.from_arrays(pa.array(headers.list_offsets), pairs),
-        }
-    )
 
 
 class _Transactions:

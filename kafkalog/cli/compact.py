@@ -8,18 +8,19 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 
-from kafkalog.cleaning.cleaner_stats import DONE, WRITTEN, CleanResult
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.operations.clean_result import COMPACTED, WRITTEN, CleanResult
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.operations.compact_document import partition_statuses, run_document, status_table
 from kafkalog.operations.compact_output import output_run
-from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.operations.run_steps import Tell
 from kafkalog.operations.worker_processes import clean_in_processes
-from kafkalog.planning.compaction_plan import CLEAN, LEFT, WITHIN_TASK, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
+from kafkalog.planning.statuses import LEFT
 from kafkalog.planning.texts import format_bytes
 from kafkalog.requests.run_request import CompactionOptions, compaction_request
 from kafkalog.swap.swap_script import SCRIPT_FILE
@@ -85,7 +86,7 @@ def _summary(run: CompactionRun, seconds: float, *, looked: bool) -> str:
         unread = "; records were not looked at: one without a key, or that cannot be read, would "
         unread += "be refused (--estimate looks)"
         return f"{planned}; nothing was changed (--apply does){unread if is_unread else ''}"
-    done = [result for result in run.results if result.status in (DONE, WRITTEN)]
+    done = [result for result in run.results if result.status in (COMPACTED, WRITTEN)]
     before = sum(result.stats.bytes_before for result in done)
     after = sum(result.stats.bytes_after for result in done)
     if run.output is not None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
-from kafkalog.operations.undo import held_runs
+from kafkalog.operations.run_history import held_runs
 from kafkalog.runs.journal import read_events
 from kafkalog.runs.run_dir import default_run_dir, open_run
 

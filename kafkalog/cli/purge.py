@@ -6,7 +6,7 @@ import argparse
 
 from kafkalog.cli.output import ExitCode
 from kafkalog.cli.undo import carry_out
-from kafkalog.operations.undo import purge_run
+from kafkalog.operations.purge import purge_run
 
 
 def run(args: argparse.Namespace) -> ExitCode:

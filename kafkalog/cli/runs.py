@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kafkalog.cleaning.cleaner_stats import REFUSED, is_done
 from kafkalog.cli.output import ExitCode, write_json, write_table
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.operations.run_frame import CANNOT_BE_UNDONE, Run, undo_note
 from kafkalog.operations.run_steps import Tell
+from kafkalog.planning.statuses import REFUSED, is_done
 from kafkalog.requests.run_request import RunOptions
 
 AnyRun = TypeVar("AnyRun", bound=Run[Any, Any])

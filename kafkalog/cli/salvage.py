@@ -14,12 +14,8 @@ from kafkalog.clock import now_ms
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
-from kafkalog.repair.salvage import (
-    FAILED,
-    MANIFEST_FILE,
-    SalvagedPartition,
-    salvage_partition,
-)
+from kafkalog.planning.statuses import FAILED
+from kafkalog.repair.salvage import MANIFEST_FILE, SalvagedPartition, salvage_partition
 from kafkalog.runs.durable import make_directories
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.output_dir import check_output

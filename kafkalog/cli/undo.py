@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kafkalog.cleaning.cleaner_stats import FAILED, REFUSED
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.held_runs import run_path
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.operations.run_steps import Tell
 from kafkalog.operations.undo import NOTHING, UndoRun, undo_run
+from kafkalog.planning.statuses import FAILED, REFUSED
 
 
 def run(args: argparse.Namespace) -> ExitCode:

@@ -34,6 +34,8 @@ from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_di
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.log.wrong_directory import refuse_wrong_directory
 
+# How the problem of a partition begins that was given by a link.
+BY_LINK = "given by a link"
 # How a problem of a directory with another name begins, behind its path.
 NO_PARTITION = "not a partition's directory"
 
@@ -53,10 +55,13 @@ def open_log_dir(
     unread: list[UnreadPartition] = []
     # The segments asked for by directory, None for all.
     wanted: dict[Path, set[str] | None] = {}
+    links: dict[Path, Path] = {}
     for path in expand_paths(paths):
         if path.is_dir():
             refuse_wrong_directory(path)
         for directory, only_file in _readable_dirs(path, problems, unread):
+            if path.is_symlink() and directory == path.resolve():
+                links[directory] = path
             names = wanted.setdefault(directory, set())
             if only_file is None:
                 wanted[directory] = None
@@ -69,13 +74,27 @@ def open_log_dir(
             log_dirs[directory.parent] = read_log_dir_files(directory.parent)
         partition = _read(directory, log_dirs[directory.parent], names, problems, unread, known)
         if partition is not None:
-            found.append(partition)
+            found.append(_noting_links(partition, links.get(directory)))
     for files in log_dirs.values():
         problems.extend(files.problems)
     partitions = _refuse_duplicates(found, log_dirs)
     ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
     _refuse_kafka_0_7(ordered)
     return LogInventory(tuple(ordered), tuple(problems), tuple(unread))
+
+
+def _noting_links(partition: PartitionInventory, link: Path | None) -> PartitionInventory:
+    """One that was given by a link is read like any other, and never changed."""
+    if link is None or Path(partition.path).is_symlink():
+        return partition  # nothing, or said already
+    problem = f"{BY_LINK}, {link}: it is read, and changed by its own path only"
+    return replace(partition, problems=(*partition.problems, problem))
+
+
+def is_behind_link(partition: PartitionInventory) -> bool:
+    """Whether it was reached by a symbolic link, in its log dir or elsewhere."""
+    is_given = any(problem.startswith(f"{BY_LINK}, ") for problem in partition.problems)
+    return is_given or Path(partition.path).is_symlink()
 
 
 def reopen_partition(path: str) -> PartitionInventory | None:

@@ -43,11 +43,11 @@ from kafkalog.messages.cluster_metadata import (
 )
 from kafkalog.messages.kraft_control import decode_kraft_control
 
-Told = TypeVar("Told")
+GivenSettings = TypeVar("GivenSettings")
 Fields = dict[str, Any]
 Events = Sequence[PartitionEvent]
-Note = Callable[[MetadataRecord, Events, Told], None]
-NoteControl = Callable[[ControlRecordType, Fields, Told], None]
+Note = Callable[[MetadataRecord, Events, GivenSettings], None]
+NoteControl = Callable[[ControlRecordType, Fields, GivenSettings], None]
 
 UNKNOWN_CONTROL = "control record of an unknown type"
 # Control records that say something; the others frame a snapshot.
@@ -58,7 +58,7 @@ _TELLING = (
 )
 
 
-class MetadataState(Generic[Told]):
+class MetadataState(Generic[GivenSettings]):
     """Fed with the records of a snapshot, then with those of the log behind it, in order.
 
     note, note_control: called for each record when it counts, with what became of partitions, and
@@ -67,8 +67,8 @@ class MetadataState(Generic[Told]):
 
     def __init__(
         self,
-        note: Note[Told] | None = None,
-        note_control: NoteControl[Told] | None = None,
+        note: Note[GivenSettings] | None = None,
+        note_control: NoteControl[GivenSettings] | None = None,
         needed: Collection[int] = (),
     ) -> None:
         self.unread: Counter[str] = Counter()
@@ -76,7 +76,7 @@ class MetadataState(Generic[Told]):
         self.topics = MetadataTopics()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._brokers: set[int] = set()
-        self._held: list[tuple[MetadataRecord, Told]] | None = None
+        self._held: list[tuple[MetadataRecord, GivenSettings]] | None = None
         self._note, self._note_control, self._needed = note, note_control, needed
         self._replay: Mapping[str, Callable[[Fields], Events | None]] = {
             "TopicRecord": self.topics.create,
@@ -93,7 +93,7 @@ class MetadataState(Generic[Told]):
             "UnregisterBrokerRecord": self._unregister,
         }
 
-    def append(self, record: MetadataLogRecord, told: Told) -> None:
+    def append(self, record: MetadataLogRecord, told: GivenSettings) -> None:
         """Apply a record, or hold it back in its transaction.
 
         CorruptRecordError if it cannot be decoded or contradicts what was before,
@@ -138,7 +138,7 @@ class MetadataState(Generic[Told]):
             {number: state["leaderEpoch"] for number, state in partitions},
         )
 
-    def _data(self, record: MetadataRecord | RawRecord, told: Told) -> None:
+    def _data(self, record: MetadataRecord | RawRecord, told: GivenSettings) -> None:
         if isinstance(record, RawRecord):
             if record.api_key in self._needed:
                 raise UnsupportedMessageVersionError(f"{record.name} is not known")
@@ -159,7 +159,7 @@ class MetadataState(Generic[Told]):
         else:
             self._apply(record, told)
 
-    def _apply(self, record: MetadataRecord, told: Told) -> None:
+    def _apply(self, record: MetadataRecord, told: GivenSettings) -> None:
         replay = self._replay.get(record.message.name)
         events = None if replay is None else replay(record.fields)
         if self._note is not None:

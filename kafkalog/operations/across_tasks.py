@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kafkalog.cleaning import map_stages
-from kafkalog.cleaning.cleaner_stats import FAILED as FAILED_STATUS
-from kafkalog.cleaning.cleaner_stats import REFUSED, CleanerStats, CleanResult
+from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.finished_group import FinishedGroup
 from kafkalog.cleaning.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaning.key_map import KeySecret
 from kafkalog.cleaning.map_stages import Layout, layout_of, map_segments
@@ -38,6 +39,8 @@ from kafkalog.errors import (
     LogCleaningAbortedError,
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
+    describe_error,
+    fault_text,
 )
 from kafkalog.format.compression import decompress
 from kafkalog.format.constants import MAX_INT32, CompressionType
@@ -46,13 +49,16 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.pace import paced
 from kafkalog.log.segment_file import ChunkBuffers
-from kafkalog.operations.compact_partition import CleanRun, Done, carry_out
-from kafkalog.planning.compaction_plan import LEFT, CompactionPlan
+from kafkalog.operations.clean_result import CleanResult
+from kafkalog.operations.clean_run import CleanRun, Done
+from kafkalog.operations.compact_partition import carry_out
+from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.planning.statuses import FAILED as FAILED_STATUS
+from kafkalog.planning.statuses import LEFT, REFUSED
 from kafkalog.resources.memory import MemoryBudget, memory_budget
 from kafkalog.resources.spilled_array import SpilledArray
-from kafkalog.swap.plan_check import check_unchanged, describe_error, fault_text
+from kafkalog.swap.plan_check import check_unchanged
 from kafkalog.swap.scratch import new_attempt_id
-from kafkalog.swap.swap import FinishedGroup
 
 # A map task is worth its start from so many bytes on.
 _MAP_TASK_BYTES = 128 * 1024 * 1024
@@ -150,9 +156,8 @@ class AcrossTasks:
         self.run.make_place(plan)
         writing = GroupWriting(
             plan,
-            self.run.scratch_of(plan),
-            new_attempt_id(),
             self.run.new_files(),
+            partial(self.run.scratch_of(plan).output, new_attempt_id()),
             ChunkBuffers(),
             budget,
         )

@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkalog.cleaning.cleaner_stats import DONE, WRITTEN, CleanResult
+from kafkalog.operations.clean_result import COMPACTED, WRITTEN, CleanResult
 from kafkalog.operations.compact import CompactionRun
 from kafkalog.operations.run_frame import config_sources, is_never_changed, removed_files, run_frame
-from kafkalog.planning.compaction_plan import (
-    CLEAN,
-    REFUSED,
-    CompactionPlan,
-    told_deleted_files,
-)
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan, describe_deleted_files
+from kafkalog.planning.statuses import REFUSED
 
 
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
@@ -43,7 +39,7 @@ def status_table(run: CompactionRun) -> list[dict[str, Any]]:
     """One row per partition for people."""
     rows = []
     for plan, result in _pairs(run):
-        done = result is not None and result.status in (DONE, WRITTEN)
+        done = result is not None and result.status in (COMPACTED, WRITTEN)
         rows.append(
             {
                 "partition": str(plan.topic_partition),
@@ -80,7 +76,9 @@ def _pairs(run: CompactionRun) -> list[tuple[CompactionPlan, CleanResult | None]
 def _reason(plan: CompactionPlan, result: CleanResult | None) -> str:
     if result and result.reason:
         return result.reason
-    return plan.reason + (told_deleted_files(plan.deleted_files) if plan.status == CLEAN else "")
+    return plan.reason + (
+        describe_deleted_files(plan.deleted_files) if plan.status == CLEAN else ""
+    )
 
 
 def _is_weighed(plan: CompactionPlan) -> bool:
@@ -96,7 +94,7 @@ def _bytes(plan: CompactionPlan) -> int | None:
 
 
 def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, Any]:
-    stats = result.stats if result is not None and result.status in (DONE, WRITTEN) else None
+    stats = result.stats if result is not None and result.status in (COMPACTED, WRITTEN) else None
     return {
         "topic": plan.topic_partition.topic,
         "partition": plan.topic_partition.partition,

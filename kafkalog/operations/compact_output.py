@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kafkalog import __version__
-from kafkalog.cleaning.cleaner_stats import FAILED, WRITTEN, CleanResult
 from kafkalog.clock import now_ms
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.pace import paced
+from kafkalog.operations.clean_result import WRITTEN, CleanResult, failed_result
 from kafkalog.operations.compact import (
     CompactionRun,
     Executor,
     checkpoint_lines,
     corrupt_kept,
+    describe_result,
     in_order,
     new_clean_run,
     plan_all,
-    told,
 )
-from kafkalog.operations.run_steps import Tell, Troubles, new_run_id
+from kafkalog.operations.frame import results_of
+from kafkalog.operations.run_steps import Problems, Tell
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.runs.durable import make_directories
+from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.local_files import LocalFiles, list_names, path_in
 from kafkalog.swap.output_dir import FileDigest, check_output
 from kafkalog.swap.swap_script import SCRIPT_FILE, LinesOfLogDir, SwapOfPartition, swap_script
@@ -62,26 +66,27 @@ def output_run(
         planned = plan_all(request, run_id, selected, settings)
         make_directories(output, exist_ok=True)
         run = replace(new_clean_run(request, run_id), output=str(output))
-        troubles = Troubles(planned.problems)
+        problems = Problems()
+        problems.add(planned)
         places = {_key_of(plan): output / Path(plan.path).name for plan in planned.plans}
         results: list[CleanResult] = []
-        coming = execute(in_order(planned.plans, request), run)
+        chosen = in_order(planned.plans, request)
+        coming = results_of(chosen, execute(chosen, run), failed_result)
         try:
-            for result in coming:
-                results.append(_found_again(result, places[_key(result)]))
-                tell(told(results[-1]))
+            with closing(coming):
+                for plan, result in coming:
+                    results.append(_found_again(result, places[_key_of(plan)]))
+                    tell(describe_result(results[-1]))
         finally:
-            if isinstance(coming, Generator):
-                coming.close()
             _tidy(places, planned.plans, results, files or LocalFiles())
         _write_manifest(planned, results, output, files or LocalFiles())
-    troubles.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
+    problems.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
     return replace(
         planned,
         output=str(output),
         results=tuple(results),
-        problems=(*troubles.problems, *corrupt_kept(results)),
-        faults=planned.faults + tuple(troubles.faults),
+        problems=(*problems.texts, *corrupt_kept(results)),
+        faults=tuple(problems.faults),
     )
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from kafkalog.cleaning.cleaner_stats import CleanResult
 from kafkalog.log.pace import paced
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.clean_result import CleanResult
+from kafkalog.operations.clean_run import CleanRun
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import pack_evenly
 

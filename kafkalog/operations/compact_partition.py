@@ -8,26 +8,21 @@ the one that comes second returns the first one's result, or resolves what it di
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkalog.cleaning.bounded_map import bounded_end_offset
-from kafkalog.cleaning.checked_chunks import PassedOver
-from kafkalog.cleaning.cleaner_stats import (
-    DONE,
-    FAILED,
-    REFUSED,
-    WRITTEN,
-    CleanerStats,
-    CleanResult,
-)
+from kafkalog.cleaning.checked_chunks import CorruptBatches
+from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.dry_run import check_keyless, check_ownership
+from kafkalog.cleaning.finished_group import FinishedGroup
 from kafkalog.cleaning.group_output import GroupWriting, new_rewriter, rewrite_group
+from kafkalog.cleaning.record_flags import RecordFlags
+from kafkalog.cleaning.rewrite import GroupRewriter
 from kafkalog.cleaning.source_map import map_sources
 from kafkalog.clock import has_passed
 from kafkalog.errors import (
@@ -35,99 +30,28 @@ from kafkalog.errors import (
     LogCleaningAbortedError,
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
+    describe_error,
+    fault_text,
 )
-from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
-from kafkalog.planning.compaction_plan import LEFT, CompactionPlan, SegmentGroup
+from kafkalog.operations.clean_result import COMPACTED, WRITTEN, CleanResult
+from kafkalog.operations.clean_run import CleanRun, Done
+from kafkalog.operations.compact_swap import PartitionSwap
+from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.planning.segment_groups import group_again, group_segments
-from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, memory_budget
-from kafkalog.swap.interrupted_swap import recover_partition
-from kafkalog.swap.journal import COMPACT
-from kafkalog.swap.local_files import LocalFiles, path_in
-from kafkalog.swap.log_dir_lock import check_lock_holder
-from kafkalog.swap.output_dir import OutputFiles, WrittenGroup, put_out, written_group
-from kafkalog.swap.partition_lock import partition_turn
-from kafkalog.swap.plan_check import check_unchanged, describe_error, fault_text
-from kafkalog.swap.replacement import (
-    Replacement,
-    end_replacement,
-    left_by_broker,
-    merged,
-    read_earlier,
-    read_record,
-    write_record,
-)
-from kafkalog.swap.scratch import Scratch, new_attempt_id
+from kafkalog.planning.statuses import FAILED, LEFT, REFUSED
+from kafkalog.resources.memory import memory_budget
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.plan_check import check_unchanged
+from kafkalog.swap.scratch import new_attempt_id
 from kafkalog.swap.segment_split import Splitting, split_segment
-from kafkalog.swap.swap import FinishedGroup, remove_attempt, swap_groups
+from kafkalog.swap.swap import remove_attempt
 
 if TYPE_CHECKING:
     from kafkalog.cleaning.deep_verify import DeepVerification
-
-
-@dataclass(frozen=True, slots=True)
-class CleanRun:
-    """What all partitions of a run share. `lock_holder` is the process that holds the log dirs'
-    locks; `end_s` the time, in seconds since 1970, from which on no further partition is begun: the
-    clocks of all hosts that run tasks must agree on it; `keeps_undo` whether replaced files are
-    kept; `swap_per_group` whether each group is swapped in before the next one is written;
-    `memory_bytes` what a worker may use; `output` where new segments go instead of into the log
-    dirs; `bytes_per_second` what this worker may read and write; `verify_deep` whether every record
-    is compared; `keeps_corrupt` whether corrupt batches are kept as they are; `max_batch_bytes`: no
-    larger batch is read, if memory allows so much.
-    """
-
-    run_id: str
-    lock_holder: int
-    force: frozenset[str] = frozenset()
-    end_s: float | None = None
-    keeps_undo: bool = True
-    swap_per_group: bool = False
-    memory_bytes: int = DEFAULT_MEMORY_BYTES
-    output: str | None = None
-    bytes_per_second: float | None = None
-    verify_deep: bool = False
-    keeps_corrupt: bool = False
-    max_batch_bytes: int = MAX_BATCH_BYTES
-
-    def scratch_of(self, plan: CompactionPlan) -> Scratch:
-        """Where the new files of a plan are written: beside those they replace, or elsewhere."""
-        if self.output is None:
-            return Scratch(plan.path, self.run_id)
-        return Scratch(path_in(self.output, Path(plan.path).name), self.run_id)
-
-    @property
-    def done_status(self) -> str:
-        """How a partition ends that ends well."""
-        return DONE if self.output is None else WRITTEN
-
-    def shared_by(self, workers: int) -> CleanRun:
-        """The run as each of so many workers sees it that are at work at once."""
-        if self.bytes_per_second is None or workers <= 1:
-            return self
-        return replace(self, bytes_per_second=self.bytes_per_second / workers)
-
-    def make_place(self, plan: CompactionPlan) -> None:
-        """Make the directory of a plan's new files, if they go elsewhere."""
-        if self.output is not None:
-            Path(self.scratch_of(plan).directory).mkdir(parents=True, exist_ok=True)
-
-    def new_files(self) -> LocalFiles:
-        """What new files are made with."""
-        return LocalFiles() if self.output is None else OutputFiles()
-
-
-@dataclass(frozen=True, slots=True)
-class Done(JsonFacts):
-    """What a finished swap did, for other attempts of the same task; or what was `written`."""
-
-    stats: CleanerStats
-    replaced: Replacement | None
-    written: tuple[WrittenGroup, ...] = ()
 
 
 def clean_partition(
@@ -161,17 +85,17 @@ def carry_out(
         status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
     else:
         kept = done.stats.corrupt_batches
-        told = f"{kept} corrupt batches were kept as they are, the first: {cleaning.first_corrupt}"
-        return _result(plan, run.done_status, told if kept else "", started, done)
+        note = f"{kept} corrupt batches were kept as they are, the first: {cleaning.first_corrupt}"
+        return _result(plan, run.done_status, note if kept else "", started, done)
     try:
-        earlier, resolved = cleaning.give_up()
+        earlier, resolved = cleaning.swap.give_up()
     except Exception as error:
         earlier = None
         resolved = f"; cleaning up failed as well: {describe_error(error, plan.path)}"
         fault = fault or fault_text(error)
     if earlier is not None:
         by_us = f"{run.done_status}, but then: {reason}"
-        who = by_us if cleaning.is_swapped else "by another attempt of the same task"
+        who = by_us if cleaning.swap.is_swapped else "by another attempt of the same task"
         return _result(plan, run.done_status, who, started, earlier, fault=fault)
     return _result(plan, status, reason + resolved, started, fault=fault)
 
@@ -180,48 +104,32 @@ class Cleaning:
     """One attempt to carry out a plan."""
 
     def __init__(self, plan: CompactionPlan, run: CleanRun, files: LocalFiles) -> None:
-        self._plan = plan
+        self.swap = PartitionSwap(plan, run, files, new_attempt_id())
         self._run = run
         self._files = files
-        self._scratch = run.scratch_of(plan)
-        self._attempt_id = new_attempt_id()
-        self._dir_mtime_ns = 0
         self._buffers = ChunkBuffers()
-        self._replaced: Replacement | None = None
         self._budget = memory_budget(run.memory_bytes, run.max_batch_bytes)
         self._writing = GroupWriting(
-            plan, self._scratch, self._attempt_id, files, self._buffers, self._budget
+            plan,
+            files,
+            partial(self.swap.scratch.output, self.swap.attempt_id),
+            self._buffers,
+            self._budget,
         )
-        self.is_swapped = False
         self.first_corrupt = ""
 
     def run_all(self) -> Done:
         """All stages; what it raises left no live file touched, unless the swap had begun."""
-        self._check_alone()
-        partition = check_unchanged(self._plan.path, self._plan.token)
-        self._check_ownership()
-        self._dir_mtime_ns = Path(self._plan.path).stat().st_mtime_ns
-        self._run.make_place(self._plan)
-        plan = self._plan
+        partition = self._begin()
+        plan = self.swap.plan
         aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
         end_offset = bounded_end_offset(plan, aborted, self._buffers)
         groups = plan.groups
         if end_offset < plan.end_offset:
             sources = [s for s in plan.sources if s.base_offset < end_offset]
             groups = group_segments(sources, plan.end_offset, plan.config)
-        passed_over = PassedOver() if self._run.keeps_corrupt else None
-        mapped = map_sources(
-            [segment for group in groups for segment in group.sources],
-            plan.first_dirty_offset,
-            plan.end_offset,
-            aborted,
-            self._buffers,
-            self._budget,
-            end_offset - 1,
-            passed_over,
-        )
-        self.first_corrupt = "" if passed_over is None else passed_over.first
-        self._check_keyless(mapped.keyless)
+        kept_corrupt = CorruptBatches() if self._run.keeps_corrupt else None
+        mapped = self._map(groups, aborted, end_offset, kept_corrupt)
         survivors = self._survivors(groups, aborted, end_offset)
         splits = 0
         while True:
@@ -231,24 +139,15 @@ class Cleaning:
             mapped.rewind()
             if survivors is not None:
                 survivors.rewind(aborted)
-            rewriter = new_rewriter(self._writing, mapped, aborted, passed_over=passed_over)
+            rewriter = new_rewriter(self._writing, mapped, aborted, kept_corrupt=kept_corrupt)
             finished: list[FinishedGroup] = []
             try:
-                for group in groups:
-                    finished.append(rewrite_group(self._writing, group, rewriter, stats))
-                    if survivors is not None:
-                        survivors.verify(group, finished[-1])
-                    if self._run.swap_per_group:
-                        self._swap_one(finished[-1])
+                self._rewrite(groups, rewriter, survivors, stats, finished)
             except LogSegmentOffsetOverflowError as error:
-                if self._run.swap_per_group:
-                    raise LogCleaningAbortedError(
-                        f"{error.reason}: splitting it needs a run without --swap-per-group; "
-                        "the groups before it are compacted",
-                        path=error.path,
-                    ) from error
+                # What stays of a segment lies too far apart for one. The key map holds for its
+                # parts as well: their records are the same, in the same order.
                 overflowing = groups[len(finished)]
-                partition = self._split(overflowing, error.path)
+                partition = self._split(overflowing, error)
                 start_offset = overflowing.base_offset
                 rest = [s for s in partition.segments if start_offset <= s.base_offset < end_offset]
                 done = list(zip(groups, map(_sizes, finished), strict=False))
@@ -256,7 +155,58 @@ class Cleaning:
                 aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
                 splits += 1
             else:
-                return self._swap([] if self._run.swap_per_group else finished, stats)
+                return self.swap.swap([] if self._run.swap_per_group else finished, stats)
+
+    def _begin(self) -> PartitionInventory:
+        """The partition, if it may be changed as planned."""
+        plan = self.swap.plan
+        self.swap.check_alone()
+        partition = check_unchanged(plan.path, plan.token)
+        self._check_ownership()
+        self.swap.dir_mtime_ns = Path(plan.path).stat().st_mtime_ns
+        self._run.make_place(plan)
+        return partition
+
+    def _map(
+        self,
+        groups: Sequence[SegmentGroup],
+        aborted: AbortedTransactions,
+        end_offset: int,
+        kept_corrupt: CorruptBatches | None,
+    ) -> RecordFlags:
+        """Which records a later one of their key supersedes."""
+        plan = self.swap.plan
+        mapped = map_sources(
+            [segment for group in groups for segment in group.sources],
+            plan.first_dirty_offset,
+            plan.end_offset,
+            aborted,
+            self._buffers,
+            self._budget,
+            end_offset - 1,
+            kept_corrupt,
+        )
+        self.first_corrupt = "" if kept_corrupt is None else kept_corrupt.first
+        self._check_keyless(mapped.keyless)
+        return mapped
+
+    def _rewrite(
+        self,
+        groups: Sequence[SegmentGroup],
+        rewriter: GroupRewriter,
+        survivors: DeepVerification | None,
+        stats: CleanerStats,
+        finished: list[FinishedGroup],
+    ) -> None:
+        """Each group written and verified, with `swap_per_group` in place; `finished` has those
+        that are, whatever is raised.
+        """
+        for group in groups:
+            finished.append(rewrite_group(self._writing, group, rewriter, stats))
+            if survivors is not None:
+                survivors.verify(group, finished[-1])
+            if self._run.swap_per_group:
+                self.swap.swap_one(finished[-1])
 
     def _survivors(
         self, groups: Sequence[SegmentGroup], aborted: AbortedTransactions, end_offset: int
@@ -267,96 +217,54 @@ class Cleaning:
         # Late: pyarrow is 24 MiB of each worker's memory, and nobody else here needs it.
         from kafkalog.cleaning.deep_verify import DeepVerification
 
-        return DeepVerification(self._plan, groups, aborted, end_offset, self._budget)
+        return DeepVerification(self.swap.plan, groups, aborted, end_offset, self._budget)
 
-    def _split(self, group: SegmentGroup, path: str | None) -> PartitionInventory:
-        """Split the source at `path`, whose offsets do not fit into one segment, and begin anew:
-        what Kafka's cleaner does. The partition as it is then.
+    def _split(
+        self, group: SegmentGroup, error: LogSegmentOffsetOverflowError
+    ) -> PartitionInventory:
+        """Split the source that the error names, whose offsets do not fit into one segment, and
+        begin anew: what Kafka's cleaner does. The partition as it is then.
         """
+        path = error.path
+        if self._run.swap_per_group:
+            raise LogCleaningAbortedError(
+                f"{error.reason}: splitting it needs a run without --swap-per-group; "
+                "the groups before it are compacted",
+                path=path,
+            ) from error
         if self._run.output is not None:
             raise LogCleaningRefusedError(
                 "its offsets lie too far apart for one segment and it must be split first, which "
                 "--output cannot: --apply does",
                 path=path,
             )
-        remove_attempt(self._scratch, self._attempt_id, self._files)
+        remove_attempt(self.swap.scratch, self.swap.attempt_id, self._files)
         (segment,) = [source for source in group.sources if source.path == path]
         split_segment(
             segment,
             Splitting(
-                self._scratch,
-                self._attempt_id,
-                self._plan.config,
+                self.swap.scratch,
+                self.swap.attempt_id,
+                self.swap.plan.config,
                 self._files,
                 self._buffers,
-                self._check_before_swap,
-                self._nothing_replaced(),
+                self.swap.check_before_swap,
+                self.swap.nothing_replaced(),
             ),
         )
-        partition = reopen_partition(self._plan.path)
+        partition = reopen_partition(self.swap.plan.path)
         if partition is None:
-            raise LogChangedError("cannot be read any more", path=self._plan.path)
-        self._plan = replace(self._plan, token=partition.token)
-        return partition
-
-    def give_up(self) -> tuple[Done | None, str]:
-        """Leave the partition without a trace of this attempt. What the attempt that finished the
-        task did, if one did, and what was done about one that died, in words.
-        """
-        # Without a swap to wait for make no file here: this may be another disk.
-        swaps = any(Path(p).exists() for p in (self._scratch.turn, self._scratch.swap_record))
-        with partition_turn(self._scratch) if swaps else nullcontext():
-            earlier = self._finished_by_another_attempt()
-            resolved = ""
-            if earlier is not None:
-                if (left := read_record(self._scratch.swap_record)) is not None:
-                    end_replacement(self._scratch, left, self._files)
-            elif Path(self._scratch.swap_record).exists():
-                done = recover_partition(self._plan.path, self._files)
-                resolved = f" (interrupted while swapping: {'; '.join(done)})"
-        remove_attempt(self._scratch, self._attempt_id, self._files)
-        return earlier, resolved
-
-    def _finished_by_another_attempt(self) -> Done | None:
-        try:
-            values = json.loads(Path(self._scratch.done_record).read_bytes())
-        except FileNotFoundError:
-            return None
-        return Done.from_json(values)
-
-    def _check_alone(self) -> None:
-        """Another attempt that got as far as the swap has done the work, or died over it."""
-        for path in (self._scratch.done_record, self._scratch.swap_record):
-            if Path(path).exists():
-                raise LogCleaningAbortedError(
-                    "another attempt of the same task did not end well: run again",
-                    path=self._plan.path,
-                )
-
-    def _nothing_replaced(self) -> Replacement:
-        """The record of this attempt, still empty."""
-        return Replacement(
-            self._run.run_id,
-            COMPACT,
-            self._attempt_id,
-            self._run.keeps_undo,
-            self._dir_mtime_ns,
-        )
-
-    def _check_before_swap(self) -> PartitionInventory:
-        self._check_alone()
-        partition = check_unchanged(self._plan.path, self._plan.token)
-        if self._run.output is None:
-            check_lock_holder(self._plan.log_dir, self._run.lock_holder)
+            raise LogChangedError("cannot be read any more", path=self.swap.plan.path)
+        self.swap.plan = replace(self.swap.plan, token=partition.token)
         return partition
 
     def _check_ownership(self) -> None:
         if self._run.output is not None:
             return
-        check_ownership(self._plan)
+        check_ownership(self.swap.plan)
 
     def _check_keyless(self, keyless: int) -> None:
-        check_keyless(keyless, self._run.force, self._plan.path)
+        check_keyless(keyless, self._run.force, self.swap.plan.path)
 
     def swap_rewritten(
         self,
@@ -368,76 +276,17 @@ class Cleaning:
         """Put in place what other tasks wrote: all groups of the plan. `dir_mtime_ns` is the
         directory's modification time from before.
         """
-        self._check_alone()
-        partition = check_unchanged(self._plan.path, self._plan.token)
+        self.swap.check_alone()
+        partition = check_unchanged(self.swap.plan.path, self.swap.plan.token)
         self._check_ownership()
-        self._dir_mtime_ns = dir_mtime_ns
+        self.swap.dir_mtime_ns = dir_mtime_ns
         self._check_keyless(keyless)
-        aborted = AbortedTransactions(partition.segments, self._plan.log_start_offset)
-        survivors = self._survivors(self._plan.groups, aborted, self._plan.end_offset)
+        aborted = AbortedTransactions(partition.segments, self.swap.plan.log_start_offset)
+        survivors = self._survivors(self.swap.plan.groups, aborted, self.swap.plan.end_offset)
         if survivors is not None:
-            for group, written in zip(self._plan.groups, finished, strict=True):
+            for group, written in zip(self.swap.plan.groups, finished, strict=True):
                 survivors.verify(group, written)
-        return self._swap(finished, stats)
-
-    def _write_out(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
-        """Give the new files their names in the output; the log dir stays as it is."""
-        written = tuple(written_group(group, self._plan.path) for group in finished)
-        with partition_turn(self._scratch):
-            self._check_before_swap()
-            put_out(finished, self._scratch.directory, self._files)
-            done = Done(stats, None, written)
-            write_record(self._scratch.done_record, done, self._files)
-        return done
-
-    def _swap(self, finished: list[FinishedGroup], stats: CleanerStats) -> Done:
-        if self._run.output is not None:
-            return self._write_out(finished, stats)
-        with partition_turn(self._scratch):
-            self._check_before_swap()
-            record = self._replacement(finished)
-            if finished:
-                swap_groups(self._scratch, record, finished, self._files)
-            self.is_swapped = True
-            done = Done(stats, record)
-            write_record(self._scratch.done_record, done, self._files)
-            if finished:
-                end_replacement(self._scratch, record, self._files)
-        return done
-
-    def _swap_one(self, group: FinishedGroup) -> None:
-        """Swap a group in before the next one is written; the plan then holds for what is there."""
-        with partition_turn(self._scratch):
-            before = self._check_before_swap()
-            self._replaced = self._replacement([group])
-            swap_groups(self._scratch, self._replaced, [group], self._files)
-            end_replacement(self._scratch, self._replaced, self._files)
-            after = reopen_partition(self._plan.path)
-            if after is None or _others(after, group) != _others(before, group):
-                raise LogChangedError(
-                    "segments behind the swapped group are not those that were planned for",
-                    path=self._plan.path,
-                )
-            self._plan = replace(self._plan, token=after.token)
-
-    def _replacement(self, finished: list[FinishedGroup]) -> Replacement:
-        """The record of this swap and those of the same run before it."""
-        new = replace(
-            self._nothing_replaced(),
-            groups=tuple(group.group for group in finished),
-            swapped=tuple(group.swapped(self._plan.path) for group in finished),
-            kept=left_by_broker(self._plan.path),
-        )
-        return merged(self._replaced or read_earlier(self._scratch), new)
-
-
-def _others(partition: PartitionInventory, group: FinishedGroup) -> list[object]:
-    """Which files the segments are that a swap of this group leaves alone."""
-    return [
-        (segment.base_offset, segment.identity)
-        for segment in partition.segments
-        if segment.base_offset not in group.sources
-    ]
+        return self.swap.swap(finished, stats)
 
 
 def _sizes(finished: FinishedGroup) -> tuple[int, int, int]:
@@ -461,7 +310,7 @@ def _result(
         log_dir=plan.log_dir,
         status=status,
         reason=reason,
-        next_dirty_offset=stats.end_offset if status in (DONE, WRITTEN) else None,
+        next_dirty_offset=stats.end_offset if status in (COMPACTED, WRITTEN) else None,
         seconds=time.monotonic() - started,
         stats=stats,
         fault=fault,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from kafkalog.cleaning.cleaner_stats import FAILED, CleanResult
-from kafkalog.errors import CodeDiffersError
+from kafkalog.errors import CodeDiffersError, describe_error, fault_text
 from kafkalog.operations.across_tasks import OVERFLOW, AcrossTasks, across_tasks
-from kafkalog.operations.compact_partition import CleanRun
+from kafkalog.operations.clean_result import CleanResult, failed_result
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.planning.compaction_plan import ACROSS_TASKS, CompactionPlan
-from kafkalog.swap.plan_check import describe_error, fault_text
 
 RunAcross = Callable[[AcrossTasks], Iterable[CleanResult]]
 RunWithin = Callable[[Sequence[CompactionPlan]], Iterable[CleanResult]]
@@ -30,23 +29,10 @@ def execute_by_strategy(
         except CodeDiffersError:
             raise  # so it would be with each partition
         except Exception as error:
-            results = [_failed(plan, describe_error(error, plan.path), fault_text(error))]
-        for result in results or [_failed(plan, "a worker process died", "")]:
+            results = [failed_result(plan, describe_error(error, plan.path), fault_text(error))]
+        for result in results:
             if result.reason.startswith(OVERFLOW):
                 within.append(plan)
             else:
                 yield result
     yield from run_within(within)
-
-
-def _failed(plan: CompactionPlan, reason: str, fault: str) -> CleanResult:
-    return CleanResult(
-        topic=plan.topic_partition.topic,
-        partition=plan.topic_partition.partition,
-        log_dir=plan.log_dir,
-        status=FAILED,
-        reason=reason,
-        next_dirty_offset=None,
-        seconds=0.0,
-        fault=fault,
-    )

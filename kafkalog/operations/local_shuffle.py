@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kafkalog.cleaning.cleaner_stats import CleanResult
 from kafkalog.cleaning.shuffle_rows import ShuffleRow
 from kafkalog.operations.across_tasks import AcrossTasks
+from kafkalog.operations.clean_result import CleanResult
 from kafkalog.resources.process_pool import in_processes
 from kafkalog.resources.spilled_array import spill_directory
 

@@ -1,6 +1,6 @@
-"""Rebuilding over many partitions: lock, resolve leftovers, look at each log, put it right.
+"""Recovery of many partitions: what to look at, and what is its own in the frame of all verbs.
 
-The same frame as a compaction's (`run`), and as there the command line and Spark differ in how
+As in compaction the command line and Spark differ in how
 tasks become results (`RebuildExecutor`). A dry run reads every log as well, takes no lock and
 changes nothing. Settings decide how dense an index is and when a producer expires, never whether
 the files are valid, so doubts about them are noted and stop nothing.
@@ -9,7 +9,8 @@ the files are valid, so doubts about them are noted and stop nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from kafkalog.log.inventory import (
@@ -17,31 +18,18 @@ from kafkalog.log.inventory import (
     LogInventory,
     PartitionInventory,
     PartitionKind,
-    TopicPartition,
 )
+from kafkalog.operations.frame import Verb, apply, results_of
 from kafkalog.operations.run_frame import Run
-from kafkalog.operations.run_steps import (
-    Tell,
-    Troubles,
-    locked_log_dirs,
-    new_run_id,
-    plan_each,
-    recover_partitions,
-)
+from kafkalog.operations.run_steps import Problems, Tell, plan_each
+from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.repair.recover import rebuild_partition
-from kafkalog.repair.recover_result import (
-    DONE,
-    FAILED,
-    REBUILD,
-    REFUSED,
-    SOUND,
-    RebuildResult,
-    RebuildTask,
-)
+from kafkalog.repair.recover_result import DONE, REBUILD, SOUND, RebuildResult, RebuildTask
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.resources.process_pool import in_processes
-from kafkalog.swap.journal import RECOVER, RunJournal, begin_journal
+from kafkalog.runs.run_dir import new_run_id
+from kafkalog.swap.journal import RECOVER, RunJournal
 from kafkalog.swap.local_files import LocalFiles
 
 RebuildExecutor = Callable[[Sequence[RebuildTask]], Iterable[RebuildResult]]
@@ -58,7 +46,20 @@ def look_run(
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
-    return _run(request, request.open_all(), execute, tell, None)
+    found = request.open_all()
+    verb = Recover(request, execute, LocalFiles(), apply=False)
+    planned = verb.plan(request.select(found), request.read_settings(found))
+    problems, results = Problems(), list[RebuildResult]()
+    problems.add(planned)
+    chosen = verb.chosen(planned.plans)
+    with closing(results_of(chosen, execute(chosen), verb.failed)) as coming:
+        for task, result in coming:
+            results.append(result)
+            if line := verb.describe(task, result):
+                tell(line)
+    every = _with_those_not_read(planned.plans, results)
+    problems.add_faults((f"{r.topic}-{r.partition}", r.fault) for r in every)
+    return replace(planned, results=every, faults=tuple(problems.faults))
 
 
 def rebuild_run(
@@ -67,82 +68,81 @@ def rebuild_run(
     tell: Tell = lambda _: None,
     files: LocalFiles | None = None,
 ) -> RebuildRun:
-    """Look, and put right what is not, holding the lock of every log dir to the end.
+    """Look, and put right what is not; see `frame.apply`."""
+    return apply(Recover(request, execute, files or LocalFiles(), apply=True), tell)
 
-    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked: then nothing
-    was changed.
-    """
-    files = files or LocalFiles()
-    with locked_log_dirs(request) as log_dirs:
-        journal = begin_journal(request, new_run_id(), RECOVER, log_dirs)
-        found = request.open_all()
-        may_be_changed = [p for p in request.select(found) if _never_rebuilt(p) is None]
-        troubles = Troubles()
-        recovered = tuple(recover_partitions(may_be_changed, files, troubles))
-        for line in recovered:
-            tell(line)
-        journal.resolved(recovered)
-        if recovered:
-            found = request.open_all()
-        done = _run(request, found, execute, tell, journal)
-        problems = (*troubles.problems, *done.problems, *journal.problems)
-        for problem in problems:
-            tell(problem)
-        journal.finish(done.results)
-        return replace(
-            done,
-            recovered=recovered,
-            problems=problems,
-            faults=(*troubles.faults, *done.faults),
+
+class Recover(Verb[RebuildTask, RebuildResult]):
+    """A run of recovery in the frame; its plans are what tasks have to look at."""
+
+    kind = RECOVER
+
+    def __init__(
+        self, request: RunRequest, execute: RebuildExecutor, files: LocalFiles, *, apply: bool
+    ) -> None:
+        super().__init__(request, new_run_id(), files)
+        self._execute = execute
+        self._apply = apply
+
+    def may_be_changed(self, partition: PartitionInventory, settings: RunSettings) -> bool:
+        """Whether it is ever rebuilt."""
+        return _never_rebuilt(partition) is None
+
+    def plan(self, found: LogInventory, settings: RunSettings) -> RebuildRun:
+        """What there is to look at."""
+        problems = Problems(found.problems)
+        tasks = plan_each(
+            found,
+            lambda p: _task(p, self.request, settings, self.run_id, apply=self._apply),
+            problems,
+        )
+        return RebuildRun(
+            self.run_id,
+            applied=False,
+            plans=tasks,
+            problems=tuple(problems.texts),
+            notes=settings.notes,
+            faults=tuple(problems.faults),
+            keeps_undo=self.request.keeps_undo,
         )
 
+    def chosen(self, plans: Sequence[RebuildTask]) -> list[RebuildTask]:
+        """Those whose log has to be read."""
+        return [task for task in plans if _without_reading(task) is None]
 
-def _run(
-    request: RunRequest,
-    everything: LogInventory,
-    execute: RebuildExecutor,
-    tell: Tell,
-    journal: RunJournal | None,
-) -> RebuildRun:
-    found, settings = request.select(everything), request.read_settings(everything)
-    troubles = Troubles(found.problems)
-    apply = journal is not None
-    run_id = new_run_id() if journal is None else journal.run_id
-    tasks = plan_each(found, lambda p: _task(p, request, settings, run_id, apply=apply), troubles)
-    results = {}
-    for task in tasks:
-        if (result := _without_reading(task)) is not None:
-            results[task.partition.path] = result
-    chosen = [task for task in tasks if task.partition.path not in results]
-    if journal is not None:
-        journal.planned(
-            (task.partition.topic_partition, task.partition.path, task.partition.log_dir, 0)
-            for task in chosen
+    def execute(self, plans: Sequence[RebuildTask], journal: RunJournal) -> Iterable[RebuildResult]:
+        """Look at them."""
+        return self._execute(plans)
+
+    def failed(self, plan: RebuildTask, reason: str) -> RebuildResult:
+        """The result of a task that came to no end."""
+        name = plan.topic_partition
+        return RebuildResult(
+            name.topic, name.partition, plan.path, plan.log_dir, status=FAILED, reason=reason
         )
-    coming = execute(chosen)
-    try:
-        for result in coming:
-            results[result.path] = result
-            if journal is not None and result.status != SOUND:
-                name = TopicPartition(result.topic, result.partition)
-                journal.ended(name, result.path, result.status, result.reason, result.replaced)
-            if result.status != SOUND:
-                tell(told(result))
-    finally:
-        # Nobody may be at work any more when the locks are given up.
-        if isinstance(coming, Generator):
-            coming.close()
-    troubles.add_faults((f"{r.topic}-{r.partition}", r.fault) for r in results.values())
-    return RebuildRun(
-        run_id,
-        applied=apply,
-        plans=tasks,
-        results=tuple(results[task.partition.path] for task in tasks),
-        problems=tuple(troubles.problems),
-        notes=settings.notes,
-        faults=tuple(troubles.faults),
-        keeps_undo=request.keeps_undo,
-    )
+
+    def describe(self, plan: RebuildTask, result: RebuildResult) -> str:
+        """How one partition ended, in a line; nothing of a sound one."""
+        return "" if result.status == SOUND else describe_result(result)
+
+    def settle(
+        self,
+        plans: Sequence[RebuildTask],
+        results: Sequence[RebuildResult],
+        journal: RunJournal,
+        problems: Problems,
+    ) -> Sequence[RebuildResult]:
+        """With those that were not read."""
+        return _with_those_not_read(plans, results)
+
+
+def _with_those_not_read(
+    tasks: Sequence[RebuildTask], results: Sequence[RebuildResult]
+) -> tuple[RebuildResult, ...]:
+    """In the order of the tasks."""
+    known = {result.path: result for result in results}
+    every = [known.get(task.path) or _without_reading(task) for task in tasks]
+    return tuple(result for result in every if result is not None)
 
 
 def _task(
@@ -195,7 +195,7 @@ def _never_rebuilt(partition: PartitionInventory) -> str | None:
     return None
 
 
-def told(result: RebuildResult) -> str:
+def describe_result(result: RebuildResult) -> str:
     """One line about a partition for people."""
     name = f"{result.topic}-{result.partition}"
     if result.status in (DONE, REBUILD) and result.files:
@@ -207,15 +207,9 @@ def told(result: RebuildResult) -> str:
 def rebuild_in_processes(tasks: Sequence[RebuildTask], workers: int) -> Iterator[RebuildResult]:
     """An executor of this machine, the largest partitions first; see `in_processes`."""
     largest_first = sorted(tasks, key=lambda task: -task.partition.size_in_bytes)
-    return in_processes(largest_first, rebuild_partition, workers, _died_rebuilding)
+    for results in in_processes(largest_first, _rebuild, workers, lambda _: []):
+        yield from results
 
 
-def _died_rebuilding(task: RebuildTask) -> RebuildResult:
-    return RebuildResult(
-        topic=task.partition.topic_partition.topic,
-        partition=task.partition.topic_partition.partition,
-        path=task.partition.path,
-        log_dir=task.partition.log_dir,
-        status=FAILED,
-        reason="a worker process died: run it again",
-    )
+def _rebuild(task: RebuildTask) -> list[RebuildResult]:
+    return [rebuild_partition(task)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkalog.cleaning.cleaner_stats import FAILED, REFUSED
 from kafkalog.operations.recover import RebuildRun
 from kafkalog.operations.run_frame import config_sources, is_never_changed, run_frame
 from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
+from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.repair.recover_result import DONE, SOUND, RebuildResult, RebuildTask
 
 # What the files depend on.

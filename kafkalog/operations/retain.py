@@ -1,12 +1,12 @@
-"""Retention over many partitions: lock, resolve leftovers, plan, delete, settle the checkpoint.
+"""Retention of many partitions: plans, and what is its own in the frame of all verbs.
 
-The same frame as a compaction's (`run`), without workers: deleting a segment is a few renames,
+There are no workers: deleting a segment is a few renames,
 which whoever holds the locks does by itself, one partition after the other, on Spark the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError
@@ -18,23 +18,18 @@ from kafkalog.log.inventory import (
     PartitionKind,
 )
 from kafkalog.log.retention_facts import scan_retention_facts
+from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_frame import Run
-from kafkalog.operations.run_steps import (
-    Tell,
-    Troubles,
-    locked_log_dirs,
-    new_run_id,
-    plan_each,
-    recover_partitions,
-)
-from kafkalog.planning.compaction_plan import REFUSED
+from kafkalog.operations.run_steps import Problems, Tell, plan_each
 from kafkalog.planning.plan_by_settings import PlanInputs, retention_by_settings
 from kafkalog.planning.policy_evidence import why_not_deleted_from
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
+from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
+from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.checkpoint import CheckpointFile
-from kafkalog.swap.journal import RETAIN, RunJournal, begin_journal
+from kafkalog.swap.journal import RETAIN, RunJournal
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.segment_deletion import (
     DELETED,
@@ -57,20 +52,22 @@ def plan_retention_run(request: RunRequest) -> RetentionRun:
     there.
     """
     found = request.open_all()
-    return _plan_all(request, new_run_id(), found)
+    settings = request.read_settings(found)
+    return _plan_all(request, new_run_id(), request.select(found), settings)
 
 
-def _plan_all(request: RunRequest, run_id: str, everything: LogInventory) -> RetentionRun:
-    found, settings = request.select(everything), request.read_settings(everything)
-    troubles = Troubles(found.problems)
-    plans = plan_each(found, lambda partition: _plan(partition, request, settings), troubles)
+def _plan_all(
+    request: RunRequest, run_id: str, found: LogInventory, settings: RunSettings
+) -> RetentionRun:
+    problems = Problems(found.problems)
+    plans = plan_each(found, lambda partition: _plan(partition, request, settings), problems)
     return RetentionRun(
         run_id,
         applied=False,
         plans=plans,
-        problems=tuple(troubles.problems),
+        problems=tuple(problems.texts),
         notes=settings.notes,
-        faults=tuple(troubles.faults),
+        faults=tuple(problems.faults),
         keeps_undo=request.keeps_undo,
     )
 
@@ -78,51 +75,54 @@ def _plan_all(request: RunRequest, run_id: str, everything: LogInventory) -> Ret
 def apply_retention_run(
     request: RunRequest, tell: Tell = lambda _: None, files: LocalFiles | None = None
 ) -> RetentionRun:
-    """Plan and carry out, holding the lock of every log dir to the end.
+    """Plan and carry out; see `frame.apply`."""
+    return apply(Retain(request, new_run_id(), files or LocalFiles()), tell)
 
-    Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked,
-    LogCleaningRefusedError if no journal can be kept. Then nothing was changed.
-    """
-    files = files or LocalFiles()
-    troubles = Troubles()
-    with locked_log_dirs(request) as log_dirs:
-        journal = begin_journal(request, new_run_id(), RETAIN, log_dirs)
-        found = request.open_all()
-        settings = request.read_settings(found)
-        may_be_changed = [p for p in request.select(found) if _may_be_changed(p, settings)]
-        recovered = tuple(recover_partitions(may_be_changed, files, troubles))
-        if recovered:
-            found = request.open_all()
-        for line in recovered:
-            tell(line)
-        journal.resolved(recovered)
-        planned = _plan_all(request, journal.run_id, found)
-        troubles.problems += planned.problems
-        troubles.faults += planned.faults
-        chosen = [plan for plan in planned.plans if plan.status == DELETE]
-        journal.planned((plan.topic_partition, plan.path, plan.log_dir, 0) for plan in chosen)
-        results = []
-        for plan in chosen:
-            result = retain_partition(plan, journal, files)
-            results.append(result)
-            journal.ended(
-                plan.topic_partition, plan.path, result.status, result.reason, result.replaced
-            )
-            tell(_told(plan, result))
-        troubles.problems += _settle_checkpoints(planned.plans, results, journal, files)
-        troubles.problems += journal.problems
-        for line in troubles.problems:
-            tell(line)
-        journal.finish(results)
-    troubles.add_faults((f"{result.topic}-{result.partition}", result.fault) for result in results)
-    return replace(
-        planned,
-        applied=True,
-        results=tuple(results),
-        recovered=recovered,
-        problems=tuple(troubles.problems),
-        faults=tuple(troubles.faults),
-    )
+
+class Retain(Verb[RetentionPlan, RetentionResult]):
+    """A run of retention in the frame."""
+
+    kind = RETAIN
+
+    def may_be_changed(self, partition: PartitionInventory, settings: RunSettings) -> bool:
+        """Whether its settings allow anything: where they do not, nothing is resolved either."""
+        return _may_be_changed(partition, settings)
+
+    def plan(self, found: LogInventory, settings: RunSettings) -> RetentionRun:
+        """The plans of these partitions."""
+        return _plan_all(self.request, self.run_id, found, settings)
+
+    def chosen(self, plans: Sequence[RetentionPlan]) -> list[RetentionPlan]:
+        """Those that delete anything."""
+        return [plan for plan in plans if plan.status == DELETE]
+
+    def execute(
+        self, plans: Sequence[RetentionPlan], journal: RunJournal
+    ) -> Iterator[RetentionResult]:
+        """One partition after the other: a deletion is a few renames."""
+        return (retain_partition(plan, journal, self.files) for plan in plans)
+
+    def failed(self, plan: RetentionPlan, reason: str) -> RetentionResult:
+        """The result of a plan that could not be carried out."""
+        name = plan.topic_partition
+        return RetentionResult(name.topic, name.partition, plan.log_dir, FAILED, reason)
+
+    def describe(self, plan: RetentionPlan, result: RetentionResult) -> str:
+        """How one partition ended, in a line."""
+        if result.status == DELETED:
+            return plan.explain()
+        return f"{plan.topic_partition}: {result.status}: {result.reason}"
+
+    def settle(
+        self,
+        plans: Sequence[RetentionPlan],
+        results: Sequence[RetentionResult],
+        journal: RunJournal,
+        problems: Problems,
+    ) -> Sequence[RetentionResult]:
+        """The log start offsets of what was done."""
+        problems.texts += _settle_checkpoints(plans, results, journal, self.files)
+        return results
 
 
 def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
@@ -179,15 +179,18 @@ def _settle_checkpoints(
     """Write the log start offsets as a broker does: a partition whose log starts where its first
     segment does has no line (LogManager.checkpointLogStartOffsetsInDir). What went wrong, in words.
     """
-    failed = {
+    deleted = {
         (result.log_dir, result.topic, result.partition)
         for result in results
-        if result.status != DELETED
+        if result.status == DELETED
     }
     offsets: dict[str, dict[tuple[str, int], int | None]] = {}
     for plan in plans:
         key = plan.topic_partition.topic, plan.topic_partition.partition
-        if plan.status == REFUSED or (plan.log_dir, *key) in failed:
+        # Where it was not deleted the line that was set before stays: a log start never goes back.
+        if plan.status == DELETE and (plan.log_dir, *key) not in deleted:
+            continue
+        if plan.status == REFUSED:
             continue
         first_offset = plan.kept[0].base_offset if plan.kept else plan.roll_offset
         is_inside = plan.log_start_offset != first_offset
@@ -202,9 +205,3 @@ def _settle_checkpoints(
         except (KafkaLogError, OSError) as error:
             problems.append(f"{log_dir}: {LOG_START_OFFSET_FILE} was not settled: {error}")
     return problems
-
-
-def _told(plan: RetentionPlan, result: RetentionResult) -> str:
-    if result.status == DELETED:
-        return plan.explain()
-    return f"{plan.topic_partition}: {result.status}: {result.reason}"

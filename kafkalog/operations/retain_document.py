@@ -11,8 +11,9 @@ from typing import Any
 
 from kafkalog.operations.retain import RetentionRun
 from kafkalog.operations.run_frame import config_sources, is_never_changed, removed_files, run_frame
-from kafkalog.planning.compaction_plan import REFUSED, told_deleted_files
+from kafkalog.planning.compaction_plan import describe_deleted_files
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan, SegmentVerdict
+from kafkalog.planning.statuses import REFUSED
 from kafkalog.swap.segment_deletion import DELETED, RetentionResult
 
 Pair = tuple[RetentionPlan, RetentionResult | None]
@@ -94,7 +95,7 @@ def _status(plan: RetentionPlan, result: RetentionResult | None) -> str:
 def _reason(plan: RetentionPlan, result: RetentionResult | None) -> str:
     if result is not None and result.reason:
         return result.reason
-    return plan.reason + told_deleted_files(plan.deleted_files)
+    return plan.reason + describe_deleted_files(plan.deleted_files)
 
 
 def _partition(plan: RetentionPlan, result: RetentionResult | None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from kafkalog.cleaning.cleaner_stats import FAILED, REFUSED
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, DeletedFile
 from kafkalog.log.topic_partition import (
     PartitionKind,
@@ -15,6 +14,7 @@ from kafkalog.log.topic_partition import (
     parse_partition_dir_name,
 )
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.swap.replacement import held_bytes
 from kafkalog.swap.scratch import Scratch
 

@@ -1,4 +1,4 @@
-"""Undo a run, give the space of its replaced files back, and list what runs hold.
+"""Undo a run: put back what it replaced.
 
 The journal says which partitions a run planned to change; what it replaced is told by the records
 in those directories. Each partition is undone or refused by itself. The order keeps every state on
@@ -12,41 +12,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from kafkalog.cleaning.cleaner_stats import FAILED, REFUSED
 from kafkalog.clock import now_ms
-from kafkalog.errors import InvalidConfigError, LogChangedError
+from kafkalog.errors import LogChangedError, describe_error, fault_text
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, LOG_START_OFFSET_FILE
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.operations.run_history import (
+    Changes,
+    Place,
+    held_at,
+    log_dirs_of,
+    open_history,
+    scratch_of,
+)
 from kafkalog.operations.run_steps import Tell, lock_log_dirs
-from kafkalog.runs.journal import append_events, read_events
-from kafkalog.runs.run_dir import Run, list_runs, open_run
+from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.runs.journal import append_events
+from kafkalog.runs.run_dir import Run
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.interrupted_swap import recover_partition
-from kafkalog.swap.journal import KINDS
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.partition_lock import wait_for_other_runs
-from kafkalog.swap.plan_check import describe_error, fault_text
-from kafkalog.swap.replacement import Replacement, drop_undo, held_bytes
+from kafkalog.swap.replacement import Replacement, drop_undo
 from kafkalog.swap.scratch import Scratch
 from kafkalog.swap.undo_swap import check_undo, end_undo, read_undo_record, undo_partition
 
 UNDONE = "undone"
 PURGED = "purged"
 NOTHING = "nothing"  # nothing of it is kept
-
-# By log dir and file, by partition: before and after of each change.
-_Changed = dict[tuple[str, str], dict[tuple[str, int], list[tuple[int | None, int | None]]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A partition that a run planned to change."""
-
-    topic_partition: TopicPartition
-    path: str
-    log_dir: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +73,6 @@ class UndoRun:
         return tuple(f"{r.place.topic_partition}: {r.fault}" for r in self.results if r.fault)
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRun:
-    """One run of the run dir, and what it still holds."""
-
-    run_id: str
-    kind: str
-    started: str
-    finished: str | None
-    partitions: int
-    held_partitions: int
-    held_bytes: int
-
-
 def undo_run(
     run_dir: Path, run_id: str, tell: Tell = lambda _: None, files: LocalFiles | None = None
 ) -> UndoRun:
@@ -102,24 +82,24 @@ def undo_run(
     locked: then nothing was changed.
     """
     files = files or LocalFiles()
-    run, places, changed = _open(run_dir, run_id)
+    run, places, changed = open_history(run_dir, run_id)
     results: dict[str, UndoResult] = {}
     resolved: list[str] = []
     problems: list[str] = []
     present = [place for place in places if Path(place.path).is_dir()]
-    with lock_log_dirs(_log_dirs(run, present)):
+    with lock_log_dirs(log_dirs_of(run, present), [place.path for place in present]):
         records: dict[str, Replacement | None] = {}
         for place in present:
             wait_for_other_runs(place.path)
             try:
                 done = recover_partition(place.path, files)
                 resolved += (f"{place.topic_partition}: {line}" for line in done)
-                record = read_undo_record(_scratch(place, run_id))
+                record = read_undo_record(scratch_of(place, run_id))
                 if record is not None:
-                    check_undo(_scratch(place, run_id), record)
+                    check_undo(scratch_of(place, run_id), record)
                 records[place.path] = record
             except Exception as error:
-                results[place.path] = _failed(place, error)
+                results[place.path] = failed_result(place, error)
         stopped = {(p.log_dir, p.topic_partition) for p in places if p.path in results}
         unsettled = _restore(changed, CLEANER_OFFSET_FILE, run_id, stopped, files)
         for place in present:
@@ -136,48 +116,16 @@ def undo_run(
             if results[place.path].status == UNDONE and place.log_dir not in unsettled:
                 problems += _forget(place, run_id, records[place.path], files)
         if not stopped and not unsettled:
-            problems += _drop_checkpoints(changed, places, run_id, files)
+            problems += drop_checkpoints(changed, places, run_id, files)
     gone = (UndoResult(p, REFUSED, "there is no such directory any more") for p in places)
     ended = tuple(results.get(result.place.path, result) for result in gone)
-    problems += _note(run, "undone", ended)
-    for line in (*resolved, *problems, *map(told, ended)):
+    problems += note_results(run, "undone", ended)
+    for line in (*resolved, *problems, *map(describe_result, ended)):
         tell(line)
     return UndoRun(run_id, ended, tuple(resolved), tuple(problems))
 
 
-def purge_run(
-    run_dir: Path, run_id: str, tell: Tell = lambda _: None, files: LocalFiles | None = None
-) -> UndoRun:
-    """Remove what a run keeps: it cannot be undone any more. Raises as `undo_run`."""
-    files = files or LocalFiles()
-    run, places, changed = _open(run_dir, run_id)
-    results: list[UndoResult] = []
-    resolved: list[str] = []
-    present = [place for place in places if Path(place.path).is_dir()]
-    with lock_log_dirs(_log_dirs(run, present)):
-        for place in present:
-            wait_for_other_runs(place.path)
-            try:
-                done = recover_partition(place.path, files)
-                resolved += (f"{place.topic_partition}: {line}" for line in done)
-                freed = drop_undo(_scratch(place, run_id), files)
-                results.append(UndoResult(place, PURGED, freed_bytes=freed))
-            except Exception as error:
-                results.append(_failed(place, error))
-        problems = _drop_checkpoints(changed, present, run_id, files)
-    problems += _note(run, "purged", results)
-    for line in (*resolved, *problems, *map(told, results)):
-        tell(line)
-    return UndoRun(run_id, tuple(results), tuple(resolved), tuple(problems))
-
-
-def held_runs(run_dir: Path) -> tuple[list[HeldRun], list[str]]:
-    """Every run of a run dir, the oldest first; and what could not be read."""
-    runs, problems = list_runs(run_dir)
-    return [_held(run) for run in runs], problems
-
-
-def told(result: UndoResult) -> str:
+def describe_result(result: UndoResult) -> str:
     """One line about a partition for people."""
     name = result.place.topic_partition
     if result.status == UNDONE:
@@ -187,86 +135,13 @@ def told(result: UndoResult) -> str:
     return f"{name}: {result.status}: {result.reason}"
 
 
-def _held(run: Run) -> HeldRun:
-    places, _ = _changes(run)
-    held = [_held_at(_scratch(place, run.path.name)) for place in places]
-    finished = run.facts.get("finished")
-    return HeldRun(
-        run.path.name,
-        str(run.facts.get("kind")),
-        str(run.facts.get("started")),
-        None if finished is None else str(finished),
-        partitions=len(places),
-        held_partitions=sum(size is not None for size in held),
-        held_bytes=sum(size or 0 for size in held),
-    )
-
-
-def _held_at(scratch: Scratch) -> int | None:
-    try:
-        return held_bytes(scratch)
-    except OSError:
-        return None
-
-
-def _open(run_dir: Path, run_id: str) -> tuple[Run, list[Place], _Changed]:
-    run = open_run(run_dir, run_id)
-    kind = run.facts.get("kind")
-    if kind not in KINDS:
-        raise InvalidConfigError(f"run {run_id} is of {kind}, which changes no log")
-    places, changed = _changes(run)
-    return run, places, changed
-
-
-def _log_dirs(run: Run, places: Iterable[Place]) -> list[str]:
-    """Those to lock: of the partitions, and those that the run had locked for links to them."""
-    found = {str(Path(place.log_dir).resolve()): place.log_dir for place in places}
-    options = run.facts.get("options")
-    locked = options.get("lockedLogDirs", []) if isinstance(options, dict) else []
-    for log_dir in locked if isinstance(locked, list) else []:
-        if isinstance(log_dir, str) and Path(log_dir).is_dir():
-            found.setdefault(str(Path(log_dir).resolve()), log_dir)
-    return sorted(found.values())
-
-
-def _changes(run: Run) -> tuple[list[Place], _Changed]:
-    """The partitions that a run planned to change, and the checkpoint lines it changed."""
-    places: dict[str, Place] = {}
-    changed: _Changed = {}
-    for event in read_events(run.path):
-        try:
-            if event["event"] == "planned":
-                name = TopicPartition(str(event["topic"]), int(event["partition"]))
-                path = str(event["path"])
-                places[path] = Place(name, path, str(event["logDir"]))
-            elif event["event"] == "checkpoint":
-                lines = changed.setdefault((str(event["logDir"]), str(event["file"])), {})
-                for line in event["lines"]:
-                    key = str(line["topic"]), int(line["partition"])
-                    change = _offset(line["before"]), _offset(line["after"])
-                    lines.setdefault(key, []).append(change)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidConfigError(
-                f"the journal cannot be understood: {error!r}", path=str(run.path)
-            ) from None
-    return list(places.values()), changed
-
-
-def _offset(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-def _scratch(place: Place, run_id: str) -> Scratch:
-    return Scratch(place.path, run_id)
-
-
 def _undo(place: Place, run_id: str, record: Replacement | None, files: LocalFiles) -> UndoResult:
     if record is None:
         return UndoResult(place, NOTHING, "nothing of it is kept")
     try:
-        undo_partition(_scratch(place, run_id), record, files)
+        undo_partition(scratch_of(place, run_id), record, files)
     except Exception as error:
-        return _given_up(place, _failed(place, error), files)
+        return _given_up(place, failed_result(place, error), files)
     return UndoResult(place, UNDONE, files=len(record.every_kept) + (record.cut is not None))
 
 
@@ -276,7 +151,7 @@ def _forget(
     """Drop what is kept of a partition that is undone; why not, if it cannot be."""
     try:
         if record is not None:
-            end_undo(_scratch(place, run_id), record, files)
+            end_undo(scratch_of(place, run_id), record, files)
     except OSError as error:
         why = describe_error(error, place.path)
         yield f"{place.topic_partition}: undone, but what was kept is there still: {why}"
@@ -297,13 +172,13 @@ def _given_up(place: Place, failed: UndoResult, files: LocalFiles) -> UndoResult
     return replace(failed, reason=f"{failed.reason} (interrupted: {'; '.join(resolved)})")
 
 
-def _failed(place: Place, error: Exception) -> UndoResult:
+def failed_result(place: Place, error: Exception) -> UndoResult:
     status = REFUSED if isinstance(error, LogChangedError) else FAILED
     return UndoResult(place, status, describe_error(error, place.path), fault=fault_text(error))
 
 
 def _restore(
-    changed: _Changed,
+    changed: Changes,
     file_name: str,
     run_id: str,
     stopped: Iterable[tuple[str, TopicPartition]],
@@ -326,15 +201,15 @@ def _restore(
     return failed
 
 
-def _drop_checkpoints(
-    changed: _Changed, places: Sequence[Place], run_id: str, files: LocalFiles
+def drop_checkpoints(
+    changed: Changes, places: Sequence[Place], run_id: str, files: LocalFiles
 ) -> list[str]:
     """Remove the kept checkpoint files, where no partition of the log dir is held any more."""
     problems = []
     log_dirs = {log_dir for log_dir, _ in changed} | {place.log_dir for place in places}
     for log_dir in sorted(log_dirs):
         try:
-            held = [_held_at(_scratch(p, run_id)) for p in places if p.log_dir == log_dir]
+            held = [held_at(scratch_of(p, run_id)) for p in places if p.log_dir == log_dir]
             if all(size is None for size in held) and Path(log_dir).is_dir():
                 drop_undo(Scratch(log_dir, run_id), files)
         except OSError as error:
@@ -342,7 +217,7 @@ def _drop_checkpoints(
     return problems
 
 
-def _note(run: Run, event: str, results: Sequence[UndoResult]) -> list[str]:
+def note_results(run: Run, event: str, results: Sequence[UndoResult]) -> list[str]:
     events = [
         {
             "event": event,

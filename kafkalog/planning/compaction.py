@@ -17,8 +17,6 @@ from kafkalog.planning.cleanable_range import CleanableRange, find_cleanable_ran
 from kafkalog.planning.compaction_plan import (
     ACROSS_TASKS,
     CLEAN,
-    REFUSED,
-    SKIP,
     WITHIN_TASK,
     CompactionPlan,
     SegmentGroup,
@@ -32,6 +30,7 @@ from kafkalog.planning.refusals import (
     refuse_by_inventory,
 )
 from kafkalog.planning.segment_groups import group_segments, segments_between
+from kafkalog.planning.statuses import REFUSED, SKIP
 
 # Kafka SkimpyOffsetMap: an MD5 and an offset; log.cleaner.io.buffer.load.factor.
 _SLOT_BYTES = 24

@@ -19,13 +19,11 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import REFUSED
 from kafkalog.planning.texts import format_bytes
 
-# A plan's status.
+# A plan's status beside those of `statuses`.
 CLEAN = "clean"  # will be cleaned
-SKIP = "skip"  # nothing to do now
-REFUSED = "refused"  # a safety rule forbids it
-LEFT = "left"  # would be cleaned, but a limit of the run leaves it for the next
 
 # How the key map is made: by the task that does everything else, too, or by many that shuffle.
 WITHIN_TASK = "within-task"
@@ -33,7 +31,7 @@ ACROSS_TASKS = "across-tasks"
 STRATEGIES = (WITHIN_TASK, ACROSS_TASKS)
 
 
-def told_deleted_files(files: Sequence[DeletedFile]) -> str:
+def describe_deleted_files(files: Sequence[DeletedFile]) -> str:
     """What is said of a broker's `.deleted` files that a plan removes; empty for none."""
     if not files:
         return ""
@@ -166,5 +164,5 @@ class CompactionPlan(JsonFacts):
             f"dirty {self.cleanable_ratio:.1%} of {format_bytes(total_bytes)}, "
             f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
             f"then {self.uncleanable_reason}; {self.strategy}; {self.reason}"
-            f"{told_deleted_files(self.deleted_files)}"
+            f"{describe_deleted_files(self.deleted_files)}"
         )

@@ -32,19 +32,13 @@ from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.broker_config import topic_settings
 from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.policy_evidence import (
-    FORCE_CONFIG_DIFFERS,
-    HOW_TO_FORCE,
-    POLICY,
-    PolicyStanding,
-)
+from kafkalog.planning.policy_evidence import HOW_TO_FORCE, POLICY, PolicyStanding
 
 __all__ = [
-    "FORCE_CONFIG_DIFFERS",
     "Difference",
+    "GivenSettings",
     "PolicyStanding",
     "ResolvedConfig",
-    "Told",
     "resolve_config",
 ]
 
@@ -58,8 +52,8 @@ _TIERED = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is told about settings beside the log dirs: `options` is a LogConfig of the given ones
+class GivenSettings:
+    """What is given about settings beside the log dirs: `options` is a LogConfig of the given ones
     only; config_file has settings by topic, "*" for all others; server_properties None = no file;
     named_topics: those that the command names in full, of which the options speak.
     """
@@ -126,7 +120,7 @@ class ResolvedConfig:
 def resolve_config(
     topic: str,
     topic_id: str | None,
-    told: Told,
+    given: GivenSettings,
     cluster: ClusterSettings | None,
     node_id: int | None,
     *,
@@ -143,7 +137,7 @@ def resolve_config(
 
     InvalidConfigError if the operator's own settings are wrong; the cluster's are a refusal.
     """
-    said = told.of_topic(topic)
+    said = given.of_topic(topic)
     known = LogConfig.keys(kafka_version)
     for key in said.keys() - known:
         raise InvalidConfigError(
@@ -158,7 +152,7 @@ def resolve_config(
     try:
         in_force = {
             key: value
-            for key, value in _in_force(topic, told, telling, node_id).items()
+            for key, value in _in_force(topic, given, telling, node_id).items()
             # A topic has settings of its own that are none of a log's, as throttled replicas.
             if key in known
         }
@@ -180,7 +174,7 @@ def resolve_config(
         undeclared=tuple(undeclared),
         unreliable=unreliable,
         standing=_standing(
-            topic, told, base, config, is_reliable=cluster is not None and unreliable is None
+            topic, given, base, config, is_reliable=cluster is not None and unreliable is None
         ),
         is_forced=force_differs,
     )
@@ -201,14 +195,14 @@ def resolve_config(
 
 
 def _standing(
-    topic: str, told: Told, base: LogConfig, config: LogConfig, *, is_reliable: bool
+    topic: str, given: GivenSettings, base: LogConfig, config: LogConfig, *, is_reliable: bool
 ) -> PolicyStanding:
     """`base` is what was in force, with it the operator's words `config`."""
     is_theirs = is_reliable and set(base.cleanup_policy) == set(config.cleanup_policy)
     is_set = base.source(POLICY) != LogConfig.DEFAULT
     if is_theirs and is_set and not base.source(POLICY).startswith(SERVER_PROPERTIES):
         return PolicyStanding.IN_FORCE
-    if told.says_policy_of(topic):
+    if given.says_policy_of(topic):
         return PolicyStanding.SAID
     return PolicyStanding.DEFAULT if is_theirs else PolicyStanding.UNKNOWN
 
@@ -244,10 +238,10 @@ def _tells_in_part(topic: str, topic_id: str | None, cluster: ClusterSettings | 
 
 
 def _in_force(
-    topic: str, told: Told, cluster: ClusterSettings | None, node_id: int | None
+    topic: str, given: GivenSettings, cluster: ClusterSettings | None, node_id: int | None
 ) -> dict[str, tuple[str, str]]:
     """key → (text, source) of what the broker knows, without Kafka's defaults."""
-    found = _from_broker(told.server_properties or {}, SERVER_PROPERTIES)
+    found = _from_broker(given.server_properties or {}, SERVER_PROPERTIES)
     if cluster is None:
         return found
     found |= _from_broker(cluster.broker_configs.get("", {}), ALL_BROKERS)

@@ -13,14 +13,14 @@ from kafkalog.log.inventory import (
     PartitionKind,
 )
 from kafkalog.planning.compaction import plan_compaction
-from kafkalog.planning.compaction_plan import CLEAN, REFUSED, SKIP, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.force_rules import FORCE_CLOCK_DIFFERS, FORCE_NOTHING_DIRTY
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import PolicyStanding
 from kafkalog.planning.retention import DELETE, RetentionPlan, RetentionRule, plan_retention
-from kafkalog.planning.time_evidence import FORCE_CLOCK_DIFFERS, why_time_is_ahead
-
-FORCE_NOTHING_DIRTY = "nothing-dirty"
+from kafkalog.planning.statuses import REFUSED, SKIP
+from kafkalog.planning.time_evidence import why_time_is_ahead
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from enum import StrEnum
 
 from kafkalog.format.topics import COMPACT, DELETE, INTERNAL_POLICIES
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS
 from kafkalog.planning.log_config import LogConfig
 
 POLICY = "cleanup.policy"
 RETENTION_MS = "retention.ms"
-FORCE_CONFIG_DIFFERS = "config-differs"
 HOW_TO_FORCE = f"to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}"
 
 _FOR_EVER = -1

@@ -19,8 +19,8 @@ from kafkalog.log.inventory import (
     SegmentFacts,
     SegmentInfo,
 )
-from kafkalog.planning.compaction_plan import REFUSED, SKIP
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import REFUSED, SKIP
 
 Refusal = tuple[str, str]
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
-from kafkalog.planning.compaction_plan import REFUSED, SKIP
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
@@ -35,6 +34,7 @@ from kafkalog.planning.retention_plan import (
     RetentionRule,
     SegmentVerdict,
 )
+from kafkalog.planning.statuses import REFUSED, SKIP
 from kafkalog.planning.texts import format_timestamp
 
 __all__ = ["DELETE", "REFUSED", "SKIP", "RetentionPlan", "RetentionRule", "plan_retention"]

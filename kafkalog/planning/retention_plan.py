@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kafkalog.log.inventory import DeletedFile, JsonFacts, TopicPartition
-from kafkalog.planning.compaction_plan import REFUSED, told_deleted_files
+from kafkalog.planning.compaction_plan import describe_deleted_files
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import REFUSED
 from kafkalog.planning.texts import format_bytes
 
 # A plan's status beside SKIP and REFUSED.
@@ -112,5 +113,5 @@ class RetentionPlan(JsonFacts):
             f"{self.topic_partition}: {len(self.deleted)} segments go "
             f"({format_bytes(self.deleted_bytes)}), {len(self.kept)} stay, log start offset "
             f"{self.log_start_before} to {self.log_start_offset}{roll}; {self.reason}"
-            f"{told_deleted_files(self.deleted_files)}"
+            f"{describe_deleted_files(self.deleted_files)}"
         )

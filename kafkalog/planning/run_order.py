@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kafkalog.planning.compaction_plan import CLEAN, LEFT, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
+from kafkalog.planning.statuses import LEFT
 
 
 def largest_first(plans: Sequence[CompactionPlan]) -> list[CompactionPlan]:

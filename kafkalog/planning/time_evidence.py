@@ -9,9 +9,9 @@ of records do not tell: clients choose them, and wrong ones lie ahead.
 from __future__ import annotations
 
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.planning.force_rules import FORCE_CLOCK_DIFFERS
 from kafkalog.planning.texts import format_timestamp
 
-FORCE_CLOCK_DIFFERS = "clock-differs"
 _DAY_MS = 86_400_000
 # What the clocks of two machines, or a date in two time zones, may differ.
 _MOST_AHEAD_MS = 2 * _DAY_MS

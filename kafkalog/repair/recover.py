@@ -12,10 +12,6 @@ lead to no place behind the cut. What is replaced, removed or cut is kept for un
 A broker's recovery cuts the log at the first batch that is damaged and deletes the segments behind
 it. That loses what could be read, so such a partition is refused here, with what a broker would do.
 
-The producer state is what Kafka's loader makes: written to a snapshot at each segment's end and
-read again for the next segment, which is when producers expire; a snapshot at or below the log
-start is not kept.
-
 Source: Kafka LogLoader.recoverSegment, LogSegment.recover, UnifiedLog.rebuildProducerState.
 """
 
@@ -23,49 +19,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kafkalog.cleaning.new_files import can_give_ownership
 from kafkalog.errors import (
-    CorruptCheckpointError,
-    CorruptSnapshotError,
     LogChangedError,
     LogCleaningRefusedError,
     LogSegmentOffsetOverflowError,
+    describe_error,
+    fault_text,
 )
-from kafkalog.format.checkpoints import EpochEntry, pack_leader_epoch_checkpoint
-from kafkalog.format.file_names import (
-    LEADER_EPOCH_CHECKPOINT_FILE,
-    LogFileKind,
-    producer_snapshot_file_name,
-)
-from kafkalog.format.producer_snapshot import (
-    ProducerEntry,
-    pack_producer_snapshot,
-    parse_producer_snapshot,
-)
-from kafkalog.format.transaction_index import pack_transaction_index
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.log_dir import reopen_partition
-from kafkalog.log.recovered_producers import RecoveredProducers
-from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.segment_file import ChunkBuffers
-from kafkalog.log.small_files import read_small_file
+from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.repair.file_differences import (
-    MAX_SNAPSHOT_BYTES,
     MISSING,
-    index_difference,
-    snapshot_difference,
 )
+from kafkalog.repair.log_scan import LogScan
 from kafkalog.repair.recover_result import (
     CREATE,
     CUT,
     DONE,
-    FAILED,
     REBUILD,
-    REFUSED,
     REMOVE,
     REPLACE,
     SOUND,
@@ -74,24 +51,25 @@ from kafkalog.repair.recover_result import (
     RebuildResult,
     RebuildTask,
 )
-from kafkalog.repair.segment_scan import ScannedSegment, scan_segment
-from kafkalog.swap.interrupted_swap import recover_partition
-from kafkalog.swap.journal import RECOVER
-from kafkalog.swap.local_files import LocalFiles, can_give_ownership, path_in
-from kafkalog.swap.log_dir_lock import check_lock_holder
-from kafkalog.swap.partition_lock import partition_turn
-from kafkalog.swap.plan_check import describe_error, fault_text
-from kafkalog.swap.replacement import (
-    CutTail,
-    Replacement,
-    begin_replacement,
+from kafkalog.repair.segment_scan import ScannedSegment
+from kafkalog.swap.file_facts import (
     checksum_of,
-    end_replacement,
     facts_of,
     facts_with_checksum,
     file_facts,
     last_nonzero,
-    merged,
+)
+from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.journal import RECOVER
+from kafkalog.swap.local_files import LocalFiles, path_in
+from kafkalog.swap.log_dir_lock import check_lock_holder
+from kafkalog.swap.merged_replacement import merged
+from kafkalog.swap.partition_lock import locked_partition
+from kafkalog.swap.replacement import (
+    CutTail,
+    Replacement,
+    begin_replacement,
+    end_replacement,
     read_earlier,
     read_record,
 )
@@ -126,8 +104,8 @@ def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> Reb
         reason=reason,
         files=tuple(rebuild.findings),
         segments_count=len(task.partition.segments),
-        batches_count=rebuild.batches_count,
-        bytes_read=rebuild.bytes_read,
+        batches_count=rebuild.counts[0],
+        bytes_read=rebuild.counts[1],
         log_end_offset=rebuild.log_end_offset,
         seconds=round(time.monotonic() - started, 3),
         fault=fault,
@@ -143,15 +121,19 @@ class _Rebuild:
         self._scratch = Scratch(task.partition.path, task.run_id)
         self._attempt_id = new_attempt_id()
         self._buffers = ChunkBuffers()
+        self._scan: LogScan | None = None
         self._written: list[str] = []
         self._splits: list[FileFinding] = []
         self._cut: tuple[SegmentInfo, int] | None = None
         self._dir_mtime_ns = Path(task.partition.path).stat().st_mtime_ns if task.apply else 0
         self.replaced: Replacement | None = None
         self.findings: list[FileFinding] = []
-        self.batches_count = 0
-        self.bytes_read = 0
         self.log_end_offset: int | None = None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Batches that were checked, and their bytes."""
+        return (0, 0) if self._scan is None else (self._scan.batches_count, self._scan.bytes_read)
 
     def run(self) -> str:
         """All of it; the status. What it raises left every live file as it was, unless the renames
@@ -194,40 +176,12 @@ class _Rebuild:
 
     def _run(self) -> str:
         self.findings = list(self._splits)
-        self.batches_count = self.bytes_read = 0
-        segments = self._partition.segments
-        if not segments:
+        self._scan = scan = LogScan(self._task, self._partition, self, self._buffers)
+        if not self._partition.segments:
             return SOUND
         if self._task.apply:
             self._check_logs()
-        end_offset = segments[0].base_offset
-        producers = RecoveredProducers(end_offset, self._first_entries())
-        epochs = LeaderEpochReplay(self._known_epochs()[0] or ())
-        for number, segment in enumerate(segments):
-            if segment.base_offset < end_offset:
-                raise LogCleaningRefusedError(
-                    f"begins before the offset {end_offset} where the segment before it ends",
-                    path=segment.path,
-                )
-            self._enter(segment, producers, is_first=number == 0)
-            scan = scan_segment(
-                segment,
-                len(segments) - number - 1,
-                self._task.config,
-                producers,
-                epochs,
-                self._buffers,
-                self._task.max_batch_bytes,
-            )
-            end_offset = scan.next_offset
-            self._look_at_indexes(segment, scan)
-            self.batches_count += scan.batches_count
-            self.bytes_read += scan.valid_bytes
-            if scan.trailing_bytes:
-                self._note_tail(segment, scan)
-        self.log_end_offset = end_offset
-        self._look_at_end(producers, end_offset)
-        self._look_at_epochs(epochs, end_offset)
+        self.log_end_offset = scan.run()
         if self._partition.problems:
             raise LogCleaningRefusedError("; ".join(self._partition.problems))
         if not self.findings:
@@ -245,107 +199,13 @@ class _Rebuild:
         remove_attempt(self._scratch, self._attempt_id, self._files)
         begun = read_record(self._scratch.swap_record)
         if begun is not None and begun.attempt_id == self._attempt_id:
-            with partition_turn(self._scratch):
+            with locked_partition(self._scratch):
                 recover_partition(self._partition.path, self._files)
-
-    # -- the producer state, as Kafka's loader carries it from segment to segment ----------------
-
-    def _first_entries(self) -> Sequence[ProducerEntry]:
-        """The state that the loader begins with: of the newest readable snapshot that is above the
-        log start's checkpoint and not above the first segment.
-        """
-        first = self._partition.segments[0].base_offset
-        usable = [o for o in self._partition.snapshot_offsets if self._log_start < o <= first]
-        for offset in sorted(usable, reverse=True):
-            path = path_in(self._partition.path, producer_snapshot_file_name(offset))
-            try:
-                data = read_small_file(Path(path), MAX_SNAPSHOT_BYTES)
-                return parse_producer_snapshot(data, path=path)
-            except (CorruptSnapshotError, FileNotFoundError):
-                continue
-        return ()
-
-    def _known_epochs(self) -> tuple[list[EpochEntry] | None, str]:
-        """The leader epochs of the checkpoint, None without one; and why it cannot be read."""
-        try:
-            return read_leader_epochs(self._partition.path), ""
-        except CorruptCheckpointError as error:
-            return None, error.reason
-
-    def _look_at_epochs(self, epochs: LeaderEpochReplay, end_offset: int) -> None:
-        """Epochs that begin at the log's end are no difference: an elected leader that has written
-        nothing yet has one, and a broker's recovery drops it.
-        """
-        known, unreadable = self._known_epochs()
-        due = epochs.entries(self._log_start, end_offset)
-        in_log = LeaderEpochReplay(known or ()).entries(self._log_start, end_offset)
-        if in_log == due and not unreadable:
-            return
-        reason = unreadable or (MISSING if known is None else f"{known}, due is {due}")
-        self._note(LEADER_EPOCH_CHECKPOINT_FILE, reason, pack_leader_epoch_checkpoint(due))
-
-    @property
-    def _log_start(self) -> int:
-        return self._partition.checkpoints.log_start or 0
-
-    def _enter(
-        self, segment: SegmentInfo, producers: RecoveredProducers, *, is_first: bool
-    ) -> None:
-        """The state at the segment's base, as the loader reads it back from the snapshot it wrote
-        at the end of the one before.
-        """
-        base = segment.base_offset
-        if producers.end_offset == base and not is_first:
-            self._look_at_snapshot(base, producers)
-        self._read_back(producers, -1 if is_first else self._log_start)
-        if producers.end_offset != base or is_first:
-            self._look_at_snapshot(base, producers)
-        producers.end_offset = base
-
-    def _read_back(self, producers: RecoveredProducers, log_start: int) -> None:
-        """What the loader has after it read the newest snapshot: one at or below the log start it
-        has removed, and who has expired it leaves out.
-        """
-        if producers.end_offset <= log_start:
-            producers.restart(())
-        producers.expire(self._task.now_ms, self._task.config.producer_id_expiration_ms)
-
-    def _look_at_end(self, producers: RecoveredProducers, end_offset: int) -> None:
-        """The snapshot at the log's end, and those that the loader removes."""
-        wanted = {segment.base_offset for segment in self._partition.segments} | {end_offset}
-        if end_offset != self._partition.segments[-1].base_offset:
-            if producers.end_offset != end_offset:
-                self._read_back(producers, self._partition.log_start_offset)
-            self._look_at_snapshot(end_offset, producers)
-        for offset in self._partition.snapshot_offsets:
-            if offset > self._partition.log_start_offset and offset not in wanted:
-                reason = f"no segment begins there, the log ends at {end_offset}"
-                name = producer_snapshot_file_name(offset)
-                self.findings.append(FileFinding(name, REMOVE, reason))
-
-    def _look_at_snapshot(self, offset: int, producers: RecoveredProducers) -> None:
-        if offset <= self._partition.log_start_offset:
-            return
-        name = producer_snapshot_file_name(offset)
-        entries = producers.entries()
-        reason = snapshot_difference(path_in(self._partition.path, name), entries, offset)
-        if reason is not None:
-            self._note(name, reason, pack_producer_snapshot(entries))
 
     # -- findings --------------------------------------------------------------------------------
 
-    def _look_at_indexes(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
-        for kind, data in (
-            (LogFileKind.OFFSET_INDEX, scan.indexes.pack_offset_index()),
-            (LogFileKind.TIME_INDEX, scan.indexes.pack_time_index()),
-            (LogFileKind.TRANSACTION_INDEX, pack_transaction_index(scan.aborted_transactions)),
-        ):
-            name = f"{segment.base_offset:020d}{kind}"
-            reason = index_difference(path_in(self._partition.path, name), data, kind)
-            if reason is not None:
-                self._note(name, reason, data)
-
-    def _note(self, name: str, reason: str, data: bytes) -> None:
+    def note(self, name: str, reason: str, data: bytes) -> None:
+        """A file that is to have these bytes: with `apply` written under a scratch name."""
         action = CREATE if reason == MISSING else REPLACE
         self.findings.append(FileFinding(name, action, reason))
         if not self._task.apply:
@@ -366,7 +226,12 @@ class _Rebuild:
             )
         return owner
 
-    def _note_tail(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+    def note_removal(self, name: str, reason: str) -> None:
+        """A file that is to go."""
+        self.findings.append(FileFinding(name, REMOVE, reason))
+
+    def note_tail(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+        """Bytes behind the last whole batch of the last segment: with `apply` cut off at last."""
         reason = f"{scan.trailing_bytes} bytes behind the last whole batch, at {scan.valid_bytes}"
         self.findings.append(FileFinding(Path(segment.path).name, CUT, reason))
         links = os.lstat(segment.path).st_nlink
@@ -397,7 +262,7 @@ class _Rebuild:
 
     def _swap(self) -> None:
         directory = self._partition.path
-        with partition_turn(self._scratch):
+        with locked_partition(self._scratch):
             self._check_before_swap()
             record = self._record()
             begin_replacement(self._scratch, record, self._files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.format.constants import MAX_BATCH_BYTES
-from kafkalog.log.inventory import JsonFacts, PartitionInventory
+from kafkalog.log.inventory import JsonFacts, PartitionInventory, TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.swap.replacement import Replacement
 
@@ -13,8 +13,6 @@ from kafkalog.swap.replacement import Replacement
 SOUND = "sound"  # every file is what a rebuild gives
 REBUILD = "rebuild"  # a dry run found files to rebuild
 DONE = "rebuilt"
-REFUSED = "refused"
-FAILED = "failed"
 
 # Actions.
 CREATE = "create"
@@ -53,9 +51,19 @@ class RebuildTask(JsonFacts):
     max_batch_bytes: int = MAX_BATCH_BYTES
 
     @property
+    def topic_partition(self) -> TopicPartition:
+        """Which partition it is."""
+        return self.partition.topic_partition
+
+    @property
     def path(self) -> str:
         """The partition's directory."""
         return self.partition.path
+
+    @property
+    def log_dir(self) -> str:
+        """The log dir it lies in."""
+        return self.partition.log_dir
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,17 +39,17 @@ from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.missing_range import MissingCause, MissingRange
 from kafkalog.log.missing_ranges import missing_ranges
-from kafkalog.operations.run_steps import new_run_id
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import FAILED
 from kafkalog.repair.recover import rebuild_partition
 from kafkalog.repair.recover_result import DONE, SOUND, RebuildTask
 from kafkalog.repair.sound_batches import LeftOut, SegmentWalk
+from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.local_files import LocalFiles
 
 MANIFEST_FILE = "salvage.json"
 
 SALVAGED = "salvaged"
-FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,22 +22,16 @@ from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.selection import named_topics, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import ACROSS_TASKS
-from kafkalog.planning.config_sources import FORCE_CONFIG_DIFFERS, Told
+from kafkalog.planning.config_sources import GivenSettings
+from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, KNOWN_FORCE_RULES
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.plan_by_settings import FORCE_NOTHING_DIRTY
-from kafkalog.planning.time_evidence import FORCE_CLOCK_DIFFERS
 from kafkalog.requests.run_settings import RunSettings, read_config_file, read_server_properties
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.runs.run_dir import default_run_dir
 
-FORCE_NULL_KEYS = "null-keys"
 # The values of --verify and --on-corrupt-batch.
 VERIFY_DEEP = "deep"
 KEEP = "keep"
-# A rule that has nothing to lift is accepted: scripts may always name it.
-KNOWN_FORCE_RULES = frozenset(
-    {FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY, FORCE_CLOCK_DIFFERS}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +101,7 @@ class RunRequest:
         InvalidConfigError if the settings that were given are wrong.
         """
         return RunSettings(
-            Told(
+            GivenSettings(
                 self.config,
                 self.config_file,
                 self.server_properties,

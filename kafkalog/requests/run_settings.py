@@ -22,7 +22,7 @@ from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
 from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_config_file
-from kafkalog.planning.config_sources import ResolvedConfig, Told, resolve_config
+from kafkalog.planning.config_sources import GivenSettings, ResolvedConfig, resolve_config
 from kafkalog.planning.kafka_version import kafka_version_of
 from kafkalog.planning.policy_evidence import PolicyStanding
 
@@ -95,14 +95,14 @@ class RunSettings:
 
     def __init__(
         self,
-        told: Told,
+        given: GivenSettings,
         log_dirs: Iterable[str],
         *,
         force_differs: bool,
         kafka_version: str | None,
         zookeeper: ZooKeeperClusters | None = None,
     ) -> None:
-        self._told = told
+        self._told = given
         self._force_differs = force_differs
         self._kafka_version = kafka_version
         self._resolved: dict[tuple[Hashable, ...], ResolvedConfig] = {}

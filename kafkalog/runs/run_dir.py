@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,13 @@ class Run:
 
     path: Path
     facts: Mapping[str, Any]
+
+
+def new_run_id() -> str:
+    """A name no other run has; part of the names of its scratch files, so letters and digits
+    only.
+    """
+    return secrets.token_hex(6)
 
 
 def default_run_dir() -> Path:

@@ -14,9 +14,9 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kafkalog.cleaning.cleaner_stats import CleanResult
 from kafkalog.cleaning.shuffle_rows import ShuffleRow
 from kafkalog.operations.across_tasks import AcrossTasks
+from kafkalog.operations.clean_result import CleanResult
 from kafkalog.spark.same_code import code_differences, on_same_code
 
 _SCHEMA = "target int, plan int, kind int, number int, first long, payload binary"

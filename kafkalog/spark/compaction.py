@@ -14,13 +14,13 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaning.cleaner_stats import CleanResult
 from kafkalog.errors import InvalidConfigError
 from kafkalog.operations.across_tasks import AcrossTasks
+from kafkalog.operations.clean_result import CleanResult
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.operations.compact_output import output_run
 from kafkalog.operations.compact_pack import clean_pack, pack_plans
-from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.operations.compact_strategies import execute_by_strategy
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES

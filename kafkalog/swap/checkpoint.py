@@ -22,8 +22,9 @@ from pathlib import Path
 
 from kafkalog.format.checkpoints import pack_offset_checkpoint, parse_offset_checkpoint
 from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
+from kafkalog.swap.file_facts import file_facts
 from kafkalog.swap.local_files import LocalFiles
-from kafkalog.swap.replacement import file_facts, keep_file
+from kafkalog.swap.replacement import keep_file
 from kafkalog.swap.scratch import Scratch
 
 # The offset of each (topic, partition) before and after; None is no line.

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkalog.cleaning.finished_group import fingerprint
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
@@ -32,24 +33,13 @@ from kafkalog.format.file_names import (
     producer_snapshot_file_name,
 )
 from kafkalog.log.segment_headers import iterate_headers
+from kafkalog.swap.file_facts import FileFacts
 from kafkalog.swap.local_files import LocalFiles, list_names, path_in
-from kafkalog.swap.partition_lock import partition_turn
-from kafkalog.swap.replacement import (
-    FileFacts,
-    Replacement,
-    SwapGroup,
-    end_replacement,
-    read_record,
-    settle,
-)
+from kafkalog.swap.partition_lock import locked_partition
+from kafkalog.swap.replacement import Replacement, SwapGroup, end_replacement, read_record, settle
 from kafkalog.swap.scratch import Scratch, is_scratch, undo_run_id
-from kafkalog.swap.swap import (
-    SEGMENT_KINDS,
-    fingerprint,
-    put_in_place,
-    remove_snapshots,
-    take_away,
-)
+from kafkalog.swap.steps import put_in_place, take_away
+from kafkalog.swap.swap import SEGMENT_KINDS, remove_snapshots, take_steps
 
 _KINDS = (*SEGMENT_KINDS, LogFileKind.PRODUCER_SNAPSHOT)
 
@@ -126,7 +116,7 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
     if Path(scratch.done_record).exists() and record is not None:
         end_replacement(scratch, record, files)
     elif Path(scratch.swap_record).exists():
-        with partition_turn(scratch):
+        with locked_partition(scratch):
             done = recover_partition(scratch.directory, files)
     for name in list_names(scratch.directory):
         if scratch.owns(name):
@@ -209,11 +199,8 @@ def _finish_swaps(
     swapped = [found.name.removesuffix(SWAP_SUFFIX) for found in swaps]
     end_offset = max((swap.next_offset for swap in read), default=0)
 
-    def remove(name: str) -> None:
-        files.remove(path_in(directory, name))
-
-    take_away(names, swapped, end_offset, remove, lambda: files.sync_directory(directory))
-    put_in_place(directory, swapped, files)
+    going = take_away(names, swapped, end_offset, sets_aside=False)
+    take_steps(directory, [*going, *put_in_place(swapped)], files)
 
 
 def _orphans(directory: str) -> list[_Found]:

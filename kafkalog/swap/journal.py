@@ -21,7 +21,8 @@ from kafkalog.requests.run_request import RunRequest
 from kafkalog.runs.journal import append_events
 from kafkalog.runs.run_dir import Run, begin_run, check_run_dir, finish_run
 from kafkalog.swap.checkpoint import Changes
-from kafkalog.swap.replacement import FileFacts, Replacement
+from kafkalog.swap.file_facts import FileFacts
+from kafkalog.swap.replacement import Replacement
 
 COMPACT, RETAIN, RECOVER = "compact", "retain", "recover"
 # The kinds of runs that change logs.

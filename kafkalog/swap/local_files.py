@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from kafkalog.cleaning.new_files import can_give_ownership
 from kafkalog.runs import durable
 
 COPY_BYTES: Final = 8 * 1024 * 1024
@@ -140,14 +141,6 @@ class LocalFiles:
             self.remove(temporary)
             raise
         self.sync_directory(str(Path(path).parent))
-
-
-def can_give_ownership(source: os.stat_result) -> bool:
-    """Whether this process may give a new file the owner and group of `source`."""
-    if os.geteuid() == 0:
-        return True
-    groups = {os.getegid(), *os.getgroups()}
-    return source.st_uid == os.geteuid() and source.st_gid in groups
 
 
 def give_to_owner_of(fd: int, directory: str) -> None:

@@ -8,6 +8,10 @@ holders within a process, so this module does. The existence of `.lock` means no
 Tasks in other processes cannot take the lock as well; they ask who holds it (`check_lock_holder`)
 right before they swap, so that a task that outlives its driver changes nothing.
 
+A partition is changed by its own path only, in the log dir where it lies: one that is reached by a
+symbolic link is refused, wherever the link is, and so is any of which a broker has a `.log` open
+for writing. A broker that follows a link holds the lock of the log dir with the link.
+
 Source: Kafka LogManager.lockLogDirs, FileLock.
 """
 
@@ -17,56 +21,78 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterable, Iterator
-from os import PathLike
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from kafkalog.errors import LogDirLockedError
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.log_dir import expand_paths
 from kafkalog.swap.local_files import give_to_owner_of
 
 LOCK_FILE_NAME = ".lock"
 # struct flock on 64-bit Linux: l_type i16, l_whence i16, (4 bytes of padding), l_start i64, l_len
 # i64, l_pid i32
 _FLOCK = struct.Struct("@hhqqi4x")
-# As many as a file system follows.
-_MOST_LINKS = 40
 # The log dirs this process holds, resolved: opening and closing their `.lock` would give them up.
 _held: set[Path] = set()
 
 
-def log_dirs_on_the_way(path: str | PathLike[str]) -> Iterator[str]:
-    """The directory that a path lies in, and if it is a link those of all it leads through: a
-    broker that follows the link holds the lock of the log dir where the link lies.
+def log_dirs_to_lock(partitions: Iterable[PartitionInventory]) -> list[str]:
+    """The log dirs of partitions, each directory once."""
+    held = sorted({partition.log_dir for partition in partitions})
+    return sorted({str(Path(log_dir).resolve()): log_dir for log_dir in held}.values())
+
+
+def check_no_writer(directories: Iterable[str], proc: Path = Path("/proc")) -> None:
+    """LogDirLockedError for a partition of which a broker has a `.log` open for writing: one whose
+    log dir holds a link to it, and whose lock is another one.
+
+    Only Linux tells, and only of processes that this user may look at: a user who may give new
+    files to the broker's user may do so.
     """
-    current = Path(os.path.abspath(path))  # noqa: PTH100 - a link must stay one
-    for _ in range(_MOST_LINKS):
-        parent = current.parent.resolve()
-        yield str(parent)
-        current = parent / current.name
-        if not current.is_symlink():
-            return
-        current = Path(os.path.normpath(parent / current.readlink()))
+    paths = {log for directory in directories for log in Path(directory).glob("*.log")}
+    logs: dict[tuple[int, int], str] = {}
+    for path in paths:
+        with suppress(OSError):
+            stat = path.stat()
+            logs[stat.st_dev, stat.st_ino] = str(path)
+    for process in sorted(proc.glob("[0-9]*")) if logs else ():
+        if int(process.name) == os.getpid():
+            continue
+        for descriptor in _open_logs(process):
+            with suppress(OSError):
+                stat = (process / "fd" / descriptor).stat()
+                written = logs.get((stat.st_dev, stat.st_ino))
+                if written is not None and _is_written(process, descriptor):
+                    raise LogDirLockedError(
+                        f"process {process.name} has it open for writing, most likely a running "
+                        "broker whose log dir has a link to the partition: stop it first",
+                        path=written,
+                    )
 
 
-def log_dirs_to_lock(
-    partitions: Iterable[PartitionInventory], asked_for: Iterable[str]
-) -> list[str]:
-    """The log dirs of partitions, by the paths they were asked for as well: each directory once."""
-    held = {partition.path: partition.log_dir for partition in partitions}
-    found = {str(Path(log_dir).resolve()): log_dir for log_dir in sorted(set(held.values()))}
-    real = {str(Path(path).resolve()) for path in held}
-    paths = [Path(path) for path in held]
-    for path in expand_paths(asked_for):
-        directory = path.parent if path.is_file() else path
-        if str(directory.resolve()) in real:
-            paths.append(directory)
-    for each in paths:
-        for log_dir in log_dirs_on_the_way(each):
-            found.setdefault(log_dir, log_dir)
-    return sorted(found.values())
+def _open_logs(process: Path) -> list[str]:
+    """Descriptors that lead to a `.log`, of a process that has a `.lock` open as brokers have."""
+    directory = str(process / "fd")
+    logs, has_lock = [], False
+    try:
+        # Names, not a path each: a broker has hundreds of thousands of others.
+        for descriptor in os.listdir(directory):  # noqa: PTH208
+            with suppress(OSError):
+                target = os.readlink(f"{directory}/{descriptor}")  # noqa: PTH115
+                has_lock = has_lock or target.endswith(f"/{LOCK_FILE_NAME}")
+                if target.endswith(".log"):
+                    logs.append(descriptor)
+    except OSError:
+        return []
+    return logs if has_lock else []
+
+
+def _is_written(process: Path, descriptor: str) -> bool:
+    lines = (process / "fdinfo" / descriptor).read_text().splitlines()
+    flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
+    return flags & os.O_ACCMODE != os.O_RDONLY
 
 
 class LogDirLock:

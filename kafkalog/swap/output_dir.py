@@ -16,14 +16,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkalog.cleaning.finished_group import FinishedGroup
+from kafkalog.cleaning.new_files import can_give_ownership
 from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.format.checksum import extend_crc32c
 from kafkalog.format.file_names import LogFileKind, log_file_name
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.pace import spend
-from kafkalog.swap.local_files import LocalFiles, can_give_ownership, path_in
-from kafkalog.swap.swap import FinishedGroup, existing_files
+from kafkalog.swap.local_files import LocalFiles, path_in
+from kafkalog.swap.swap import existing_files
 
 _CHUNK_BYTES = 2 * 1024 * 1024
 
@@ -44,6 +46,7 @@ class WrittenGroup(JsonFacts):
     """
 
     base_offset: int
+    next_offset: int
     replaces: tuple[int, ...]
     sources: tuple[FileDigest, ...]
     snapshots: tuple[FileDigest, ...]
@@ -116,6 +119,7 @@ def written_group(group: FinishedGroup, directory: str) -> WrittenGroup:
         made.append(digest)
     return WrittenGroup(
         group.base_offset,
+        group.next_offset,
         group.sources,
         tuple(sources),
         tuple(_digest(path_in(directory, name), name)[0] for name in snapshots),

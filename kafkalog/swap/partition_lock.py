@@ -13,24 +13,24 @@ from pathlib import Path
 
 from kafkalog.errors import LogDirLockedError
 from kafkalog.swap.local_files import list_names, path_in
-from kafkalog.swap.scratch import Scratch, is_turn
+from kafkalog.swap.scratch import Scratch, is_partition_lock
 
 # A swap renames a few files; one that takes longer than this hangs.
-MAX_WAIT_FOR_TURN_S = 60.0
+MAX_WAIT_S = 60.0
 
 
 @contextmanager
-def partition_turn(scratch: Scratch) -> Iterator[None]:
+def locked_partition(scratch: Scratch) -> Iterator[None]:
     """Only one attempt of a run at a time changes a partition; waits for its turn.
 
     The file is there while somebody has the turn, or died having it; the lock goes with its
     process. Attempts are processes: threads of one process would not wait for each other.
     """
-    fd = _take_turn(scratch.turn)
+    fd = _take_lock(scratch.lock)
     try:
         yield
     finally:
-        Path(scratch.turn).unlink(missing_ok=True)
+        Path(scratch.lock).unlink(missing_ok=True)
         os.close(fd)
 
 
@@ -42,10 +42,10 @@ def wait_for_other_runs(directory: str) -> None:
     and stop, so it is enough to wait for those that have it. LogDirLockedError if one does not end.
     """
     for name in list_names(directory):
-        if not is_turn(name):
+        if not is_partition_lock(name):
             continue
         path = path_in(directory, name)
-        until = time.monotonic() + MAX_WAIT_FOR_TURN_S
+        until = time.monotonic() + MAX_WAIT_S
         while not _is_free(path):
             if time.monotonic() > until:
                 raise LogDirLockedError(
@@ -68,7 +68,7 @@ def _is_free(path: str) -> bool:
     return True
 
 
-def _take_turn(path: str) -> int:
+def _take_lock(path: str) -> int:
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

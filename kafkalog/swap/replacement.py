@@ -18,56 +18,20 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.errors import LogCleaningRefusedError
-from kafkalog.format.checksum import extend_crc32c
 from kafkalog.format.file_names import DELETED_SUFFIX, LIVE_SUFFIX, LogFileKind, parse_file_name
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.swap.file_facts import FileFacts, file_facts
 from kafkalog.swap.local_files import LocalFiles, list_names, path_in
 from kafkalog.swap.scratch import Scratch
 
 # Records of another version are not read.
 SCHEMA = 1
-_CHUNK_BYTES = 8 * 1024 * 1024
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-
-
-@dataclass(frozen=True, slots=True)
-class FileFacts(JsonFacts):
-    """A file as it was: by size, time and inode it is known again, whatever its name is then.
-
-    `checksum` is the CRC-32C of its bytes, None where the run did not read them all.
-    """
-
-    name: str
-    size: int
-    mtime_ns: int
-    inode: int
-    mode: int
-    uid: int
-    gid: int
-    checksum: int | None = None
-
-    def looks_as_at(self, path: str) -> bool:
-        """Whether the file at `path` has its size and time: of a copied log dir inodes differ."""
-        stat = os.lstat(path)
-        return (stat.st_size, stat.st_mtime_ns) == (self.size, self.mtime_ns)
-
-    def is_at(self, path: str) -> bool:
-        """Whether the file at `path` is this one, unchanged."""
-        try:
-            stat = os.lstat(path)
-        except FileNotFoundError:
-            return False
-        return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (
-            self.size,
-            self.mtime_ns,
-            self.inode,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,69 +131,6 @@ def remove_left_by_broker(scratch: Scratch, record: Replacement, files: LocalFil
     for file in record.kept:
         if file.name.endswith(DELETED_SUFFIX):
             files.remove(path_in(scratch.directory, file.name))
-
-
-def file_facts(path: str, name: str, checksum: int | None = None) -> FileFacts:
-    """The facts of the file at `path`, which has, or will have, this name."""
-    stat = os.lstat(path)
-    return FileFacts(
-        name,
-        stat.st_size,
-        stat.st_mtime_ns,
-        stat.st_ino,
-        stat.st_mode & 0o7777,
-        stat.st_uid,
-        stat.st_gid,
-        checksum,
-    )
-
-
-def facts_of(directory: str, names: Iterable[str]) -> tuple[FileFacts, ...]:
-    """The facts of these files of a directory; all but `.log` files are small and read for their
-    checksum.
-    """
-    return tuple(facts_with_checksum(path_in(directory, name), name) for name in names)
-
-
-def with_checksums(
-    files: Iterable[FileFacts], checksums: Mapping[str, int]
-) -> tuple[FileFacts, ...]:
-    """The same facts with checksums by name, where there is one."""
-    return tuple(replace(f, checksum=checksums.get(f.name, f.checksum)) for f in files)
-
-
-def facts_with_checksum(path: str, name: str) -> FileFacts:
-    """The facts of a file, with a checksum unless it is a `.log`."""
-    is_small = not name.endswith(LogFileKind.LOG)
-    return file_facts(path, name, checksum_of(path) if is_small else None)
-
-
-def last_nonzero(path: str, start: int) -> int:
-    """One past the last byte behind `start` that is not zero; `start` if there is none.
-    Preallocated zeros need not be kept.
-    """
-    end = start
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        position = start
-        while data := file.read(_CHUNK_BYTES):
-            stripped = data.rstrip(b"\0")
-            if stripped:
-                end = position + len(stripped)
-            position += len(data)
-    return end
-
-
-def checksum_of(path: str, start: int = 0, length: int | None = None) -> int:
-    """CRC-32C of a range of a file, to its end without a length."""
-    crc = 0
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        left = sys.maxsize if length is None else length
-        while left > 0 and (data := file.read(min(left, _CHUNK_BYTES))):
-            crc = extend_crc32c(crc, data)
-            left -= len(data)
-    return crc
 
 
 def write_record(path: str, record: JsonFacts, files: LocalFiles) -> None:
@@ -339,63 +240,6 @@ def remaining(directory: str, record: Replacement) -> Replacement:
         cut=cut,
         first_offset=_first_offset(directory, record) if kept or made else None,
     )
-
-
-def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
-    """One record of two replacements of the same run, the second perhaps of files that the first
-    one made: those need not be kept.
-    """
-    if earlier is None:
-        return later
-    swapped = list(earlier.swapped)
-    for swap in later.swapped:
-        touched = [e for e in swapped if _common(e.made, swap.kept)]
-        made = [file for e in touched for file in e.made]
-        between = _common(made, swap.kept)
-        swapped = [e for e in swapped if e not in touched]
-        swapped.append(
-            SwappedFiles(
-                kept=(*(f for e in touched for f in e.kept), *_without(swap.kept, between)),
-                made=(*_without(made, between), *swap.made),
-                between=(*(f for e in touched for f in e.between), *between, *swap.between),
-            )
-        )
-    kept, made = list(earlier.kept), [*earlier.made, *later.made]
-    for file in later.kept:
-        owner = next((e for e in swapped if _common(e.made, [file])), None)
-        if owner is not None:
-            new = [f for f in later.made if f.name == file.name]
-            made = _without(made, new)
-            swapped[swapped.index(owner)] = SwappedFiles(
-                owner.kept, (*_without(owner.made, [file]), *new), (*owner.between, file)
-            )
-        elif _common(earlier.made, [file]):
-            made = _without(made, [file])
-        elif file.name not in {f.name for f in kept}:
-            kept.append(file)
-    return replace(
-        later,
-        dir_mtime_ns=earlier.dir_mtime_ns,
-        swapped=tuple(swapped),
-        kept=tuple(kept),
-        made=tuple(made),
-        first_offset=later.first_offset if later.first_offset is not None else earlier.first_offset,
-        cut=earlier.cut or later.cut,
-    )
-
-
-def _identity(file: FileFacts) -> tuple[str, int, int, int]:
-    return file.name, file.inode, file.size, file.mtime_ns
-
-
-def _common(files: Sequence[FileFacts], others: Sequence[FileFacts]) -> list[FileFacts]:
-    known = {_identity(file) for file in others}
-    return [file for file in files if _identity(file) in known]
-
-
-def _without(files: Sequence[FileFacts], others: Sequence[FileFacts]) -> list[FileFacts]:
-    known = {_identity(file) for file in others}
-    return [file for file in files if _identity(file) not in known]
 
 
 def read_earlier(scratch: Scratch) -> Replacement | None:

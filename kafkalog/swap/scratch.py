@@ -27,7 +27,7 @@ PREFIX = "kafkalog-"
 SUFFIX = ".tmp"
 UNDO_SUFFIX = ".undo"
 _SCRATCH = re.compile(r"kafkalog-[0-9A-Za-z]+-.*\.tmp")
-_TURN = re.compile(r"kafkalog-[0-9A-Za-z]+-turn\.tmp")
+_LOCK = re.compile(r"kafkalog-[0-9A-Za-z]+-turn\.tmp")
 _UNDO = re.compile(r"kafkalog-([0-9A-Za-z]+)-(.+)\.undo")
 
 
@@ -41,9 +41,9 @@ def is_scratch(name: str) -> bool:
     return _SCRATCH.fullmatch(name) is not None
 
 
-def is_turn(name: str) -> bool:
+def is_partition_lock(name: str) -> bool:
     """Whether a bare file name is the one that some run's attempts take turns by."""
-    return _TURN.fullmatch(name) is not None
+    return _LOCK.fullmatch(name) is not None
 
 
 def undo_run_id(name: str) -> str | None:
@@ -72,7 +72,7 @@ class Scratch:
         return self._path("done")
 
     @property
-    def turn(self) -> str:
+    def lock(self) -> str:
         return self._path("turn")
 
     def _path(self, what: str) -> str:

@@ -30,8 +30,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.cleaning.cleaner_stats import FAILED, REFUSED
-from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
+from kafkalog.cleaning.new_files import can_give_ownership
+from kafkalog.errors import KafkaLogError, LogCleaningRefusedError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     EpochEntry,
@@ -47,17 +47,17 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
+from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.swap.checkpoint import CheckpointFile
+from kafkalog.swap.file_facts import facts_with_checksum, file_facts
 from kafkalog.swap.interrupted_swap import clear_run
 from kafkalog.swap.journal import RETAIN, RunJournal
-from kafkalog.swap.local_files import LocalFiles, can_give_ownership, path_in
-from kafkalog.swap.plan_check import check_unchanged, describe_error, fault_text
+from kafkalog.swap.local_files import LocalFiles, path_in
+from kafkalog.swap.plan_check import check_unchanged
 from kafkalog.swap.replacement import (
     Replacement,
     begin_replacement,
     end_replacement,
-    facts_with_checksum,
-    file_facts,
     left_by_broker,
     remove_left_by_broker,
 )

@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import complete_rows
 from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
-from kafkalog.cleaning.output_segment import OutputFile, OutputSegment, owner_of
+from kafkalog.cleaning.finished_group import fingerprint
+from kafkalog.cleaning.new_files import owner_of
+from kafkalog.cleaning.output_segment import OutputFile, OutputSegment
 from kafkalog.cleaning.rewrite import RebuiltBatches
 from kafkalog.cleaning.verify import verify_index, verify_segment
 from kafkalog.errors import LogCleaningRefusedError
@@ -31,28 +33,21 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.swap.file_facts import facts_of, file_facts, with_checksums
 from kafkalog.swap.local_files import LocalFiles, path_in
-from kafkalog.swap.partition_lock import partition_turn
+from kafkalog.swap.merged_replacement import merged
+from kafkalog.swap.partition_lock import locked_partition
 from kafkalog.swap.replacement import (
     Replacement,
     SwapGroup,
     SwappedFiles,
     begin_replacement,
     end_replacement,
-    facts_of,
-    file_facts,
-    merged,
     read_earlier,
-    with_checksums,
 )
 from kafkalog.swap.scratch import Scratch
-from kafkalog.swap.swap import (
-    SEGMENT_KINDS,
-    existing_files,
-    fingerprint,
-    remove_snapshots,
-    swap_in,
-)
+from kafkalog.swap.steps import swap_steps
+from kafkalog.swap.swap import SEGMENT_KINDS, existing_files, remove_snapshots, take_steps
 
 _NOTHING_REBUILT = RebuiltBatches(0)
 
@@ -91,7 +86,7 @@ def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
     finally:
         for piece in pieces:
             piece.abandon()
-    with partition_turn(splitting.scratch):
+    with locked_partition(splitting.scratch):
         splitting.check()
         _swap(segment, splitting, pieces, outputs, checksum)
 
@@ -208,6 +203,7 @@ def _swap(
     cleaned = [(each.path, path_in(directory, each.name + CLEANED_SUFFIX)) for each in last_first]
     begin_replacement(scratch, record, files, cleaned)
     end_offset = pieces[-1].next_offset
-    swap_in(directory, [output.name for output in last_first], replaced, end_offset, files)
+    steps = swap_steps([output.name for output in last_first], replaced, end_offset)
+    take_steps(directory, steps, files)
     remove_snapshots(directory, [old], files)
     end_replacement(scratch, record, files)

@@ -1,6 +1,7 @@
 """Putting verified segments in place of their sources, in the order Kafka's own cleaner does.
 Wherever a step relies on the one before there is a sync: of what was not synced a power cut may
-leave any part. Per partition, once every group is written, synced and verified:
+leave any part. Steps 3 to 6 are values, see steps.py. Per partition, once every group is written,
+synced and verified:
 
     1  the swap record is written and synced (which outputs replace which sources), the sources get
        their second names where the run can be undone (replacement.py)
@@ -40,37 +41,28 @@ minSwapFileOffset.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kafkalog.cleaning.output_segment import OutputFile
+from kafkalog.cleaning.finished_group import FinishedGroup
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
-    DELETED_SUFFIX,
-    SWAP_SUFFIX,
     LogFileKind,
     log_file_name,
     producer_snapshot_file_name,
 )
-from kafkalog.log.json_facts import JsonFacts
+from kafkalog.swap.file_facts import facts_of, file_facts, with_checksums
 from kafkalog.swap.local_files import LocalFiles, list_names, path_in
 from kafkalog.swap.replacement import (
     Replacement,
     SwapGroup,
     SwappedFiles,
     begin_replacement,
-    facts_of,
-    file_facts,
     remove_left_by_broker,
-    with_checksums,
 )
 from kafkalog.swap.scratch import Scratch
+from kafkalog.swap.steps import REMOVE, RENAME, Step, swap_steps
 
 # The files of a segment that a swap moves, in Kafka's order: the `.log` first.
 SEGMENT_KINDS = (
@@ -81,53 +73,26 @@ SEGMENT_KINDS = (
 )
 
 
-_FINGERPRINT_FIELDS = ("position", "base_offset", "last_offset", "size_in_bytes", "crc")
+def swap_group(group: FinishedGroup) -> SwapGroup:
+    """What the swap record says of a finished group for a recovery."""
+    return SwapGroup(group.base_offset, group.sources, group.fingerprint)
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedGroup(JsonFacts):
-    """A verified group, ready to be swapped in. `checksums`: base offset and CRC-32C of each
-    source's `.log`; `next_offset`: where the new segment ends.
-    """
-
-    base_offset: int
-    next_offset: int
-    sources: tuple[int, ...]
-    fingerprint: str
-    outputs: tuple[OutputFile, ...]
-    checksums: tuple[tuple[int, int], ...]
-
-    @property
-    def group(self) -> SwapGroup:
-        """What the swap record says of it for a recovery."""
-        return SwapGroup(self.base_offset, self.sources, self.fingerprint)
-
-    def swapped(self, directory: str) -> SwappedFiles:
-        """All files of both sides, as they are now."""
-        names = [
-            *existing_files(directory, self.sources, SEGMENT_KINDS),
-            *existing_files(
-                directory,
-                [s for s in self.sources if s != self.base_offset],
-                (LogFileKind.PRODUCER_SNAPSHOT,),
-            ),
-        ]
-        logs = {log_file_name(base): crc for base, crc in self.checksums}
-        return SwappedFiles(
-            kept=with_checksums(facts_of(directory, names), logs),
-            made=tuple(file_facts(file.path, file.name, file.checksum) for file in self.outputs),
-        )
-
-
-def fingerprint(blocks: Iterable[NDArray[np.void]]) -> str:
-    """A digest of a segment's batches from their headers, BATCH_ROW[b] in blocks of any size; the
-    CRCs stand for the rest.
-    """
-    digest = hashlib.sha256()
-    for rows in blocks:
-        fields = [rows[name] for name in _FINGERPRINT_FIELDS]
-        digest.update(np.stack(fields, 1).astype("<i8").tobytes())
-    return digest.hexdigest()
+def swapped_files(group: FinishedGroup, directory: str) -> SwappedFiles:
+    """All files of both sides, as they are now."""
+    names = [
+        *existing_files(directory, group.sources, SEGMENT_KINDS),
+        *existing_files(
+            directory,
+            [s for s in group.sources if s != group.base_offset],
+            (LogFileKind.PRODUCER_SNAPSHOT,),
+        ),
+    ]
+    logs = {log_file_name(base): crc for base, crc in group.checksums}
+    return SwappedFiles(
+        kept=with_checksums(facts_of(directory, names), logs),
+        made=tuple(file_facts(file.path, file.name, file.checksum) for file in group.outputs),
+    )
 
 
 def swap_groups(
@@ -142,13 +107,12 @@ def swap_groups(
     remove_other_attempts(scratch, record.attempt_id, files, own)
     remove_left_by_broker(scratch, record, files)
     sources = [source for group in finished for source in group.sources]
-    swap_in(
-        directory,
+    steps = swap_steps(
         [output.name for group in reversed(finished) for output in group.outputs],
         list(existing_files(directory, sources, SEGMENT_KINDS)),
         max(group.next_offset for group in finished),
-        files,
     )
+    take_steps(directory, steps, files)
     remove_snapshots(directory, sources, files)
 
 
@@ -161,85 +125,15 @@ def cleaned_names(directory: str, finished: Iterable[FinishedGroup]) -> list[tup
     ]
 
 
-def swap_in(
-    directory: str,
-    names: Sequence[str],
-    replaced: Sequence[str],
-    end_offset: int,
-    files: LocalFiles,
-) -> None:
-    """Steps 3 to 6: files that lie there as `.cleaned`, for good, take the place of others.
-
-    Of several segments the `names` begin with the last; `replaced` are in ascending order;
-    `end_offset` is where the last new segment ends.
-    """
-
-    def swap(name: str) -> None:
-        files.rename(
-            path_in(directory, name + CLEANED_SUFFIX), path_in(directory, name + SWAP_SUFFIX)
-        )
-
-    *first, last = names
-    for name in first:
-        swap(name)
-    if len({_base_digits(name) for name in names}) > 1:
-        files.sync_directory(directory)
-    swap(last)
-    files.sync_directory(directory)
-
-    def set_aside(name: str) -> None:
-        files.rename(path_in(directory, name), path_in(directory, name + DELETED_SUFFIX))
-
-    take_away(replaced, names, end_offset, set_aside, lambda: files.sync_directory(directory))
-    put_in_place(directory, names, files)
-    for name in replaced:
-        files.remove(path_in(directory, name + DELETED_SUFFIX))
-
-
-def take_away(
-    names: Iterable[str],
-    swapped: Collection[str],
-    end_offset: int,
-    remove: Callable[[str], None],
-    sync: Callable[[], None],
-) -> None:
-    """Step 4: `remove` files of segments, in ascending order, for good.
-
-    `swapped` are the names that have a `.swap`, `end_offset` is where the last of these ends. What
-    begins below that a loader takes away by itself; of what does not, nothing may go before what is
-    in front of it.
-    """
-    behind = []
-    for name in names:
-        if name in swapped or int(_base_digits(name)) < end_offset:
-            remove(name)
+def take_steps(directory: str, steps: Iterable[Step], files: LocalFiles) -> None:
+    """Take the steps in a partition directory."""
+    for step in steps:
+        if step.action == RENAME:
+            files.rename(path_in(directory, step.source), path_in(directory, step.target))
+        elif step.action == REMOVE:
+            files.remove(path_in(directory, step.source))
         else:
-            behind.append(name)
-    sync()
-    logs = [name for name in behind if name.endswith(LogFileKind.LOG)]
-    for name in logs:
-        remove(name)
-        sync()
-    for name in behind:
-        if name not in logs:
-            remove(name)
-
-
-def put_in_place(directory: str, names: Iterable[str], files: LocalFiles) -> None:
-    """Step 5: `.swap` → final names."""
-    ascending = sorted(names, key=_base_digits)
-    logs = [name for name in ascending if name.endswith(LogFileKind.LOG)]
-    for name in logs:
-        files.rename(path_in(directory, name + SWAP_SUFFIX), path_in(directory, name))
-        files.sync_directory(directory)
-    for name in ascending:
-        if name not in logs:
-            files.rename(path_in(directory, name + SWAP_SUFFIX), path_in(directory, name))
-    files.sync_directory(directory)
-
-
-def _base_digits(name: str) -> str:
-    return name.partition(".")[0]
+            files.sync_directory(directory)
 
 
 def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFiles) -> None:
@@ -255,7 +149,7 @@ def remove_other_attempts(
     """Remove outputs that other executions of the same task left or are still writing, but for
     these names.
     """
-    kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.turn)}
+    kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.lock)}
     kept.update(outputs)
     own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")
     for name in list_names(scratch.directory):

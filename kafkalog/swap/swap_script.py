@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
 from kafkalog.swap.output_dir import FileDigest, WrittenGroup
+from kafkalog.swap.steps import Step, swap_steps
 
 SCRIPT_FILE = "swap.sh"
 
@@ -47,6 +49,19 @@ def swap_script(
             _lines(group.sources),
             _lines(group.snapshots),
             _lines(group.files),
+            _steps(
+                swap_steps(
+                    _names(group.files), _names(group.sources), group.next_offset, sets_aside=False
+                )
+            ),
+            _steps(
+                swap_steps(
+                    _last_first(_names(group.sources)),
+                    _names(group.files),
+                    sys.maxsize,
+                    sets_aside=False,
+                )
+            ),
         )
         for each, group in groups
     ]
@@ -67,6 +82,20 @@ def swap_script(
 
 def _call(*words: str) -> str:
     return '    "$1" ' + " ".join(shlex.quote(word) for word in words)
+
+
+def _names(digests: Iterable[FileDigest]) -> list[str]:
+    return [digest.name for digest in digests]
+
+
+def _last_first(names: Sequence[str]) -> list[str]:
+    """Of several segments the last one first, the files of each in their order."""
+    return sorted(names, key=lambda name: -int(name.partition(".")[0]))
+
+
+def _steps(steps: Iterable[Step]) -> str:
+    """A line a step, as `take_steps` of the script reads them."""
+    return "\n".join(f"{each.action} {each.source} {each.target}".rstrip() for each in steps)
 
 
 def _lines(digests: Iterable[FileDigest]) -> str:

@@ -18,7 +18,8 @@ run=@RUN@
 checkpoint=cleaner-offset-checkpoint
 
 # For each group of segments: command, partition directory, directory here, lines "name bytes sha256"
-# of the originals in ascending order, of their producer snapshots that go, and of the new files.
+# of the originals in ascending order, of their producer snapshots that go, and of the new files; the
+# steps that put the new ones in place of the originals, and back.
 each_group() {
     :
 @GROUPS@
@@ -196,40 +197,19 @@ $3")
     for name in $names; do rm -f -- "$1/$name.cleaned"; done
 }
 
-# In the order of a broker's cleaner: directory, names that lie there as .cleaned for good, of several
-# segments the last first; what goes, ascending; names that come, ascending.
-swap_in() {
-    # A loader undoes all of them as long as the first segment has a .cleaned, and finishes them after.
-    last=
-    for name in $2; do
-        [ -z "$last" ] || mv -f -- "$1/$last.cleaned" "$1/$last.swap"
-        last=$name
-    done
-    to_disk "$1"
-    [ -z "$last" ] || mv -f -- "$1/$last.cleaned" "$1/$last.swap"
-    to_disk "$1"
-    # One by one: a value must not outlive the tombstone behind it.
-    for name in $3; do
-        case $name in *.log)
-            rm -f -- "$1/$name"
-            to_disk "$1"
+# In the order of a broker's cleaner: directory, steps. Those that were taken before change nothing:
+# what would get another name is gone, and what came in place of a file is not removed for it.
+take_steps() {
+    printf '%s\n' "$2" | while read -r action source target; do
+        case $action in
+        rename) [ ! -e "$1/$source" ] || mv -f -- "$1/$source" "$1/$target" ;;
+        remove)
+            if has_line "$2" "rename $source.swap $source" && [ ! -e "$1/$source.swap" ]; then continue; fi
+            rm -f -- "$1/$source"
             ;;
+        sync) to_disk "$1" ;;
         esac
-    done
-    for name in $3; do rm -f -- "$1/$name"; done
-    to_disk "$1"
-    # Between two .log.swap a loader deletes every segment; it deletes an index without its .log.
-    for name in $4; do
-        case $name in *.log)
-            mv -f -- "$1/$name.swap" "$1/$name"
-            to_disk "$1"
-            ;;
-        esac
-    done
-    for name in $4; do
-        case $name in *.log) ;; *) mv -f -- "$1/$name.swap" "$1/$name" ;; esac
-    done
-    to_disk "$1"
+    done || exit 1
 }
 
 swap_group() {
@@ -266,11 +246,7 @@ swap_group() {
     to_disk "$dir"
     for name in $unstaged; do mv -f -- "$(staged "$dir" "$name")" "$dir/$name.cleaned"; done
     to_disk "$dir"
-    going=$(for name in $(names_of "$old"); do
-        if has_line "$(names_of "$new")" "$name" && ! has_line "$todo" "$name"; then continue; fi
-        printf '%s\n' "$name"
-    done)
-    swap_in "$dir" "$unstaged" "$going" "$todo"
+    take_steps "$dir" "$6"
     for name in $(names_of "$snapshots"); do rm -f -- "$dir/$name"; done
     to_disk "$dir"
     say "$dir: $(names_of "$new" | grep -c '[.]log$') segment in place of $(names_of "$old" | grep -c '[.]log$')"
@@ -299,11 +275,7 @@ undo_group() {
     done)
     for name in $unstaged; do keep "$(aside "$dir" "$name")" "$dir/$name.cleaned"; done
     to_disk "$dir"
-    going=$(for name in $(names_of "$new"); do
-        if has_line "$(names_of "$old")" "$name" && ! has_line "$todo" "$name"; then continue; fi
-        printf '%s\n' "$name"
-    done)
-    swap_in "$dir" "$unstaged" "$going" "$todo"
+    take_steps "$dir" "$7"
     for name in $(names_of "$new"); do
         has_line "$(names_of "$old")" "$name" || rm -f -- "$dir/$name.swap"
     done

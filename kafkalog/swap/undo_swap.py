@@ -5,7 +5,7 @@ Nothing is put back unless the partition is as the run left it: every file the r
 unchanged, every kept one has the bytes it had, and nothing has taken the name of one. What the run
 did not touch may have changed: a broker may have appended to the active segment since.
 
-A group of segments is swapped back as it was swapped in (`swap.swap_in`), the last group first: a
+A group of segments is swapped back as it was swapped in (steps.py), the last group first: a
 tombstone must be back before the value it deletes. Deleted segments come back in descending order,
 each `.log` after its indexes, so that the log has no gap on the way. Second names and the record go
 last, when the log dir's checkpoints are back, too: dying anywhere leaves a log a broker loads, and
@@ -31,19 +31,19 @@ from kafkalog.format.file_names import (
     LogFileKind,
     parse_file_name,
 )
+from kafkalog.swap.file_facts import FileFacts, checksum_of
 from kafkalog.swap.local_files import LocalFiles, path_in
 from kafkalog.swap.replacement import (
     CutTail,
-    FileFacts,
     Replacement,
     SwappedFiles,
-    checksum_of,
     drop_undo,
     first_live_offset,
     read_record,
 )
 from kafkalog.swap.scratch import Scratch
-from kafkalog.swap.swap import swap_in
+from kafkalog.swap.steps import swap_steps
+from kafkalog.swap.swap import take_steps
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 
@@ -228,7 +228,7 @@ def _swap_back(scratch: Scratch, swap: SwappedFiles, files: LocalFiles) -> None:
     files.sync_directory(directory)
     made = sorted(file.name for file in swap.made)
     # All of it lies in the offsets of what comes back.
-    swap_in(directory, names, made, sys.maxsize, files)
+    take_steps(directory, swap_steps(names, made, sys.maxsize), files)
 
 
 def _put_back(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:

@@ -13,7 +13,7 @@ from kafkalog.checking.finding import Finding
 from kafkalog.cluster.history import ClusterHistory
 from kafkalog.log.metadata_log import read_cluster_settings
 from kafkalog.log.metadata_records import METADATA_DIR
-from kafkalog.planning.config_sources import Told, resolve_config
+from kafkalog.planning.config_sources import GivenSettings, resolve_config
 from kafkalog.planning.log_config import LogConfig
 from tests.checking.running import findings
 from tests.support.metadata_builder import (
@@ -27,7 +27,7 @@ from tests.support.metadata_builder import (
 from tests.support.metadata_variants import OTHER_NEW_ID, VARIANTS, append_records
 
 POLICY = "cleanup.policy"
-TOLD = Told(LogConfig.from_overrides([], is_partial=True))
+TOLD = GivenSettings(LogConfig.from_overrides([], is_partial=True))
 
 
 def of_metadata(log_dir: Path) -> list[Finding]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaning.output_segment import OutputSegment, owner_of
+from kafkalog.cleaning.new_files import owner_of
+from kafkalog.cleaning.output_segment import OutputSegment
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.record import Record

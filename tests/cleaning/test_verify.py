@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import plan_run
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap.local_files import LocalFiles
 from tests.cleaning.test_laws import CONFIG, compact

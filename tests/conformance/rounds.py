@@ -10,12 +10,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkalog.cleaning.cleaner_stats import DONE, CleanerStats
+from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader, parse_batches
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.operations.clean_result import COMPACTED
 from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_one
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
@@ -59,7 +60,7 @@ def compacted(log_dir: Path, *settings: str, **options: int) -> CleanerStats:
     """The same for a single partition that must be cleaned; what it counted."""
     run = compact(log_dir, *settings, **options)  # type: ignore[arg-type]
     (result,) = run.results
-    assert result.status == DONE, result.reason
+    assert result.status == COMPACTED, result.reason
     return result.stats
 
 

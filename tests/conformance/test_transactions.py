@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaning.cleaner_stats import DONE, CleanerStats
+from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_facts import scan_partition_facts
+from kafkalog.operations.clean_result import COMPACTED
 from kafkalog.planning.compaction import SKIP
 from tests.conformance.rounds import (
     DAY_MS,
@@ -59,7 +60,7 @@ def clean(
         dedupe_buffer_size=dedupe_buffer_size,
     )
     (result,) = run.results
-    assert result.status == DONE, result.reason
+    assert result.status == COMPACTED, result.reason
     return result.stats
 
 
@@ -383,7 +384,7 @@ def test_an_open_transaction_holds_the_range_until_its_end(log_dir: Path) -> Non
     assert "transaction open since offset 0" in run.plans[0].reason
     path = continued(path).marker(ABORT, 1).segment().write()  # 3
     (result,) = compact(log_dir, NEVER_EXPIRE).results
-    assert (result.status, result.next_dirty_offset) == (DONE, 4)
+    assert (result.status, result.next_dirty_offset) == (COMPACTED, 4)
     assert offsets(path) == [3]
 
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.format.constants import CompressionType
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import CompactionRun, Executor, apply_run
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap.local_files import LocalFiles

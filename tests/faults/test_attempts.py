@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaning.cleaner_stats import FAILED, CleanResult
+from kafkalog.operations.clean_result import CleanResult
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import plan_run
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap.interrupted_swap import clear_run
 from kafkalog.swap.local_files import LocalFiles

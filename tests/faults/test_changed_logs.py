@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kafkalog.operations import compact_partition
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.clean_run import CleanRun
+from kafkalog.operations.compact_partition import clean_partition
 from tests.faults.breaking_files import run_in_child
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, compact, contents

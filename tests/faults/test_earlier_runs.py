@@ -11,7 +11,7 @@ import pytest
 
 from kafkalog.errors import LogDirLockedError
 from kafkalog.swap import partition_lock
-from kafkalog.swap.partition_lock import partition_turn
+from kafkalog.swap.partition_lock import locked_partition
 from kafkalog.swap.scratch import Scratch
 from tests.faults.conftest import Undisturbed
 from tests.faults.logs import NAME, compact, contents
@@ -25,7 +25,7 @@ def start_swapping(partition: Path, seconds: float) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            with partition_turn(Scratch(str(partition), "earlier")):
+            with locked_partition(Scratch(str(partition), "earlier")):
                 os.write(told, b"!")
                 time.sleep(seconds)
                 (partition / "done-by-the-earlier-run").touch()
@@ -55,7 +55,7 @@ def test_a_swap_of_an_earlier_run_that_hangs_stops_the_run(
     undisturbed: Undisturbed, log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = undisturbed.copy(log_dir / "copy")
-    monkeypatch.setattr(partition_lock, "MAX_WAIT_FOR_TURN_S", 0.1)
+    monkeypatch.setattr(partition_lock, "MAX_WAIT_S", 0.1)
     pid = start_swapping(copy / NAME, 600)
     before = contents(copy)
     try:

@@ -149,45 +149,67 @@ VERBS = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("held", ["of the link", "on the way", "of the target"])
-def test_a_link_to_a_partition_is_locked_where_it_lies_and_where_it_leads(
+@pytest.mark.parametrize("link", ["in a directory", "between", "in a log dir"])
+def test_a_partition_is_changed_by_its_own_path_only(
     verb: str,
-    held: str,
+    link: str,
     undisturbed: Undisturbed,
     log_dir: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A broker follows the link, and holds the lock of its own log dir only."""
+    """A broker follows a link, and holds the lock of the log dir with the link."""
     target = undisturbed.copy(log_dir / "elsewhere")
     broker, between = log_dir / "broker", log_dir / "between"
     broker.mkdir()
     between.mkdir()
-    (between / "moved").symlink_to(target / NAME)
-    (broker / NAME).symlink_to("../between/moved")
+    (between / NAME).symlink_to(target / NAME)
+    (broker / NAME).symlink_to(f"../between/{NAME}")
     before = contents(target)
-    run_dir = ["--run-dir", str(log_dir / "runs")]
-    words = [verb, "--log-dir", str(broker / NAME), "--topic", TOPIC, "--apply", *run_dir]
+    words = [verb, "--topic", TOPIC, "--apply", "--run-dir", str(log_dir / "runs")]
     words += ["--now", str(NOW_MS), *VERBS[verb]]
-    locked = {"of the link": broker, "on the way": between, "of the target": target}[held]
-    with another_process(locked, record_lock):
-        assert main(words) == 3
-        assert str(locked / ".lock") in capsys.readouterr().err
+    if link == "in a log dir":
+        (broker / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    path = between / NAME if link == "between" else broker / NAME
+    given = [broker, path] if link == "in a log dir" else [path]
+    for each in given:
+        assert main([*words, "--log-dir", str(each)]) == 3, each
+        assert "link" in "".join(capsys.readouterr())
         after = contents(target)
         after.pop(".lock", None)
         assert after == before
-    assert main(words) == 0
+    with another_process(target, lambda _: open_for_writing(target / NAME)):
+        assert main([*words, "--log-dir", str(target)]) == 3
+        assert "open for writing" in capsys.readouterr().err
+        after = contents(target)
+        after.pop(".lock", None)
+        assert after == before
+    (log_dir / "by-another-name").symlink_to(target)
+    assert main([*words, "--log-dir", str(log_dir / "by-another-name")]) == 0
+
+
+def test_undo_does_not_begin_beside_who_writes(undisturbed: Undisturbed, log_dir: Path) -> None:
+    copy = undisturbed.copy(log_dir / "copy")
+    run_dir = ["--run-dir", str(log_dir / "runs")]
+    words = ["compact", "--log-dir", str(copy), "--topic", TOPIC, "--apply", "--now", str(NOW_MS)]
+    assert main([*words, *VERBS["compact"], *run_dir]) == 0
     (run,) = (path.name for path in (log_dir / "runs").iterdir())
-    if verb == "compact":
-        with another_process(locked, record_lock):
-            assert main(["undo", run, *run_dir]) == 3
+    with another_process(copy, lambda _: open_for_writing(copy / NAME)):
+        assert main(["undo", run, *run_dir]) == 3
+        assert main(["purge", run, *run_dir]) == 3
+    with another_process(copy, lambda _: open_for_reading(copy / NAME)):
         assert main(["undo", run, *run_dir]) == 0
+
+
+def open_for_writing(directory: Path) -> None:
+    os.open(max(directory.glob("*.log")), os.O_RDWR)
+
+
+def open_for_reading(directory: Path) -> None:
+    os.open(max(directory.glob("*.log")), os.O_RDONLY)
 
 
 def test_a_log_dir_by_two_names_is_locked_once(undisturbed: Undisturbed, log_dir: Path) -> None:
     copy = undisturbed.copy(log_dir / "copy")
     (log_dir / "link").symlink_to(copy)
-    (log_dir / NAME).symlink_to(copy / NAME)
     inventory = open_log_dir(log_dir / "link")
-    paths = [str(log_dir / "link"), str(log_dir / "link" / NAME), str(copy / NAME)]
-    assert log_dirs_to_lock(inventory, paths) == [str(copy)]
-    assert log_dirs_to_lock(inventory, [str(log_dir / NAME)]) == [str(log_dir), str(copy)]
+    assert log_dirs_to_lock([*inventory, *open_log_dir(copy / NAME)]) == [str(copy)]

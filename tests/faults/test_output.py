@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cli.main import main
-from kafkalog.operations import compact_partition
+from kafkalog.operations import compact_swap
 from kafkalog.operations.compact_output import MANIFEST_FILE
 from tests.conftest import NOW_MS
 from tests.faults.conftest import Undisturbed
@@ -185,6 +185,14 @@ def test_an_empty_checkpoint_is_taken_as_a_broker_takes_it_and_a_corrupt_one_sto
     assert swap(output, "--undo").returncode == 0
     found = {name: node.data for name, node in tree(copy).items()}
     assert found == {name: node.data for name, node in before.items()}
+
+
+def test_taken_again_the_steps_of_the_script_change_nothing(written: tuple[Path, Path]) -> None:
+    copy, output = written
+    assert swap(output).returncode == 0
+    after = live(copy)
+    assert swap(output).returncode == 0
+    assert live(copy) == after
 
 
 def test_undo_stops_where_a_new_segment_changed(written: tuple[Path, Path]) -> None:
@@ -361,13 +369,13 @@ def test_a_partition_that_changes_meanwhile_fails_by_name_and_leaves_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     copy, output = undisturbed.copy(log_dir / "copy"), log_dir / "output"
-    digested = compact_partition.written_group
+    digested = compact_swap.written_group
 
     def and_somebody_writes(*arguments):  # type: ignore[no-untyped-def]
         grow(copy / NAME / f"{2 * ISLAND + 40:020d}.log")
         return digested(*arguments)
 
-    monkeypatch.setattr(compact_partition, "written_group", and_somebody_writes)
+    monkeypatch.setattr(compact_swap, "written_group", and_somebody_writes)
     assert write_output(copy, output, "--json") == 1
     (entry,) = json.loads(capsys.readouterr().out)["partitions"]
     assert entry["status"] == "failed"

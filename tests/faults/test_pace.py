@@ -13,8 +13,8 @@ import pytest
 from kafkalog.cli.main import main
 from kafkalog.log import pace
 from kafkalog.log.pace import Pace, paced, spend
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
-from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.requests.run_request import CompactionRequest
 from tests.conftest import NOW_MS
@@ -135,7 +135,7 @@ def test_a_plan_and_an_output_keep_to_it_too(
 
 
 def test_workers_share_the_limit_equally(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told by each worker process: the pace it was given."""
+    """GivenSettings by each worker process: the pace it was given."""
     for number in range(3):
         log = LogBuilder(log_dir, f"t-{number}").segment().batch(("a", "1"), ("a", "2"))
         log.segment().batch(("b", "1")).write()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cli.main import main
-from kafkalog.operations.undo import held_runs
+from kafkalog.operations.run_history import held_runs
 from kafkalog.runs import durable
 from tests.faults.forgetful_disk import Event, Names, SyncedDirectory, SyncedFile
 from tests.faults.power_cuts import (

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kafkalog.operations import space
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import CompactionRun, apply_run, plan_run
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.undo import undo_run
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.runs.run_dir import default_run_dir

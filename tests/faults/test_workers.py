@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaning.cleaner_stats import FAILED, CleanResult
 from kafkalog.operations import compact_pack
+from kafkalog.operations.clean_result import CleanResult
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run, plan_run
-from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.compaction_plan import CompactionPlan
+from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import CompactionRequest
 from tests.conftest import NOW_MS
 from tests.faults.logs import CONFIG, SETTINGS

@@ -38,9 +38,10 @@ from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
 from kafkalog.messages.group_records import OFFSET_COMMIT
+from kafkalog.planning.statuses import FAILED
 from kafkalog.reading.fetch import fetch
 from kafkalog.reading.tables import read_view
-from kafkalog.repair.salvage import FAILED, salvage_partition
+from kafkalog.repair.salvage import salvage_partition
 from kafkalog.swap.local_files import LocalFiles
 from tests.oracle.setup import PROJECT_ROOT
 from tests.reference.loss import SegmentVerdict, judge_segment

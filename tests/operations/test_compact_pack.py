@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from kafkalog.operations import compact_pack
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import (
     CompactionRun,
     Executor,
@@ -15,7 +16,6 @@ from kafkalog.operations.compact import (
     plan_run,
 )
 from kafkalog.operations.compact_pack import clean_pack, pack_plans
-from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest

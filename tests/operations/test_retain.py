@@ -12,9 +12,9 @@ from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.operations.retain import apply_retention_run, plan_retention_run
-from kafkalog.operations.run_steps import new_run_id
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import RunRequest
+from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap import segment_deletion
 from kafkalog.swap.journal import RETAIN, begin_journal
 from kafkalog.swap.local_files import LocalFiles

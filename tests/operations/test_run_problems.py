@@ -12,7 +12,7 @@ import pytest
 from kafkalog.cleaning.source_map import map_sources
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
-from kafkalog.operations import compact, compact_partition
+from kafkalog.operations import compact_partition, compact_plan
 from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap import segment_deletion
@@ -139,14 +139,14 @@ def test_a_fault_of_ours_in_a_plan_leaves_the_others_theirs(
 ) -> None:
     for name in ("t-0", "t-1"):
         write_partition(log_dir, name)
-    scanned = compact.scan_partition_facts
+    scanned = compact_plan.scan_partition_facts
 
     def fail(partition, **arguments):  # type: ignore[no-untyped-def]
         if partition.topic_partition.partition == 0:
             raise KeyError("offsets")
         return scanned(partition, **arguments)
 
-    monkeypatch.setattr(compact, "scan_partition_facts", fail)
+    monkeypatch.setattr(compact_plan, "scan_partition_facts", fail)
     before = partition_contents(log_dir, "t-0")
     assert command(log_dir, "--topic", "t", "--json", *apply) == 4
     document = json.loads(capsys.readouterr().out)

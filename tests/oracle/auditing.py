@@ -43,7 +43,7 @@ class AuditTally:
     tiered: int = 0
     rolled: int = 0
     failing: int = 0
-    fates: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     uncleanable_reasons: set[str] = field(default_factory=set)
     complaints: list[str] = field(default_factory=list)
 
@@ -185,10 +185,10 @@ def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         explainer = Explainer(_task(base, clock, settings, watermark, kafka.line))
         ours = explainer.audited.compaction
         gives_up = False
-        fates: dict[int, str] = {}
+        outcomes: dict[int, str] = {}
         if ours.status == CLEAN:
             try:
-                fates = {fate.offset: fate.fate for fate in explainer.fates()}
+                outcomes = {each.offset: each.outcome for each in explainer.outcomes()}
             except LogCleaningRefusedError:  # as only the records tell: so must Kafka
                 gives_up = True
 
@@ -225,14 +225,16 @@ def play_verdicts(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> Non
         if gives_up:
             tally.complaints.append(f"{where}: Kafka cleans what we say it gives up")
         tally.complaints += [f"{where}: {line}" for line in _verdict_differs(ours, theirs)]
-        if fates:
+        if outcomes:
             survivors = _offsets(base / name)
             # what lies below the log start nobody reads, whatever becomes of it
-            readable = {o: f for o, f in fates.items() if o >= log_start}
+            readable = {o: f for o, f in outcomes.items() if o >= log_start}
             wrong = {o: f for o, f in readable.items() if (f == STAYS) != (o in survivors)}
             if wrong:
-                tally.complaints.append(f"{where}: fates {wrong}, Kafka keeps {sorted(survivors)}")
-            tally.fates.update(readable.values())
+                tally.complaints.append(
+                    f"{where}: outcomes {wrong}, Kafka keeps {sorted(survivors)}"
+                )
+            tally.outcomes.update(readable.values())
         tally.moments += 1
         tally.cleanable += bool(theirs["eligible"])
         tally.uncleanable_reasons.add(ours.uncleanable_reason.split()[0])

@@ -106,4 +106,4 @@ def test_compaction_begins_when_it_was_said_to(
     if len(seeds) > 20:
         assert tally.later > 2
         assert {"active", "high", "transaction"} <= tally.uncleanable_reasons
-        assert {STAYS, REPLACED, EXPIRED, ABORTED, MARKER} <= set(tally.fates)
+        assert {STAYS, REPLACED, EXPIRED, ABORTED, MARKER} <= set(tally.outcomes)

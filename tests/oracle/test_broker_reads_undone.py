@@ -18,8 +18,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.retain import apply_retention_run
 from kafkalog.operations.undo import undo_run
 from kafkalog.planning.log_config import LogConfig

@@ -10,7 +10,7 @@ import pytest
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.cluster_settings import ClusterSettings, TopicSettings
 from kafkalog.planning.broker_config import SYNONYMS, topic_settings
-from kafkalog.planning.config_sources import ResolvedConfig, Told, resolve_config
+from kafkalog.planning.config_sources import GivenSettings, ResolvedConfig, resolve_config
 from kafkalog.planning.kafka_version import FIRST_METADATA_VERSIONS, kafka_version_of
 from kafkalog.planning.log_config import LogConfig
 
@@ -42,12 +42,12 @@ def told(
     *options: str,
     file: Mapping[str, Mapping[str, str]] | None = None,
     server: Mapping[str, str] | None = None,
-) -> Told:
-    return Told(LogConfig.from_overrides(options, is_partial=True), file or {}, server)
+) -> GivenSettings:
+    return GivenSettings(LogConfig.from_overrides(options, is_partial=True), file or {}, server)
 
 
 def resolve(
-    said: Told,
+    said: GivenSettings,
     settings: ClusterSettings | None,
     *,
     topic_id: str | None = ID,
@@ -241,7 +241,7 @@ def test_a_setting_of_a_later_release_says_nothing_unless_an_operator_names_it(
     key, is_known = "max.decompressed.message.bytes", version == "4.4"
     settings = cluster(COMPACT | {key: "500"}, {"": {key: "600"}})
 
-    def limit(said: Told) -> int:
+    def limit(said: GivenSettings) -> int:
         resolved = resolve_config("orders", ID, said, settings, 1, kafka_version=version)
         assert resolved.refusal is None
         return resolved.config.max_decompressed_message_bytes

@@ -12,7 +12,7 @@ from kafkalog.format.topics import INTERNAL_POLICIES
 from kafkalog.log.cluster_settings import ClusterSettings, TopicSettings
 from kafkalog.log.inventory import PartitionCheckpoints, PartitionFacts, TopicPartition
 from kafkalog.planning.compaction import plan_compaction
-from kafkalog.planning.config_sources import PolicyStanding, Told, resolve_config
+from kafkalog.planning.config_sources import GivenSettings, PolicyStanding, resolve_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import presumed_config, why_not_compacted
 from kafkalog.planning.retention import RetentionPlan, plan_retention
@@ -40,7 +40,7 @@ def standing_of(
         cluster = ClusterSettings(
             "/d", "the log", 9, {"orders": TopicSettings(ID, own)}, brokers or {}
         )
-    told = Told(
+    told = GivenSettings(
         LogConfig.from_overrides(options, is_partial=True),
         {} if table is None else {table: {"cleanup.policy": "delete"}},
         server,

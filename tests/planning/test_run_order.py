@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kafkalog.operations.compact import plan_run
-from kafkalog.planning.compaction_plan import CLEAN, LEFT, REFUSED, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
+from kafkalog.planning.statuses import LEFT, REFUSED
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.test_laws import CONFIG, NOW_MS
 from tests.support.log_builder import LogBuilder

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafkalog.cleaning.cleaner_stats import DONE, FAILED
 from kafkalog.errors import InvalidConfigError, LogDirLockedError
 from kafkalog.format.constants import CompressionType
+from kafkalog.operations.clean_result import COMPACTED
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
-from kafkalog.operations.compact_partition import CleanRun
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import CompactionOptions, CompactionRequest
 from kafkalog.spark import compact
 from kafkalog.spark.compaction import spark_executor
@@ -68,7 +69,7 @@ def test_tasks_write_beside_the_log_dir_what_apply_would_put_in_place(
     assert [(result.status, result.reason) for result in run.results] == [("written", "")] * 3
     assert contents(three_partitions) == before
     done = compact(spark, [str(applied)], apply=True, no_undo=True, **options)
-    assert [result.status for result in done.results] == [DONE] * 3
+    assert [result.status for result in done.results] == [COMPACTED] * 3
     made = contents(tmp_path / "output")
     wanted = contents(applied)
     assert made.pop("swap.sh")
@@ -105,7 +106,7 @@ def test_tasks_write_the_same_bytes_as_processes(
         apply=True,
         no_undo=True,
     )
-    assert [result.status for result in run.results] == [DONE] * 3
+    assert [result.status for result in run.results] == [COMPACTED] * 3
     assert {result.partition for result in run.results} == {0, 1, 2}
     assert contents(three_partitions) == contents(copy)
     assert not list(three_partitions.rglob("kafkalog-*"))
@@ -131,7 +132,7 @@ def test_a_map_across_tasks_gives_the_same_bytes(
     )
     assert [plan.strategy for plan in run.plans] == ["across-tasks"] * 3
     assert [len(plan.groups) for plan in run.plans] == [2] * 3
-    assert [result.status for result in run.results] == [DONE] * 3
+    assert [result.status for result in run.results] == [COMPACTED] * 3
     assert contents(three_partitions) == contents(copy)
     assert not list(three_partitions.rglob("kafkalog-*"))
 
@@ -160,7 +161,7 @@ def test_limits_hold_for_tasks(spark: SparkSession, three_partitions: Path, now_
     done = []
     for _ in sizes:
         run = compact(spark, where, **request, max_bytes=1, apply=True)  # type: ignore[arg-type]
-        done += [result.partition for result in run.results if result.status == DONE]
+        done += [result.partition for result in run.results if result.status == COMPACTED]
         assert [p.status for p in run.plans].count("left") == 3 - len(done)
     assert done[0] == largest
     assert sorted(done) == [0, 1, 2]
@@ -180,7 +181,7 @@ def test_a_damaged_partition_stays_and_the_others_are_done(
     by_partition = {result.partition: result for result in run.results}
     assert by_partition[1].status == FAILED
     assert str(log) in by_partition[1].reason
-    assert by_partition[0].status == by_partition[2].status == DONE
+    assert by_partition[0].status == by_partition[2].status == COMPACTED
     assert contents(three_partitions / "orders-1") == before
     checkpoint = (three_partitions / "cleaner-offset-checkpoint").read_text().split("\n")
     assert sorted(checkpoint[2:4]) == ["orders 0 48", "orders 2 48"]
@@ -251,7 +252,7 @@ def test_the_same_task_twice_gives_one_result(
         return spark_executor(spark)([*plans, *plans], run)
 
     run = apply_run(request, twice)
-    assert [result.status for result in run.results] == [DONE] * 6
+    assert [result.status for result in run.results] == [COMPACTED] * 6
     for partition in range(3):
         stats = {
             json.dumps(result.stats.to_json())
@@ -276,7 +277,7 @@ def test_many_small_partitions_share_tasks(spark: SparkSession, log_dir: Path, n
         )
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    assert [result.status for result in run.results] == [DONE] * 40
+    assert [result.status for result in run.results] == [COMPACTED] * 40
     assert {result.partition for result in run.results} == set(range(40))
     assert {result.stats.records_retained for result in run.results} == {2}
     tracker = spark.sparkContext.statusTracker()

@@ -12,7 +12,8 @@ import pytest
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.operations.recover import look_run, rebuild_in_processes, rebuild_run
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.repair.recover_result import REFUSED, SPLIT
+from kafkalog.planning.statuses import REFUSED
+from kafkalog.repair.recover_result import SPLIT
 from kafkalog.requests.run_request import RunRequest
 from tests.conformance.rounds import (
     NOW_MS,

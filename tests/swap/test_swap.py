@@ -1,23 +1,19 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
+from kafkalog.cleaning.finished_group import fingerprint
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.swap.local_files import LocalFiles, list_names
-from kafkalog.swap.partition_lock import partition_turn
+from kafkalog.swap.partition_lock import locked_partition
 from kafkalog.swap.replacement import Replacement, SwapGroup, read_record, write_record
 from kafkalog.swap.scratch import Scratch, is_scratch, new_attempt_id
-from kafkalog.swap.swap import (
-    fingerprint,
-    remove_other_attempts,
-    remove_snapshots,
-)
+from kafkalog.swap.swap import remove_other_attempts, remove_snapshots
 from tests.batches.logs import rows_of
 
 RECORD = Replacement(
@@ -30,9 +26,9 @@ def test_only_one_process_at_a_time_has_the_turn(log_dir: Path) -> None:
 
     def take_turns() -> None:
         for _ in range(60):
-            with partition_turn(scratch):
+            with locked_partition(scratch):
                 os.close(os.open(inside, os.O_CREAT | os.O_EXCL))
-                time.sleep(0.0002)
+                os.sched_yield()  # who else may come in, comes now
                 inside.unlink()
 
     def start() -> int:
@@ -93,7 +89,7 @@ def test_outputs_of_other_attempts_go_and_nothing_else(log_dir: Path) -> None:
     scratch = Scratch(str(log_dir), "r1")
     mine, theirs = new_attempt_id(), new_attempt_id()
     assert mine != theirs
-    kept = [scratch.output(mine, "x.log"), scratch.swap_record, scratch.done_record, scratch.turn]
+    kept = [scratch.output(mine, "x.log"), scratch.swap_record, scratch.done_record, scratch.lock]
     kept += [Scratch(str(log_dir), "r2").output(theirs, "x.log"), str(log_dir / "x.log")]
     for path in [*kept, scratch.output(theirs, "x.log"), scratch.output(theirs, "x.index")]:
         Path(path).write_bytes(b"")
@@ -104,7 +100,7 @@ def test_outputs_of_other_attempts_go_and_nothing_else(log_dir: Path) -> None:
 def test_scratch_names_mean_nothing_to_a_broker(log_dir: Path) -> None:
     scratch = Scratch(str(log_dir), "0123abcd")
     paths = [scratch.output("aa", f"{0:020d}.log"), scratch.swap_record, scratch.done_record]
-    for path in [*paths, scratch.turn, scratch.swap_record + ".new.tmp"]:
+    for path in [*paths, scratch.lock, scratch.swap_record + ".new.tmp"]:
         name = Path(path).name
         assert is_scratch(name)
         assert scratch.owns(name)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run
-from kafkalog.operations.compact_partition import CleanRun, clean_partition
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.recover import rebuild_run
 from kafkalog.operations.retain import apply_retention_run
 from kafkalog.operations.run_frame import Run

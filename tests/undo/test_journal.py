@@ -10,7 +10,8 @@ import pytest
 
 from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
-from kafkalog.operations.undo import purge_run, undo_run
+from kafkalog.operations.purge import purge_run
+from kafkalog.operations.undo import undo_run
 from kafkalog.runs import journal
 from kafkalog.runs.journal import append_events, read_events
 from kafkalog.runs.run_dir import list_runs

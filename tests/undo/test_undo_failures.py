@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from kafkalog.operations.undo import NOTHING, PURGED, UNDONE, purge_run, undo_run
+from kafkalog.operations.purge import purge_run
+from kafkalog.operations.undo import NOTHING, PURGED, UNDONE, undo_run
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.scratch import is_scratch
 from tests.faults.breaking_files import CountingFiles, FailingFiles

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.operations.undo import NOTHING, UNDONE, held_runs, undo_run
+from kafkalog.operations.run_history import held_runs
+from kafkalog.operations.undo import NOTHING, UNDONE, undo_run
 from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.undo.cases import CASES, Case, written
 from tests.undo.trees import Node, differences, files, kept, tree

@@ -1,0 +1,42 @@
+"""What a new segment is written with, and whose files the new ones must look like.
+
+Cleaning itself changes no log dir: whoever calls it hands over what makes files, and where.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+
+class NewFiles(Protocol):
+    """Makes files that are not there yet; errors are OSError, with the path in them."""
+
+    def create(self, path: str) -> int:
+        """Open a new file for writing and return its descriptor; a file that exists is an error."""
+
+    def write(self, fd: int, data: memoryview) -> None:
+        """Write all of `data` at the descriptor's place."""
+
+    def sync_file(self, fd: int) -> None:
+        """Force a file's bytes and size to disk."""
+
+    def set_owner(self, fd: int, source: os.stat_result) -> None:
+        """Give a new file the owner, group and mode of the one it replaces."""
+
+    def set_modification_time(self, fd: int, modification_time_ms: int) -> None:
+        """Set a file's access and modification time."""
+
+
+def owner_of(segment_path: str) -> os.stat_result:
+    """Whose files the new ones must look like."""
+    return Path(segment_path).stat()
+
+
+def can_give_ownership(source: os.stat_result) -> bool:
+    """Whether this process may give a new file the owner and group of `source`."""
+    if os.geteuid() == 0:
+        return True
+    groups = {os.getegid(), *os.getgroups()}
+    return source.st_uid == os.geteuid() and source.st_gid in groups

@@ -1,0 +1,100 @@
+"""The plan of one partition's compaction in a run, by settings and by what its segments say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
+from kafkalog.log.inventory import (
+    PartitionFacts,
+    PartitionInventory,
+    PartitionKind,
+)
+from kafkalog.log.segment_facts import scan_partition_facts
+from kafkalog.planning.compaction_plan import WITHIN_TASK, CompactionPlan
+from kafkalog.planning.config_sources import ResolvedConfig
+from kafkalog.planning.plan_by_settings import PlanInputs, compaction_by_settings, is_never_cleaned
+from kafkalog.planning.policy_evidence import PolicyStanding, why_not_compacted
+from kafkalog.reading.negative_timestamps import find_negative_timestamp
+from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.requests.run_settings import RunSettings
+
+
+def plan_partition(
+    partition: PartitionInventory, request: CompactionRequest, settings: RunSettings
+) -> CompactionPlan:
+    resolved = settings.resolve_for_change(partition)
+    if resolved.is_local:
+        partition = partition.as_local_log()
+    if request.output is not None:
+        partition = replace(partition, deleted_files=())  # nothing is removed from the log dir
+    facts = PartitionFacts(())
+    config = resolved.config
+    is_live = partition.kind is PartitionKind.LIVE
+    if is_live and _may_be_cleaned(resolved) and not partition.problems:
+        try:
+            facts = scan_partition_facts(
+                partition,
+                now_ms=request.now_ms,
+                expiration_ms=config.producer_id_expiration_ms,
+            )
+            facts = replace(facts, compaction_mark=_mark(partition, resolved))
+        except (KafkaLogError, OSError) as error:
+            partition = replace(partition, problems=(f"cannot be read: {error}",))
+
+    inputs = PlanInputs(
+        partition,
+        resolved,
+        facts,
+        now_ms=request.now_ms,
+        high_watermark=request.high_watermark,
+        kafka_version=settings.kafka_version(partition),
+        clock_ms=request.clock_ms,
+        force=request.force,
+    )
+    plan = compaction_by_settings(
+        inputs,
+        dedupe_buffer_size=request.dedupe_buffer_size,
+        strategy=WITHIN_TASK
+        if request.swap_per_group or request.keeps_corrupt
+        else request.strategy,
+    )
+    return _beyond_the_brokers(plan, facts)
+
+
+def _beyond_the_brokers(plan: CompactionPlan, facts: PartitionFacts) -> CompactionPlan:
+    """The plan, which says so if a broker's cleaner would stop where ours goes on."""
+    negative = find_negative_timestamp(plan.sources, facts.segments)
+    if negative is None:
+        return plan
+    reason = (
+        f"{plan.reason}; goes further than a broker's cleaner, which stops where it has to write "
+        f"such a batch anew: {negative}"
+    )
+    return replace(plan, reason=reason)
+
+
+def may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool:
+    try:
+        resolved = settings.resolve_for_change(partition)
+        if is_never_cleaned(partition) or not _may_be_cleaned(resolved):
+            return False
+        seen = PartitionFacts((), compaction_mark=_mark(partition, resolved))
+        doubt = why_not_compacted(partition, seen, resolved.standing, is_forced=resolved.is_forced)
+        return doubt is None
+    except InvalidConfigError:
+        raise
+    except Exception:
+        return False  # its plan meets the same fault, and tells
+
+
+def _mark(partition: PartitionInventory, resolved: ResolvedConfig) -> str | None:
+    """What shows that the log was compacted before, where nobody says its policy."""
+    if resolved.standing is not PolicyStanding.UNKNOWN:
+        return None
+    return compaction_mark(partition.segments[:1], FIRST_BATCHES)
+
+
+def _may_be_cleaned(resolved: ResolvedConfig) -> bool:
+    return resolved.refusal is None and resolved.config.is_compacted

@@ -1,0 +1,14 @@
+"""The rules that `--force` lifts, by their names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FORCE_NULL_KEYS: Final = "null-keys"
+FORCE_CONFIG_DIFFERS: Final = "config-differs"
+FORCE_NOTHING_DIRTY: Final = "nothing-dirty"
+FORCE_CLOCK_DIFFERS: Final = "clock-differs"
+# A rule that has nothing to lift is accepted: scripts may always name it.
+KNOWN_FORCE_RULES: Final = frozenset(
+    {FORCE_NULL_KEYS, FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY, FORCE_CLOCK_DIFFERS}
+)

@@ -1,0 +1,102 @@
+"""The steps that put segments in place of others, as values: `swap` takes them, and the script of
+`--output` is printed from them. Why they are in this order says swap.py.
+
+Names are bare file names of one partition directory. A step may be taken twice: what it renames is
+not there any more then. Nothing relies on a name that no sync has forced to disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kafkalog.format.file_names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, LogFileKind
+
+RENAME: Final = "rename"
+REMOVE: Final = "remove"
+SYNC: Final = "sync"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """RENAME of `source` to `target`, REMOVE of `source`, or SYNC of the directory's names."""
+
+    action: str
+    source: str = ""
+    target: str = ""
+
+
+_SYNC: Final = Step(SYNC)
+
+
+def swap_steps(
+    names: Sequence[str], replaced: Sequence[str], end_offset: int, *, sets_aside: bool = True
+) -> list[Step]:
+    """Steps 3 to 6: files that lie there as `.cleaned`, for good, take the place of others.
+
+    Of several segments the `names` begin with the last; `replaced` are in ascending order;
+    `end_offset` is where the last new segment ends. `sets_aside`: what goes is `.deleted` first.
+    """
+    steps = [*_begin(names), *take_away(replaced, names, end_offset, sets_aside=sets_aside)]
+    steps += put_in_place(names)
+    if sets_aside:
+        steps += (Step(REMOVE, name + DELETED_SUFFIX) for name in replaced)
+    return steps
+
+
+def _begin(names: Sequence[str]) -> Iterator[Step]:
+    """Step 3: `.cleaned` → `.swap`. With the very last one a loader goes on instead of back."""
+    *first, last = names
+    for name in first:
+        yield Step(RENAME, name + CLEANED_SUFFIX, name + SWAP_SUFFIX)
+    if len({_base_digits(name) for name in names}) > 1:
+        yield _SYNC
+    yield Step(RENAME, last + CLEANED_SUFFIX, last + SWAP_SUFFIX)
+    yield _SYNC
+
+
+def take_away(
+    names: Iterable[str], swapped: Collection[str], end_offset: int, *, sets_aside: bool
+) -> Iterator[Step]:
+    """Step 4: files of segments go, in ascending order, for good.
+
+    `swapped` are the names that have a `.swap`, `end_offset` is where the last of these ends. What
+    begins below that a loader takes away by itself; of what does not, nothing may go before what is
+    in front of it.
+    """
+
+    def gone(name: str) -> Step:
+        return Step(RENAME, name, name + DELETED_SUFFIX) if sets_aside else Step(REMOVE, name)
+
+    behind = []
+    for name in names:
+        if name in swapped or int(_base_digits(name)) < end_offset:
+            yield gone(name)
+        else:
+            behind.append(name)
+    yield _SYNC
+    logs = [name for name in behind if name.endswith(LogFileKind.LOG)]
+    for name in logs:
+        yield gone(name)
+        yield _SYNC
+    for name in behind:
+        if name not in logs:
+            yield gone(name)
+
+
+def put_in_place(names: Iterable[str]) -> Iterator[Step]:
+    """Step 5: `.swap` → final names."""
+    ascending = sorted(names, key=_base_digits)
+    logs = [name for name in ascending if name.endswith(LogFileKind.LOG)]
+    for name in logs:
+        yield Step(RENAME, name + SWAP_SUFFIX, name)
+        yield _SYNC
+    for name in ascending:
+        if name not in logs:
+            yield Step(RENAME, name + SWAP_SUFFIX, name)
+    yield _SYNC
+
+
+def _base_digits(name: str) -> str:
+    return name.partition(".")[0]

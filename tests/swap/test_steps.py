@@ -1,0 +1,57 @@
+"""The steps of a swap as values, and the script that is printed from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkalog.swap.output_dir import FileDigest, WrittenGroup
+from kafkalog.swap.steps import REMOVE, RENAME, SYNC, Step, swap_steps
+from kafkalog.swap.swap_script import SwapOfPartition, swap_script
+
+KINDS = (".log", ".index", ".timeindex")
+
+
+def files(*bases: int) -> list[str]:
+    return [f"{base:020d}{kind}" for base in bases for kind in KINDS]
+
+
+def at(steps: list[Step], action: str, source: str) -> int:
+    (found,) = (n for n, s in enumerate(steps) if (s.action, s.source) == (action, source))
+    return found
+
+
+@pytest.mark.parametrize("sets_aside", [True, False])
+def test_sources_behind_the_new_segment_go_one_by_one(*, sets_aside: bool) -> None:
+    """No value may outlive the tombstone behind it."""
+    steps = swap_steps(files(0), files(0, 10, 20, 30), 20, sets_aside=sets_aside)
+    action = RENAME if sets_aside else REMOVE
+    gone = [at(steps, action, f"{base:020d}.log") for base in (0, 10, 20, 30)]
+    assert gone == sorted(gone)
+    for number in gone[2:]:
+        assert steps[number - 1].action == steps[number + 1].action == SYNC
+    assert steps[at(steps, RENAME, f"{0:020d}.log.swap") + 1].action == SYNC
+    deleted = [step for step in steps if step.source.endswith(".deleted")]
+    assert len(deleted) == (12 if sets_aside else 0)
+
+
+def test_of_several_new_segments_the_first_one_is_swapped_last() -> None:
+    steps = swap_steps(files(20, 10, 0), files(0), 30)
+    begun = [step.source for step in steps if step.target.endswith(".swap")]
+    assert begun == [f"{name}.cleaned" for name in files(20, 10, 0)]
+    last = at(steps, RENAME, begun[-1])
+    assert steps[last - 1].action == steps[last + 1].action == SYNC
+    placed = [step.target for step in steps if step.source.endswith(".log.swap")]
+    assert placed == [f"{base:020d}.log" for base in (0, 10, 20)]
+
+
+def test_the_script_takes_the_same_steps() -> None:
+    old = tuple(FileDigest(name, 1, "ab") for name in files(0, 10, 20))
+    new = tuple(FileDigest(name, 1, "cd") for name in files(0))
+    group = WrittenGroup(0, 15, (0, 10, 20), old, (), new)
+    place = SwapOfPartition("/logs/t-0", "./t-0", (group,))
+    script = swap_script("r1", [place], []).decode()
+    there = swap_steps(files(0), files(0, 10, 20), 15, sets_aside=False)
+    back = swap_steps(files(20, 10, 0), files(0), 2**63, sets_aside=False)
+    for steps in (there, back):
+        lines = [" ".join(filter(None, (s.action, s.source, s.target))) for s in steps]
+        assert "\n".join(lines) in script
