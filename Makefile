@@ -29,7 +29,7 @@ export CLOCK_DAYS
 export PYTHONPATH := $(CURDIR)/tests/support/clock_ahead:$(PYTHONPATH)
 endif
 
-.PHONY: help setup demo docs test check test-kernels test-newest fuzz soak bench lock
+.PHONY: help setup demo docs test test-all check test-kernels test-newest fuzz soak bench lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,8 +43,11 @@ demo: setup ## the main job on the samples: segments, SQL, plan, compaction of a
 docs: setup ## the pages below docs/ as a site in .cache/site; a broken link is an error
 	@.ci/docs.sh
 
-test: setup ## every test that fits 20 minutes on two cores, Spark and Kafka's own cleaner included
+test: setup ## each promise once, Kafka's own cleaner and Spark included: at most 8 minutes on two cores
 	@$(PYTEST) -n $(PROCESSES)
+
+test-all: setup ## that and further releases, seeds, codecs, places of a kill: at most 30 minutes on two cores
+	@$(PYTEST) -n $(PROCESSES) -m "not soak"
 
 check: setup docs ## format, lint, types, layers, the site of the documents
 	@$(PYTHON) -m ruff format --check .
@@ -67,7 +70,7 @@ fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make f
 	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT) \
 	  --mutations $(MUTATIONS)
 
-soak: setup ## the long tests: kills at every step, live brokers
+soak: setup ## the tests that take hours: kills at every step, every state before a live broker
 	@$(PYTEST) -m soak
 
 bench: setup ## every figure of DESIGN, or one benchmark, a JSON line each: make bench NAME=decode

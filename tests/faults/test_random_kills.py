@@ -174,7 +174,9 @@ def world(kafka: Kafka, log_dir: Path, tmp_path: Path) -> Iterator[World]:
 
 
 counted = pytest.mark.parametrize(
-    "count", [pytest.param(KILLS, marks=pytest.mark.soak), 5], ids=["all", "sample"]
+    "count",
+    [pytest.param(KILLS, marks=pytest.mark.soak), pytest.param(5, marks=pytest.mark.thorough)],
+    ids=["all", "sample"],
 )
 
 

@@ -57,6 +57,7 @@ def test_directories_without_the_clusters_topic_id_become_strays() -> None:
             assert _bytes_of(log_dir / name) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("log_dirs", [1, 2])
 def test_a_log_dir_of_another_id_is_taken_over_and_served_from_the_next_start_on(
     log_dirs: int,

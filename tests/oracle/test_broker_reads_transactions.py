@@ -22,7 +22,7 @@ from tests.oracle.kafka import Kafka
 from tests.oracle.rounds import CompactCall, compact_with_kafkalog, work_directory
 from tests.support.broker import Broker, running_broker
 
-pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow, pytest.mark.thorough]
 
 TOPIC = "transactional"
 CONFIG = {

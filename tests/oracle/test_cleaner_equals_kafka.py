@@ -1,9 +1,9 @@
 """Our compaction and Kafka's cleaner on the same logs, release by release: the same bytes, round
 after round.
 
-`KAFKALOG_ORACLE_SEEDS=a-b` plays these scenarios with every release instead of the default ones. A
-failed scenario is kept in `.cache/oracle/failed/`; `python -m tests.fuzz.run_fuzz --scenario N
---kafka-version X.Y` plays it alone.
+`KAFKALOG_ORACLE_SEEDS=a-b pytest -m oracle` plays these scenarios with every release instead
+of the default ones. A failed scenario is kept in `.cache/oracle/failed/`; `python -m
+tests.fuzz.run_fuzz --scenario N --kafka-version X.Y` plays it alone.
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ SEEDS = {
 if "KAFKALOG_ORACLE_SEEDS" in os.environ:
     FIRST, LAST = map(int, os.environ["KAFKALOG_ORACLE_SEEDS"].split("-"))
     SEEDS = dict.fromkeys(RELEASES, range(FIRST, LAST + 1))
+# Chunks that `make test` plays: of the default release and of the newest.
+QUICK = {"4.3": 3, "4.4": 1}
 CHUNKS = [
-    (line, seeds[n : n + CHUNK])
+    pytest.param(
+        line,
+        seeds[n : n + CHUNK],
+        marks=() if n < QUICK.get(line, 0) * CHUNK else pytest.mark.thorough,
+    )
     for line, seeds in SEEDS.items()
     for n in range(0, len(seeds), CHUNK)
 ]
@@ -55,6 +61,7 @@ def test_random_rounds_equal_kafkas(kafkas: Kafkas, line: str, seeds: range) -> 
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.thorough
 def test_they_were_600_partition_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     """What the test above played, when all of it ran: few rounds without anything to do, few that
     Kafka gives up, and full maps and deleted segments in every release.
@@ -80,7 +87,9 @@ def test_they_were_600_partition_rounds(capsys: pytest.CaptureFixture[str]) -> N
     assert min(deletions[line] for line in RELEASES) > 0, deletions
 
 
-@pytest.mark.parametrize("line", RELEASES)
+@pytest.mark.parametrize(
+    "line", [pytest.param(r, marks=pytest.mark.thorough) if r < "4.4" else r for r in RELEASES]
+)
 def test_where_kafka_gives_up_on_legacy_batches_we_refuse(kafkas: Kafkas, line: str) -> None:
     """Keyless last records: the state a broker's cleaner calls illegal, in most of these."""
     scenarios = [random_scenario(seed, legacy=True, keyless=True) for seed in KEYLESS_LEGACY_SEEDS]
@@ -93,8 +102,16 @@ def test_where_kafka_gives_up_on_legacy_batches_we_refuse(kafkas: Kafkas, line: 
 KINDS = {"keyed": {}, "keyless": {"keyless": True}, "transactional": {"transactional": True}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    ("codec", "kind"),
+    [
+        pytest.param(
+            codec, kind, marks=() if kind == "keyed" or codec == "zstd" else pytest.mark.thorough
+        )
+        for codec in CODECS
+        for kind in KINDS
+    ],
+)
 def test_each_codec_equals_kafkas(kafka: Kafka, codec: str, kind: str) -> None:
     outcomes = [
         _played(random_scenario(seed, codec=codec, **KINDS[kind]), kafka)

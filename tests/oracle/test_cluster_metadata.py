@@ -110,6 +110,7 @@ def test_records_of_every_kind_are_read_as_kafka_reads_them(kafka: Kafka, log_di
     assert compare(kafka, directory / f"{0:020d}.log") == len(ODD)
 
 
+@pytest.mark.thorough
 def test_levels_of_metadata_version_are_those_of_the_releases() -> None:
     """Kafka's own `version-mapping` for the first and the last level of each release."""
     for release, first_level in FIRST_METADATA_VERSIONS.items():

@@ -66,6 +66,7 @@ def test_a_failing_call_raises_and_the_jvm_goes_on(kafka: Kafka, work: Path) -> 
     assert kafka.call("version")["kafka"] == KAFKA_VERSION
 
 
+@pytest.mark.thorough
 def test_each_release_runs_its_own_jars() -> None:
     with Kafkas() as kafkas:
         for line, release in RELEASES.items():

@@ -32,7 +32,13 @@ PACKAGE = "org.apache.kafka.common.metadata"
 CASES = 12  # of each version of each type
 
 
-@pytest.fixture(scope="module", params=list(RELEASES))
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(pytest.param(line, marks=pytest.mark.thorough) for line in list(RELEASES)[:-1]),
+        list(RELEASES)[-1],
+    ],
+)
 def release(request: pytest.FixtureRequest, kafka: Kafka) -> Iterator[Kafka]:
     if request.param == kafka.line:
         yield kafka

@@ -91,7 +91,11 @@ def numbers(text: str) -> list[int]:
     return [int(word) for word in re.findall(r"-?\d+", text)]
 
 
-@pytest.mark.parametrize(("file", "end"), PLACES, ids=["snapshot", "cluster", "single"])
+@pytest.mark.parametrize(
+    ("file", "end"),
+    [PLACES[0], *(pytest.param(*place, marks=pytest.mark.thorough) for place in PLACES[1:])],
+    ids=["snapshot", "cluster", "single"],
+)
 def test_the_shell_shows_what_the_tables_say(file: Path, end: int | None, tmp_path: Path) -> None:
     seen = shell(file, tmp_path)
     history = ClusterHistory(file.parent, None if end is None else Until(offset=end))

@@ -14,7 +14,7 @@ from tests.support.metadata_variants import VARIANTS, append_records
 # One start each: the long run asks for all of them.
 _SHORT = {"a change of an unknown partition"}
 
-pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.oracle.rebuilding import random_case
 from tests.oracle.rounds import work_directory
 from tests.support.broker import Broker, running_broker
 
-pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow, pytest.mark.thorough]
 
 SEEDS = range(8)
 # nothing is compacted or deleted, and no transaction ended, while the logs are consumed
