@@ -141,7 +141,7 @@ def test_a_dry_run_starts_no_task_and_changes_nothing(
     spark: SparkSession, three_partitions: Path, now_ms: int
 ) -> None:
     before = contents(three_partitions)
-    run = compact(spark, [str(three_partitions)], config=CONFIG, now_ms=now_ms)
+    run = compact(spark, [str(three_partitions)], topics=["orders"], config=CONFIG, now_ms=now_ms)
     assert [plan.status for plan in run.plans] == ["clean"] * 3
     assert not run.applied
     assert not run.results
