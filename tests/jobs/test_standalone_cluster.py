@@ -108,6 +108,8 @@ def test_the_environment_is_packed_and_sent_along_as_the_guide_says(
             ("spark://MASTER:7077", cluster.url),
             ("spark-submit", "kafkalog-env/bin/spark-submit --executor-memory 512m"),
             ("/mnt/shared/kafka-data", str(log_dir)),
+            # settings that nobody else says count for a topic that is named
+            ("--topic '*'", "--topic t"),
             ("--apply", "--apply --json --config cleanup.policy=compact"),
             ("spark_conf/", f"{ROOT}/spark_conf/"),
             ("jobs/", f"{ROOT}/jobs/"),
