@@ -40,7 +40,11 @@ def check_each_group_is_old_or_new(
         assert state in ([old.get(n) for n in names], [new.get(n) for n in names]), (what, group)
 
 
-@pytest.mark.parametrize("error_number", ERRORS, ids=lambda number: errno.errorcode[number])
+@pytest.mark.parametrize(
+    "error_number",
+    [ERRORS[0], *(pytest.param(number, marks=pytest.mark.thorough) for number in ERRORS[1:])],
+    ids=lambda number: errno.errorcode[number],
+)
 def test_a_failing_step_leaves_each_group_old_or_new_and_is_named(
     undisturbed: Undisturbed, log_dir: Path, error_number: int
 ) -> None:

@@ -140,7 +140,9 @@ def test_killed_at_any_step_kafka_loads_it(case: Case, kafka: Kafka, stride: int
     for_kills(case, stride, lambda crashed, what: check_kafka_loads(kafka, crashed, case, what))
 
 
-@pytest.mark.parametrize("error_number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize(
+    "error_number", [errno.ENOSPC, pytest.param(errno.EIO, marks=pytest.mark.thorough)]
+)
 def test_a_failing_step_is_named_and_the_next_run_ends_it(case: Case, error_number: int) -> None:
     for step, name in list(enumerate(case.steps))[::2]:
         what = f"step {step}, {name}"

@@ -121,7 +121,7 @@ def test_swapped_per_group_the_result_is_the_same_and_takes_less_room(
     assert peaks["per group"] < peaks["whole"]
 
 
-@pytest.mark.parametrize("keeps_undo", [True, False])
+@pytest.mark.parametrize("keeps_undo", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_killed_between_groups_the_next_run_goes_on(
     undisturbed: Undisturbed, log_dir: Path, tmp_path: Path, keeps_undo: bool
 ) -> None:

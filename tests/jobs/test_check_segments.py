@@ -10,7 +10,7 @@ import pytest
 from tests.jobs.submit import submit
 from tests.spark.test_verification import FOUND, PARTITIONS, write_many
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 def test_spark_submit_checks_and_prints_one_document(log_dir: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.jobs.submit import submit
 from tests.support.log_builder import LogBuilder
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 def test_spark_submit_prints_the_rows(log_dir: Path) -> None:

@@ -125,7 +125,7 @@ def scheduled_recipe() -> str:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("days", [30, 1])
+@pytest.mark.parametrize("days", [30, pytest.param(1, marks=pytest.mark.thorough)])
 def test_the_scheduled_recipe(
     spark: SparkSession, tmp_path: Path, days: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -219,7 +219,7 @@ def test_point_queries_of_ten_gib_read_less_than_a_megabyte(
         assert 1000 < counted(log_dir)["read"] < 1_000_000
 
 
-@pytest.mark.parametrize("codec", [0, 4])
+@pytest.mark.parametrize("codec", [pytest.param(0, marks=pytest.mark.thorough), 4])
 def test_one_key_copies_no_other_records_value(
     spark: SparkSession, tmp_path: Path, codec: int
 ) -> None:

@@ -22,7 +22,9 @@ OTHER = "9.9.9 (0123456789abcdef)"
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("strategy", ["within-task", "across-tasks"])
+@pytest.mark.parametrize(
+    "strategy", ["within-task", pytest.param("across-tasks", marks=pytest.mark.thorough)]
+)
 def test_tasks_on_other_code_are_refused_and_change_nothing(
     spark: SparkSession,
     log_dir: Path,

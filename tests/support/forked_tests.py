@@ -39,7 +39,7 @@ class ForkedTests:
     def run(self, tests: Iterable[str]) -> tuple[int, str]:
         """pytest's exit code, negative for the signal that ended it, and its output."""
         output = self._project / "output.txt"
-        words = ["-q", "--no-header", "--tb=short", "-W", "ignore::RuntimeWarning"]
+        words = ["-q", "--no-header", "--tb=short", "-W", "ignore::RuntimeWarning", "-m", ""]
         words += [word for plugin in PLUGINS for word in ("-p", f"no:{plugin}")]
         assert self._process.stdin is not None
         assert self._process.stdout is not None
