@@ -53,8 +53,15 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def with_examples(language: str) -> list[Path]:
-    return sorted({example.page for example in examples(language)})
+def with_examples(language: str) -> list[Any]:
+    """The pages of the guides other than the one on queries are for the long run: what their
+    examples call, `tests/spark` calls, too."""
+    return [
+        pytest.param(page, marks=pytest.mark.thorough)
+        if page.parent.name == "guides" and page.name not in ("query.md", "stream-and-delta.md")
+        else page
+        for page in sorted({example.page for example in examples(language)})
+    ]
 
 
 def place(example: Example) -> str:

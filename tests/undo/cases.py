@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run
 from kafkalog.operations.compact_partition import clean_partition
@@ -108,6 +110,13 @@ CASES = (
     Case("recover-torn", lambda path: _write_damaged(path, TORN), _recover),
     Case("recover-zeros", lambda path: _write_damaged(path, TORN + bytes(5000)), _recover),
     Case("recover-split", _write_split_and_damaged, _recover),
+)
+# A compaction, a deletion and a recovery in `make test`, where each step of each costs a run.
+QUICK = ("compact", "retain-all", "recover-torn")
+some_cases = pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=() if c.name in QUICK else pytest.mark.thorough) for c in CASES],
+    ids=lambda case: case.name,
 )
 
 

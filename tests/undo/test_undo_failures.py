@@ -19,7 +19,7 @@ from kafkalog.operations.undo import NOTHING, PURGED, UNDONE, undo_run
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.scratch import is_scratch
 from tests.faults.breaking_files import CountingFiles, FailingFiles
-from tests.undo.cases import CASES, Case, written
+from tests.undo.cases import CASES, Case, some_cases, written
 from tests.undo.test_undo_kills import check_original, copied, undo_all
 from tests.undo.trees import NAME, Node, differences, files, kept, tree
 
@@ -28,7 +28,6 @@ LOG_START = "log-start-offset-checkpoint"
 RECOVER = next(case for case in CASES if case.name == "recover-split")
 Tree = dict[str, Node]
 
-by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 sampled = pytest.mark.parametrize(
     "every", [61, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
 )
@@ -139,7 +138,7 @@ def check_left(scene: Scene, failed: str, what: str) -> None:
 
 
 @sampled
-@by_case
+@some_cases
 def test_a_failing_step_of_a_run_leaves_old_or_new(scene: Scene, every: int) -> None:
     counting = CountingFiles()
     scene.fresh()
@@ -160,7 +159,7 @@ def test_a_failing_step_of_a_run_leaves_old_or_new(scene: Scene, every: int) -> 
 
 
 @sampled
-@by_case
+@some_cases
 def test_a_failing_step_of_undo_leaves_old_or_new_and_undo_can_be_repeated(
     scene: Scene, every: int
 ) -> None:
@@ -178,7 +177,7 @@ def test_a_failing_step_of_undo_leaves_old_or_new_and_undo_can_be_repeated(
 
 
 @sampled
-@by_case
+@some_cases
 def test_a_failing_step_of_purge_touches_nothing_live(scene: Scene, every: int) -> None:
     def purge(run_id: str, files: LocalFiles | None) -> Any:
         return purge_run(scene.work / "runs", run_id, files=files)

@@ -11,10 +11,9 @@ import pytest
 from kafkalog.operations.run_history import held_runs
 from kafkalog.operations.undo import NOTHING, UNDONE, undo_run
 from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
-from tests.undo.cases import CASES, Case, written
+from tests.undo.cases import Case, some_cases, written
 from tests.undo.trees import Node, differences, files, kept, tree
 
-by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 sampled = pytest.mark.parametrize(
     "every", [11, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"]
 )
@@ -46,7 +45,7 @@ def check_original(log_dir: Path, before: dict[str, Node], what: str) -> None:
 
 
 @sampled
-@by_case
+@some_cases
 def test_killed_at_any_step_the_next_run_completes_and_undo_restores(
     case: Case, log_dir: Path, tmp_path: Path, every: int
 ) -> None:
@@ -73,7 +72,7 @@ def test_killed_at_any_step_the_next_run_completes_and_undo_restores(
 
 
 @sampled
-@by_case
+@some_cases
 def test_undo_that_is_killed_can_be_repeated(
     case: Case, log_dir: Path, tmp_path: Path, every: int
 ) -> None:
