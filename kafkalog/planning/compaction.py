@@ -80,11 +80,10 @@ def plan_compaction(
     )
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
     sources = segments_between(partition.segments, 0, cleanable.end_offset)
-    refusal = refuse_by_inventory(partition, config, watermark)
-    if refusal is None:
-        standing = standing or PolicyStanding.SAID  # `compact` is nobody's default
-        doubt = why_not_compacted(partition, facts, standing, is_forced=is_forced)
-        refusal = None if doubt is None else (REFUSED, doubt)
+    standing = standing or PolicyStanding.SAID  # `compact` is nobody's default
+    refusal = refuse_by_inventory(partition, config, watermark) or _refuse_by_policy(
+        partition, facts, standing, is_forced=is_forced
+    )
     status, reason = _choose(config, cleanable, must_compact=must_compact)
     if refusal is None and status == CLEAN:
         refusal = refuse_by_facts(facts, sources, cleanable.end_offset)
@@ -124,6 +123,18 @@ def plan_compaction(
         strategy=_strategy(groups, strategy, is_bounded=dedupe_buffer_size is not None),
         deleted_files=partition.deleted_files if status == CLEAN else (),
     )
+
+
+def _refuse_by_policy(
+    partition: PartitionInventory,
+    facts: PartitionFacts,
+    standing: PolicyStanding,
+    *,
+    is_forced: bool,
+) -> tuple[str, str] | None:
+    """Status and reason of a topic whose policy does not count for compaction."""
+    doubt = why_not_compacted(partition, facts, standing, is_forced=is_forced)
+    return None if doubt is None else (REFUSED, doubt)
 
 
 def _source_records(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ Source: Kafka LogConfig.fromProps, DynamicBrokerConfig, ConfigHelper; the refusa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kafkalog.errors import InvalidConfigError
@@ -139,11 +139,7 @@ def resolve_config(
     """
     said = given.of_topic(topic)
     known = LogConfig.keys(kafka_version)
-    for key in said.keys() - known:
-        raise InvalidConfigError(
-            f"unknown setting {key}: Kafka {kafka_version} has no such topic setting, a later "
-            "release has (--kafka-version)"
-        )
+    _check_known(said, known, kafka_version)
     unreliable = _why_unreliable(topic, topic_id, cluster)
     # What a damaged metadata log still tells is better than Kafka's defaults for who looks; who
     # changes something is refused, and with `force_differs` goes by the operator's word alone.
@@ -158,13 +154,13 @@ def resolve_config(
         }
         base = _config(in_force)
     except InvalidConfigError as error:
-        refusal = f"the broker's own settings of {topic} are not usable: {error}"
+        reason = f"the broker's own settings of {topic} are not usable: {error}"
         config = _config(said)
-        return ResolvedConfig(config, refusal, in_force=config, unreliable=refusal)
+        return ResolvedConfig(config, reason, in_force=config, unreliable=reason)
     config = _combined(in_force, said)
-    has_policy = POLICY in said or POLICY in in_force
+    is_reliable = cluster is not None and unreliable is None
     differences = _differences(base, config, said, cluster)
-    undeclared = () if cluster is None or unreliable else _undeclared(base, config, said)
+    undeclared = _undeclared(base, config, said) if is_reliable else []
     differing = {difference.key for difference in (*differences, *undeclared)}
     unopposed = {key: value for key, value in said.items() if _shown_key(key) not in differing}
     resolved = ResolvedConfig(
@@ -173,25 +169,41 @@ def resolve_config(
         differences=tuple(differences),
         undeclared=tuple(undeclared),
         unreliable=unreliable,
-        standing=_standing(
-            topic, given, base, config, is_reliable=cluster is not None and unreliable is None
-        ),
+        standing=_standing(topic, given, base, config, is_reliable=is_reliable),
         is_forced=force_differs,
     )
-    if unreliable is not None and not (force_differs and has_policy):
-        return replace(resolved, refusal=unreliable)
-    if cluster is None and needs_policy and not has_policy:
-        return replace(
-            resolved,
-            refusal="no cluster metadata beside the partition: cleanup.policy is not known, and "
-            "neither --config nor --config-file nor --server-properties gives it",
-        )
-    if differences and not force_differs:
-        differ = ", ".join(map(str, differences))
-        return replace(resolved, refusal=f"{differ}; {HOW_TO_FORCE}")
-    is_reliable = cluster is not None and unreliable is None
+    has_policy = POLICY in said or POLICY in in_force
+    is_unknown = cluster is None and needs_policy and not has_policy
+    refusal = _refusal(resolved, has_policy=has_policy, is_unknown=is_unknown)
+    if refusal is not None:
+        return replace(resolved, refusal=refusal)
     is_told = is_reliable or _TIERED in said or _TIERED in in_force
     return replace(resolved, is_local=is_told and not config.remote_storage_enable)
+
+
+def _check_known(said: Iterable[str], known: Container[str], kafka_version: str) -> None:
+    for key in said:
+        if key not in known:
+            raise InvalidConfigError(
+                f"unknown setting {key}: Kafka {kafka_version} has no such topic setting, a later "
+                "release has (--kafka-version)"
+            )
+
+
+def _refusal(resolved: ResolvedConfig, *, has_policy: bool, is_unknown: bool) -> str | None:
+    """Why the settings must not be acted on. Force puts the operator's word in place of the
+    cluster's, but makes no policy up.
+    """
+    if resolved.unreliable is not None and not (resolved.is_forced and has_policy):
+        return resolved.unreliable
+    if is_unknown:
+        return (
+            "no cluster metadata beside the partition: cleanup.policy is not known, and "
+            "neither --config nor --config-file nor --server-properties gives it"
+        )
+    if resolved.differences and not resolved.is_forced:
+        return f"{', '.join(map(str, resolved.differences))}; {HOW_TO_FORCE}"
+    return None
 
 
 def _standing(
