@@ -17,7 +17,7 @@ from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CLOCK_DIFFERS, FORCE_NOTHING_DIRTY
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.policy_evidence import PolicyStanding
+from kafkalog.planning.policy_evidence import PolicyStanding, compaction_evidence
 from kafkalog.planning.retention import DELETE, RetentionPlan, RetentionRule, plan_retention
 from kafkalog.planning.statuses import REFUSED, SKIP
 from kafkalog.planning.time_evidence import why_time_is_ahead
@@ -96,6 +96,10 @@ def compaction_by_settings(
     cleaned.
     """
     resolved = inputs.resolved
+    standing = resolved.standing
+    # Asked of the directory as it is: `as_never_cleaned` takes the evidence away.
+    if standing is PolicyStanding.UNKNOWN and compaction_evidence(inputs.partition, inputs.facts):
+        standing = PolicyStanding.SAID
 
     def planned(partition: PartitionInventory) -> CompactionPlan:
         return plan_compaction(
@@ -107,7 +111,7 @@ def compaction_by_settings(
             kafka_version=inputs.kafka_version,
             dedupe_buffer_size=dedupe_buffer_size,
             strategy=strategy,
-            standing=resolved.standing,
+            standing=standing,
             is_forced=resolved.is_forced,
             with_token=with_token,
         )
