@@ -83,6 +83,7 @@ def test_tables_match_the_code(page: Path, blocks: dict[str, list[str]]) -> None
     assert text == with_blocks(text, blocks)
 
 
+@pytest.mark.thorough
 def test_keys_of_json_are_those_that_are_printed() -> None:
     """When this fails: `python -m tests.support.documents` writes them anew."""
     text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def _newest(records: list[Record]) -> dict[bytes | None, Record]:
     return {record.key: record for record in records}
 
 
+@pytest.mark.thorough
 @given(st.lists(steps, min_size=4, max_size=40))
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 def test_a_read_committed_consumer_sees_the_same_over_rounds(

@@ -63,7 +63,10 @@ def test_the_cap_and_the_clock_are_real() -> None:
     assert bytearray(CAP_BYTES * 11 // 10)
 
 
-@pytest.mark.parametrize("what", FORGED)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=pytest.mark.thorough if n else ()) for n, what in enumerate(FORGED)],
+)
 def test_every_forgery_is_named_and_left_alone(log_dir: Path, what: str) -> None:
     contents = {forgery.name: around(forgery.batch) for forgery in FORGED[what]()}
     wrong = check_all(log_dir, contents)

@@ -140,11 +140,16 @@ def test_killed_at_any_step_kafka_loses_nothing(
     "point",
     [
         f"rename to {20:020d}.timeindex.cleaned",
-        f"rename to {20:020d}.index.swap",
-        f"rename to {0:020d}.log.deleted",
-        f"rename to {10:020d}.index.deleted",
-        f"rename to {0:020d}.index",
-        f"remove {10:020d}.index.deleted",
+        *(
+            pytest.param(point, marks=pytest.mark.thorough)
+            for point in (
+                f"rename to {20:020d}.index.swap",
+                f"rename to {0:020d}.log.deleted",
+                f"rename to {10:020d}.index.deleted",
+                f"rename to {0:020d}.index",
+                f"remove {10:020d}.index.deleted",
+            )
+        ),
     ],
 )
 def test_killed_again_while_it_recovers_the_run_after_that_ends_it(

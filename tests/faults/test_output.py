@@ -272,7 +272,10 @@ def small_log(log_dir: Path) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("undo", [False, True], ids=["swap", "undo"])
+@pytest.mark.parametrize(
+    "undo",
+    [pytest.param(False, id="swap"), pytest.param(True, id="undo", marks=pytest.mark.thorough)],
+)
 def test_killed_anywhere_the_script_can_be_run_again_and_a_broker_loads_what_is_there(
     log_dir: Path, kafka: Kafka, every: int, undo: bool
 ) -> None:

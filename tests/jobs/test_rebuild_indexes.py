@@ -13,6 +13,7 @@ from tests.support.log_builder import START_MS, LogBuilder
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.thorough
 def test_spark_submit_rebuilds_and_prints_one_document(log_dir: Path) -> None:
     right = {}
     for name in ("orders-0", "orders-1"):

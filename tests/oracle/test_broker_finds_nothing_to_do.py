@@ -99,6 +99,7 @@ def done(kafka: Kafka) -> Iterator[Done]:
         yield Done(directory, committed, uncommitted, rounds)
 
 
+@pytest.mark.thorough
 def test_a_broker_loads_all_and_finds_nothing_to_do(done: Done, kafka: Kafka) -> None:
     assert done.rounds_of_bounded > 2
     assert len(done.committed["transactional"]) < len(done.uncommitted["transactional"])

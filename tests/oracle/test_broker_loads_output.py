@@ -22,7 +22,7 @@ from tests.oracle.rounds import CompactCall, compact_with_kafkalog, play, work_d
 from tests.oracle.scripts import CODECS, seed_scenario
 from tests.support.broker import Broker, running_broker
 
-pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow, pytest.mark.thorough]
+pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow]
 
 TOPICS = tuple(f"compacted-{codec}" for codec in CODECS)
 # 1.0 is never exceeded: the broker's own cleaner leaves these topics alone

@@ -44,6 +44,7 @@ def verdict(log: str, partition: str) -> Loads | None:
     return Loads.PASSED_OVER if ignored else Loads.YES
 
 
+@pytest.mark.thorough
 def test_coordinators_load_what_the_table_says() -> None:
     by_topic = tables()
     counts = {_SETTINGS[topic]: str(len(found)) for topic, found in by_topic.items()}

@@ -135,7 +135,9 @@ def interesting_offsets(partition: PartitionInventory) -> list[int]:
     )
 
 
-@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize(
+    "topic", ["plain", *(pytest.param(t, marks=pytest.mark.thorough) for t in [*TOPICS][1:])]
+)
 def test_offset_of_each_time(running: Running, connection: Connection, topic: str) -> None:
     partition = running.partitions[topic]
     assert len(partition.segments) > 4

@@ -80,6 +80,7 @@ def test_append_has_every_record_once_whatever_befell_its_runs(
     assert spark.read.option("versionAsOf", 0).format("delta").load(str(table)).count() == 22
 
 
+@pytest.mark.thorough
 def test_merge_has_the_latest_of_each_key_and_goes_on(
     spark: SparkSession, logs: list[LogBuilder], log_dir: Path
 ) -> None:

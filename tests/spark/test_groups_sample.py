@@ -70,6 +70,7 @@ def test_offsets_and_lag_are_those_that_the_tool_shows(spark: SparkSession) -> N
     assert {(r["group"], r["topic"], r["partition"]): r["lag"] for r in found} == lags
 
 
+@pytest.mark.thorough
 def test_the_history_has_what_the_tool_showed_after_each_step(spark: SparkSession) -> None:
     history = sorted(
         rows(group_offsets(spark, DATA, history=True)), key=lambda row: row["recordOffset"]

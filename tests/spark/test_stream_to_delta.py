@@ -38,6 +38,7 @@ AHEAD, RETENTION_BYTES = 1000, 60_000
 KILLS = int(os.environ.get("KAFKALOG_KILLS", "15"))
 
 
+@pytest.mark.thorough
 def test_a_batch_that_is_run_again_is_in_the_table_once(spark: SparkSession, log_dir: Path) -> None:
     """As after a kill between Delta's commit and the checkpoint's."""
     LogBuilder(log_dir / "logs", "orders-0").batch(*(("k", str(n)) for n in range(30))).write()
