@@ -193,7 +193,8 @@ def _compact(log_dir: Path, topic: str) -> None:
             log_dir=log_dir,
             topic=topic,
             partition=0,
-            now_ms=time.time_ns() // 1_000_000,
+            # when the broker last wrote: its clock and ours need not be the same
+            now_ms=max(log.stat().st_mtime_ns for log in log_dir.rglob("*.log")) // 1_000_000,
             config={**CONFIG, "min.cleanable.dirty.ratio": "0.0"},
             high_watermark=None,
             producer_expiry_ms=86_400_000,
