@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cli.audit import run_with
 from kafkalog.job import Tell, run_job
-from kafkalog.spark.auditing import spark_executor
+from kafkalog.spark.audit_retention import spark_executor
 
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:

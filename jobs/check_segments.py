@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cli.verify import run_with
 from kafkalog.job import Tell, run_job
-from kafkalog.spark.verification import spark_executor
+from kafkalog.spark.check_segments import spark_executor
 
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cli.compact import run_with
 from kafkalog.job import Tell, run_job
-from kafkalog.spark.compaction import spark_executor
+from kafkalog.spark.compact_topics import spark_executor
 
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:

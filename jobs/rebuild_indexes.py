@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cli.recover import run_with
 from kafkalog.job import Tell, run_job
-from kafkalog.spark.recovery import spark_rebuild_executor
+from kafkalog.spark.recover import spark_executor
 
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     """Rebuild with Spark tasks."""
-    return run_with(args, spark_rebuild_executor(spark), tell)
+    return run_with(args, spark_executor(spark), tell)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Nothing raised here is lost on the way: whatever stops a partition is its result's reason, and the
 partition is then as it was, or as the swap's recovery left it. A second execution of the same task
-(a retry, speculation) is safe: attempts write under names of their own and take turns at the swap;
+(a retry, speculation) is safe: attempts write under names of their own and swap one at a time;
 the one that comes second returns the first one's result, or resolves what it died over.
 """
 

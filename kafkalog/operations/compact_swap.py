@@ -19,7 +19,7 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.operations.clean_run import CleanRun, Done
 from kafkalog.planning.compaction_plan import CompactionPlan
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.journal import COMPACT
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.log_dir_lock import check_lock_holder
@@ -66,7 +66,7 @@ class PartitionSwap:
                 if (left := read_record(self.scratch.swap_record)) is not None:
                     end_replacement(self.scratch, left, self._files)
             elif Path(self.scratch.swap_record).exists():
-                done = recover_partition(self.plan.path, self._files)
+                done = resolve_interrupted_swap(self.plan.path, self._files)
                 resolved = f" (interrupted while swapping: {'; '.join(done)})"
         remove_attempt(self.scratch, self.attempt_id, self._files)
         return earlier, resolved

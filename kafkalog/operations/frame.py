@@ -16,7 +16,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.run_frame import Run
-from kafkalog.operations.run_steps import Problems, Tell, locked_log_dirs, recover_partitions
+from kafkalog.operations.run_steps import Problems, Tell, locked_log_dirs, resolve_interrupted_swaps
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.swap.journal import RunJournal, begin_journal
@@ -121,7 +121,7 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
         found = request.open_all()
         settings = request.read_settings(found)
         may_be_changed = [p for p in request.select(found) if verb.may_be_changed(p, settings)]
-        recovered = tuple(recover_partitions(may_be_changed, verb.files, problems))
+        recovered = tuple(resolve_interrupted_swaps(may_be_changed, verb.files, problems))
         if recovered:
             found = request.open_all()
             settings = request.read_settings(found)

@@ -15,7 +15,7 @@ from kafkalog.operations.undo import (
     failed_result,
     note_results,
 )
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.partition_lock import wait_for_other_runs
 from kafkalog.swap.replacement import drop_undo
@@ -34,7 +34,7 @@ def purge_run(
         for place in present:
             wait_for_other_runs(place.path)
             try:
-                done = recover_partition(place.path, files)
+                done = resolve_interrupted_swap(place.path, files)
                 resolved += (f"{place.topic_partition}: {line}" for line in done)
                 freed = drop_undo(scratch_of(place, run_id), files)
                 results.append(UndoResult(place, PURGED, freed_bytes=freed))

@@ -1,7 +1,7 @@
 """Recovery of many partitions: what to look at, and what is its own in the frame of all verbs.
 
 As in compaction the command line and Spark differ in how
-tasks become results (`RebuildExecutor`). A dry run reads every log as well, takes no lock and
+tasks become results (`RecoverExecutor`). A dry run reads every log as well, takes no lock and
 changes nothing. Settings decide how dense an index is and when a producer expires, never whether
 the files are valid, so doubts about them are noted and stop nothing.
 """
@@ -23,8 +23,8 @@ from kafkalog.operations.frame import Verb, apply, results_of
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Problems, Tell, plan_each
 from kafkalog.planning.statuses import FAILED, REFUSED
-from kafkalog.repair.recover import rebuild_partition
-from kafkalog.repair.recover_result import DONE, REBUILD, SOUND, RebuildResult, RebuildTask
+from kafkalog.repair.recover import recover_partition
+from kafkalog.repair.recover_result import DONE, REBUILD, SOUND, RecoverResult, RecoverTask
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.resources.process_pool import in_processes
@@ -32,15 +32,15 @@ from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.journal import RECOVER, RunJournal
 from kafkalog.swap.local_files import LocalFiles
 
-RebuildExecutor = Callable[[Sequence[RebuildTask]], Iterable[RebuildResult]]
+RecoverExecutor = Callable[[Sequence[RecoverTask]], Iterable[RecoverResult]]
 
 
-RebuildRun = Run[RebuildTask, RebuildResult]
+RecoverRun = Run[RecoverTask, RecoverResult]
 
 
 def look_run(
-    request: RunRequest, execute: RebuildExecutor, tell: Tell = lambda _: None
-) -> RebuildRun:
+    request: RunRequest, execute: RecoverExecutor, tell: Tell = lambda _: None
+) -> RecoverRun:
     """Look at every selected partition; nothing is locked or changed.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
@@ -49,7 +49,7 @@ def look_run(
     found = request.open_all()
     verb = Recover(request, execute, LocalFiles(), apply=False)
     planned = verb.plan(request.select(found), request.read_settings(found))
-    problems, results = Problems(), list[RebuildResult]()
+    problems, results = Problems(), list[RecoverResult]()
     problems.add(planned)
     chosen = verb.chosen(planned.plans)
     with closing(results_of(chosen, execute(chosen), verb.failed)) as coming:
@@ -62,23 +62,23 @@ def look_run(
     return replace(planned, results=every, faults=tuple(problems.faults))
 
 
-def rebuild_run(
+def recover_run(
     request: RunRequest,
-    execute: RebuildExecutor,
+    execute: RecoverExecutor,
     tell: Tell = lambda _: None,
     files: LocalFiles | None = None,
-) -> RebuildRun:
+) -> RecoverRun:
     """Look, and put right what is not; see `frame.apply`."""
     return apply(Recover(request, execute, files or LocalFiles(), apply=True), tell)
 
 
-class Recover(Verb[RebuildTask, RebuildResult]):
+class Recover(Verb[RecoverTask, RecoverResult]):
     """A run of recovery in the frame; its plans are what tasks have to look at."""
 
     kind = RECOVER
 
     def __init__(
-        self, request: RunRequest, execute: RebuildExecutor, files: LocalFiles, *, apply: bool
+        self, request: RunRequest, execute: RecoverExecutor, files: LocalFiles, *, apply: bool
     ) -> None:
         super().__init__(request, new_run_id(), files)
         self._execute = execute
@@ -86,9 +86,9 @@ class Recover(Verb[RebuildTask, RebuildResult]):
 
     def may_be_changed(self, partition: PartitionInventory, settings: RunSettings) -> bool:
         """Whether it is ever rebuilt."""
-        return _never_rebuilt(partition) is None
+        return _never_recovered(partition) is None
 
-    def plan(self, found: LogInventory, settings: RunSettings) -> RebuildRun:
+    def plan(self, found: LogInventory, settings: RunSettings) -> RecoverRun:
         """What there is to look at."""
         problems = Problems(found.problems)
         tasks = plan_each(
@@ -96,7 +96,7 @@ class Recover(Verb[RebuildTask, RebuildResult]):
             lambda p: _task(p, self.request, settings, self.run_id, apply=self._apply),
             problems,
         )
-        return RebuildRun(
+        return RecoverRun(
             self.run_id,
             applied=False,
             plans=tasks,
@@ -106,39 +106,39 @@ class Recover(Verb[RebuildTask, RebuildResult]):
             keeps_undo=self.request.keeps_undo,
         )
 
-    def chosen(self, plans: Sequence[RebuildTask]) -> list[RebuildTask]:
+    def chosen(self, plans: Sequence[RecoverTask]) -> list[RecoverTask]:
         """Those whose log has to be read."""
         return [task for task in plans if _without_reading(task) is None]
 
-    def execute(self, plans: Sequence[RebuildTask], journal: RunJournal) -> Iterable[RebuildResult]:
+    def execute(self, plans: Sequence[RecoverTask], journal: RunJournal) -> Iterable[RecoverResult]:
         """Look at them."""
         return self._execute(plans)
 
-    def failed(self, plan: RebuildTask, reason: str) -> RebuildResult:
+    def failed(self, plan: RecoverTask, reason: str) -> RecoverResult:
         """The result of a task that came to no end."""
         name = plan.topic_partition
-        return RebuildResult(
+        return RecoverResult(
             name.topic, name.partition, plan.path, plan.log_dir, status=FAILED, reason=reason
         )
 
-    def describe(self, plan: RebuildTask, result: RebuildResult) -> str:
+    def describe(self, plan: RecoverTask, result: RecoverResult) -> str:
         """How one partition ended, in a line; nothing of a sound one."""
         return "" if result.status == SOUND else describe_result(result)
 
     def settle(
         self,
-        plans: Sequence[RebuildTask],
-        results: Sequence[RebuildResult],
+        plans: Sequence[RecoverTask],
+        results: Sequence[RecoverResult],
         journal: RunJournal,
         problems: Problems,
-    ) -> Sequence[RebuildResult]:
+    ) -> Sequence[RecoverResult]:
         """With those that were not read."""
         return _with_those_not_read(plans, results)
 
 
 def _with_those_not_read(
-    tasks: Sequence[RebuildTask], results: Sequence[RebuildResult]
-) -> tuple[RebuildResult, ...]:
+    tasks: Sequence[RecoverTask], results: Sequence[RecoverResult]
+) -> tuple[RecoverResult, ...]:
     """In the order of the tasks."""
     known = {result.path: result for result in results}
     every = [known.get(task.path) or _without_reading(task) for task in tasks]
@@ -152,10 +152,10 @@ def _task(
     run_id: str,
     *,
     apply: bool,
-) -> RebuildTask:
+) -> RecoverTask:
     resolved = settings.resolve(partition)
     note = resolved.refusal if settings.has_metadata(partition) else None
-    return RebuildTask(
+    return RecoverTask(
         partition,
         resolved.config,
         request.now_ms,
@@ -168,10 +168,10 @@ def _task(
     )
 
 
-def _without_reading(task: RebuildTask) -> RebuildResult | None:
+def _without_reading(task: RecoverTask) -> RecoverResult | None:
     """The result of a partition whose log need not, or cannot yet, be read."""
     partition = task.partition
-    status, reason = REFUSED, _never_rebuilt(partition)
+    status, reason = REFUSED, _never_recovered(partition)
     if reason is None and partition.leftovers:
         names = ", ".join(partition.leftovers)
         if task.apply:
@@ -182,12 +182,12 @@ def _without_reading(task: RebuildTask) -> RebuildResult | None:
     if reason is None:
         return None
     name = partition.topic_partition
-    return RebuildResult(
+    return RecoverResult(
         name.topic, name.partition, partition.path, partition.log_dir, status, reason
     )
 
 
-def _never_rebuilt(partition: PartitionInventory) -> str | None:
+def _never_recovered(partition: PartitionInventory) -> str | None:
     if partition.kind is not PartitionKind.LIVE:
         return f"a -{partition.kind} directory is never rebuilt"
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
@@ -195,7 +195,7 @@ def _never_rebuilt(partition: PartitionInventory) -> str | None:
     return None
 
 
-def describe_result(result: RebuildResult) -> str:
+def describe_result(result: RecoverResult) -> str:
     """One line about a partition for people."""
     name = f"{result.topic}-{result.partition}"
     if result.status in (DONE, REBUILD) and result.files:
@@ -204,12 +204,12 @@ def describe_result(result: RebuildResult) -> str:
     return f"{name}: {result.status}: {result.reason}" if result.reason else name
 
 
-def rebuild_in_processes(tasks: Sequence[RebuildTask], workers: int) -> Iterator[RebuildResult]:
+def recover_in_processes(tasks: Sequence[RecoverTask], workers: int) -> Iterator[RecoverResult]:
     """An executor of this machine, the largest partitions first; see `in_processes`."""
     largest_first = sorted(tasks, key=lambda task: -task.partition.size_in_bytes)
-    for results in in_processes(largest_first, _rebuild, workers, lambda _: []):
+    for results in in_processes(largest_first, _recover, workers, lambda _: []):
         yield from results
 
 
-def _rebuild(task: RebuildTask) -> list[RebuildResult]:
-    return [rebuild_partition(task)]
+def _recover(task: RecoverTask) -> list[RecoverResult]:
+    return [recover_partition(task)]

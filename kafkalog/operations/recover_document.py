@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkalog.operations.recover import RebuildRun
+from kafkalog.operations.recover import RecoverRun
 from kafkalog.operations.run_frame import config_sources, is_never_changed, run_frame
 from kafkalog.planning.kafka_version import DEFAULT_KAFKA_VERSION
 from kafkalog.planning.statuses import FAILED, REFUSED
-from kafkalog.repair.recover_result import DONE, SOUND, RebuildResult, RebuildTask
+from kafkalog.repair.recover_result import DONE, SOUND, RecoverResult, RecoverTask
 
 # What the files depend on.
 _SETTINGS = ("index.interval.bytes", "segment.index.bytes", "producer.id.expiration.ms")
 
 
-def rebuild_document(run: RebuildRun, seconds: float) -> dict[str, Any]:
+def recover_document(run: RecoverRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
     pairs = zip(run.plans, run.results, strict=True)
     return run_frame(run, seconds, [_partition(task, result) for task, result in pairs])
 
 
-def rebuild_statuses(run: RebuildRun, named_topics: Sequence[str]) -> list[str]:
+def recover_statuses(run: RecoverRun, named_topics: Sequence[str]) -> list[str]:
     """One status per partition; what is never rebuilt counts only if its topic was named."""
     return [
         result.status
@@ -40,7 +40,7 @@ def is_well(status: str) -> bool:
     return status in (SOUND, DONE)
 
 
-def rebuild_table(run: RebuildRun) -> list[dict[str, Any]]:
+def recover_table(run: RecoverRun) -> list[dict[str, Any]]:
     """One row per file that is not right; for a partition without any one row that says so."""
     rows: list[dict[str, Any]] = []
     for task, result in zip(run.plans, run.results, strict=True):
@@ -55,7 +55,7 @@ def rebuild_table(run: RebuildRun) -> list[dict[str, Any]]:
     return rows
 
 
-def _partition(task: RebuildTask, result: RebuildResult) -> dict[str, Any]:
+def _partition(task: RecoverTask, result: RecoverResult) -> dict[str, Any]:
     is_counted = result.status not in (FAILED, REFUSED)
     sources = config_sources(task.config, DEFAULT_KAFKA_VERSION)
     return {

@@ -13,7 +13,7 @@ from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionInventory, P
 from kafkalog.log.log_dir import is_behind_link
 from kafkalog.operations.run_frame import Run
 from kafkalog.requests.run_request import RunRequest
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.log_dir_lock import LogDirLock, check_no_writer, log_dirs_to_lock
 from kafkalog.swap.partition_lock import wait_for_other_runs
@@ -94,7 +94,7 @@ def lock_log_dirs(log_dirs: Iterable[str], partitions: Iterable[str]) -> Iterato
         yield
 
 
-def recover_partitions(
+def resolve_interrupted_swaps(
     partitions: Iterable[PartitionInventory], files: LocalFiles, problems: Problems
 ) -> Iterator[str]:
     """Resolve what interrupted runs left, where anything may be changed at all; what was done.
@@ -111,7 +111,7 @@ def recover_partitions(
             continue
         wait_for_other_runs(partition.path)
         try:
-            for line in recover_partition(partition.path, files):
+            for line in resolve_interrupted_swap(partition.path, files):
                 yield f"{name}: {line}"
         except Exception as error:
             what = "an interrupted cleaning is not resolved: "

@@ -30,7 +30,7 @@ from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.runs.journal import append_events
 from kafkalog.runs.run_dir import Run
 from kafkalog.swap.checkpoint import CheckpointFile
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.partition_lock import wait_for_other_runs
 from kafkalog.swap.replacement import Replacement, drop_undo
@@ -92,7 +92,7 @@ def undo_run(
         for place in present:
             wait_for_other_runs(place.path)
             try:
-                done = recover_partition(place.path, files)
+                done = resolve_interrupted_swap(place.path, files)
                 resolved += (f"{place.topic_partition}: {line}" for line in done)
                 record = read_undo_record(scratch_of(place, run_id))
                 if record is not None:
@@ -162,7 +162,7 @@ def _given_up(place: Place, failed: UndoResult, files: LocalFiles) -> UndoResult
     left in between. Undo can be repeated.
     """
     try:
-        resolved = recover_partition(place.path, files)
+        resolved = resolve_interrupted_swap(place.path, files)
     except Exception as error:
         why = describe_error(error, place.path)
         reason = f"{failed.reason}; cleaning up failed as well: {why}"

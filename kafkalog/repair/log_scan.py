@@ -44,7 +44,7 @@ from kafkalog.repair.file_differences import (
     snapshot_difference,
 )
 from kafkalog.repair.recover_result import (
-    RebuildTask,
+    RecoverTask,
 )
 from kafkalog.repair.segment_scan import ScannedSegment, scan_segment
 from kafkalog.swap.local_files import path_in
@@ -68,7 +68,7 @@ class LogScan:
 
     def __init__(
         self,
-        task: RebuildTask,
+        task: RecoverTask,
         partition: PartitionInventory,
         findings: Findings,
         buffers: ChunkBuffers,

@@ -48,8 +48,8 @@ from kafkalog.repair.recover_result import (
     SOUND,
     SPLIT,
     FileFinding,
-    RebuildResult,
-    RebuildTask,
+    RecoverResult,
+    RecoverTask,
 )
 from kafkalog.repair.segment_scan import ScannedSegment
 from kafkalog.swap.file_facts import (
@@ -59,7 +59,7 @@ from kafkalog.swap.file_facts import (
     file_facts,
     last_nonzero,
 )
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.journal import RECOVER
 from kafkalog.swap.local_files import LocalFiles, path_in
 from kafkalog.swap.log_dir_lock import check_lock_holder
@@ -78,43 +78,43 @@ from kafkalog.swap.segment_split import Splitting, split_segment
 from kafkalog.swap.swap import remove_attempt
 
 
-def rebuild_partition(task: RebuildTask, files: LocalFiles | None = None) -> RebuildResult:
-    """Look at one partition, with `task.apply` rebuild it; every way to end is a RebuildResult."""
+def recover_partition(task: RecoverTask, files: LocalFiles | None = None) -> RecoverResult:
+    """Look at one partition, with `task.apply` rebuild it; every way to end is a RecoverResult."""
     started = time.monotonic()
-    rebuild = _Rebuild(task, files or LocalFiles())
+    recovery = _Recovery(task, files or LocalFiles())
     reason = fault = ""
     try:
-        status = rebuild.run()
+        status = recovery.run()
     except LogCleaningRefusedError as error:
         status, reason = REFUSED, str(error)
     except Exception as error:
         status, reason = FAILED, describe_error(error, task.partition.path)
         fault = fault_text(error)
     try:
-        rebuild.clear()
+        recovery.clear()
     except Exception as error:
         reason += f"; cleaning up failed as well: {describe_error(error, task.partition.path)}"
         fault = fault or fault_text(error)
-    return RebuildResult(
+    return RecoverResult(
         topic=task.partition.topic_partition.topic,
         partition=task.partition.topic_partition.partition,
         path=task.partition.path,
         log_dir=task.partition.log_dir,
         status=status,
         reason=reason,
-        files=tuple(rebuild.findings),
+        files=tuple(recovery.findings),
         segments_count=len(task.partition.segments),
-        batches_count=rebuild.counts[0],
-        bytes_read=rebuild.counts[1],
-        log_end_offset=rebuild.log_end_offset,
+        batches_count=recovery.counts[0],
+        bytes_read=recovery.counts[1],
+        log_end_offset=recovery.log_end_offset,
         seconds=round(time.monotonic() - started, 3),
         fault=fault,
-        replaced=rebuild.replaced,
+        replaced=recovery.replaced,
     )
 
 
-class _Rebuild:
-    def __init__(self, task: RebuildTask, files: LocalFiles) -> None:
+class _Recovery:
+    def __init__(self, task: RecoverTask, files: LocalFiles) -> None:
         self._task = task
         self._files = files
         self._partition = task.partition
@@ -200,7 +200,7 @@ class _Rebuild:
         begun = read_record(self._scratch.swap_record)
         if begun is not None and begun.attempt_id == self._attempt_id:
             with locked_partition(self._scratch):
-                recover_partition(self._partition.path, self._files)
+                resolve_interrupted_swap(self._partition.path, self._files)
 
     # -- findings --------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class FileFinding(JsonFacts):
 
 
 @dataclass(frozen=True, slots=True)
-class RebuildTask(JsonFacts):
+class RecoverTask(JsonFacts):
     """One partition to look at, and with `apply` to change.
 
     `settings_note` says why the settings may not be those of the cluster, None if they are;
@@ -67,7 +67,7 @@ class RebuildTask(JsonFacts):
 
 
 @dataclass(frozen=True, slots=True)
-class RebuildResult(JsonFacts):
+class RecoverResult(JsonFacts):
     """How it ended; `files` are the findings in the order they were made, `bytes_read` those of the
     `.log` files whose batches were checked; `fault` and `replaced` as in CleanResult.
     """

@@ -41,8 +41,8 @@ from kafkalog.log.missing_range import MissingCause, MissingRange
 from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED
-from kafkalog.repair.recover import rebuild_partition
-from kafkalog.repair.recover_result import DONE, SOUND, RebuildTask
+from kafkalog.repair.recover import recover_partition
+from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
 from kafkalog.repair.sound_batches import LeftOut, SegmentWalk
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.local_files import LocalFiles
@@ -188,7 +188,7 @@ def _rebuild(
     if log_start > found.log_start_offset:
         _note_log_start(partition, copy.parent, log_start, files)
         found = reopen_partition(str(copy)) or found
-    task = RebuildTask(
+    task = RecoverTask(
         partition=found,
         config=LogConfig.from_overrides(()),
         now_ms=now_ms,
@@ -199,7 +199,7 @@ def _rebuild(
         # what was copied is there, however large
         max_batch_bytes=MOST_MAX_BATCH_BYTES,
     )
-    result = rebuild_partition(task, files)
+    result = recover_partition(task, files)
     if result.status not in (DONE, SOUND):
         raise LogChangedError(f"its indexes cannot be built: {result.reason}", path=str(copy))
     return found.log_end_offset, log_start

@@ -10,8 +10,9 @@ tasks), `types` (why a batch's nullability matters), `views`. Functions take a S
 and return DataFrames.
 
 The names are imported when they are first used: Spark starts a Python process to look up a schema,
-which must not wait for what compaction needs. No module has the name of a function here: importing
-it would put the module in the function's place.
+which must not wait for what compaction needs. A module of a verb has the verb's name or, where
+a function here has it already, that of its job: importing a module puts it in the place of a
+function of the same name.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from kafkalog.spark.analysis import hot_keys as hot_keys
     from kafkalog.spark.analysis import key_stats as key_stats
     from kafkalog.spark.analysis import latest_by_key as latest_by_key
-    from kafkalog.spark.auditing import audit as audit
+    from kafkalog.spark.apply_retention import retain as retain
+    from kafkalog.spark.audit_retention import audit as audit
+    from kafkalog.spark.check_segments import verify as verify
     from kafkalog.spark.cluster import acls as acls
     from kafkalog.spark.cluster import brokers as brokers
     from kafkalog.spark.cluster import client_quotas as client_quotas
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.cluster import scram as scram
     from kafkalog.spark.cluster import tokens as tokens
     from kafkalog.spark.cluster import topics as topics
-    from kafkalog.spark.compaction import compact as compact
+    from kafkalog.spark.compact_topics import compact as compact
     from kafkalog.spark.coordinated import open_transactions as open_transactions
     from kafkalog.spark.coordinated import remote_segments as remote_segments
     from kafkalog.spark.coordinated import share_states as share_states
@@ -53,11 +56,9 @@ if TYPE_CHECKING:
     from kafkalog.spark.group_views import rebalances as rebalances
     from kafkalog.spark.group_views import top_committers as top_committers
     from kafkalog.spark.payloads import decode as decode
-    from kafkalog.spark.retention import retain as retain
     from kafkalog.spark.scanning import scan as scan
     from kafkalog.spark.session import configure_spark as configure_spark
     from kafkalog.spark.session import register as register
-    from kafkalog.spark.verification import verify as verify
     from kafkalog.spark.views import batches as batches
     from kafkalog.spark.views import create_topic_views as create_topic_views
     from kafkalog.spark.views import create_views as create_views
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "acls": "kafkalog.spark.cluster",
-    "audit": "kafkalog.spark.auditing",
+    "audit": "kafkalog.spark.audit_retention",
     "latest_by_key": "kafkalog.spark.analysis",
     "key_stats": "kafkalog.spark.analysis",
     "hot_keys": "kafkalog.spark.analysis",
@@ -90,7 +91,7 @@ _PUBLIC = {
     "brokers": "kafkalog.spark.cluster",
     "client_quotas": "kafkalog.spark.cluster",
     "cluster_tables": "kafkalog.spark.cluster",
-    "compact": "kafkalog.spark.compaction",
+    "compact": "kafkalog.spark.compact_topics",
     "configs": "kafkalog.spark.cluster",
     "configure_spark": "kafkalog.spark.session",
     "controllers": "kafkalog.spark.cluster",
@@ -108,13 +109,13 @@ _PUBLIC = {
     "partitions": "kafkalog.spark.views",
     "records": "kafkalog.spark.views",
     "register": "kafkalog.spark.session",
-    "retain": "kafkalog.spark.retention",
+    "retain": "kafkalog.spark.apply_retention",
     "scan": "kafkalog.spark.scanning",
     "scram": "kafkalog.spark.cluster",
     "segments": "kafkalog.spark.views",
     "tokens": "kafkalog.spark.cluster",
     "topics": "kafkalog.spark.cluster",
-    "verify": "kafkalog.spark.verification",
+    "verify": "kafkalog.spark.check_segments",
     "zookeeper_views": "kafkalog.spark.zookeeper",
 }
 

@@ -59,7 +59,7 @@ class _Swap:
     sources: tuple[int, ...] | None
 
 
-def recover_partition(directory: str, files: LocalFiles) -> list[str]:
+def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
     """Resolve what is left over, and say in words what was done; nothing to say if nothing was
     left.
 
@@ -117,7 +117,7 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
         end_replacement(scratch, record, files)
     elif Path(scratch.swap_record).exists():
         with locked_partition(scratch):
-            done = recover_partition(scratch.directory, files)
+            done = resolve_interrupted_swap(scratch.directory, files)
     for name in list_names(scratch.directory):
         if scratch.owns(name):
             files.remove(path_in(scratch.directory, name))

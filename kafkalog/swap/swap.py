@@ -22,11 +22,11 @@ last:
 
     7  the done record is written, the swap record becomes the record of what is kept, or goes
 
-Dying anywhere leaves what a broker's loader finishes or undoes by itself. `recover_partition` does
-the same as the loader and better: the loader drops the sources that start between the lowest
-`.swap` and the end of the highest. Sources behind that, which lost all their batches, it leaves:
-they go one by one, in ascending order and each for good, so that no value outlives the tombstone
-behind it.
+Dying anywhere leaves what a broker's loader finishes or undoes by itself.
+`resolve_interrupted_swap` does the same as the loader and better: the loader drops the sources that
+start between the lowest `.swap` and the end of the highest. Sources behind that, which lost all
+their batches, it leaves: they go one by one, in ascending order and each for good, so that no value
+outlives the tombstone behind it.
 
 Why 5 is as it is: between two `.log.swap` a loader deletes every segment, so none may have its
 final name there; and it deletes an index that has its final name before its `.log`.
@@ -98,7 +98,7 @@ def swapped_files(group: FinishedGroup, directory: str) -> SwappedFiles:
 def swap_groups(
     scratch: Scratch, record: Replacement, finished: Sequence[FinishedGroup], files: LocalFiles
 ) -> None:
-    """Steps 1 to 6 for all groups. The caller holds the partition's turn and has checked that
+    """Steps 1 to 6 for all groups. The caller holds the partition's lock and has checked that
     nothing changed.
     """
     directory = scratch.directory

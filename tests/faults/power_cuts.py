@@ -22,7 +22,7 @@ from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_history import held_runs
 from kafkalog.operations.undo import NOTHING, PURGED
 from kafkalog.requests.run_request import CompactionRequest
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
 from tests.faults.forgetful_disk import SYNCS, Event, Name, Names, State, Trace, seeded
@@ -189,7 +189,7 @@ class Recorded:
             assert logs_of(place.log_dir) == self.after, what
             return
         if self.verb == "run" and self.case.name in ALL_OR_NOTHING and seed % 4 == 0:
-            recover_partition(str(place.log_dir / NAME), LocalFiles())
+            resolve_interrupted_swap(str(place.log_dir / NAME), LocalFiles())
             found = segments_of(place.log_dir)
             assert found in (segments_of_tree(self.before), self.segments), what
         if self.verb != "undo" and seed % 2:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.scratch import is_scratch
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import STRIDES, CountingFiles, DyingFiles, run_in_child
@@ -159,7 +159,7 @@ def test_killed_again_while_it_recovers_the_run_after_that_ends_it(
     kill_at(crashed, undisturbed.steps.index(point))
     trial = shutil.copytree(crashed, log_dir / "trial")
     recovering = CountingFiles()
-    recover_partition(str(trial / NAME), recovering)
+    resolve_interrupted_swap(str(trial / NAME), recovering)
     assert len(recovering.steps) > 5
     for step in range(0, len(recovering.steps) + 1, stride):
         again = shutil.copytree(crashed, log_dir / "again")

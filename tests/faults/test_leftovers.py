@@ -9,7 +9,7 @@ import pytest
 
 from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
 from kafkalog.requests.run_request import CompactionRequest
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.replacement import Replacement, SwapGroup, write_record
 from tests.conftest import NOW_MS
@@ -66,11 +66,11 @@ def test_recovery_ends_where_kafkas_loader_ends(
     ours = undisturbed.copy(log_dir / "ours")
     leave(ours, undisturbed.after, group, stage)
     kafkas = shutil.copytree(ours, log_dir / "kafkas")
-    said = recover_partition(str(ours / NAME), LocalFiles())
+    said = resolve_interrupted_swap(str(ours / NAME), LocalFiles())
     assert len(said) == (stage < 6)  # then only `.deleted` files are left, which stay
     kafka.open_once(kafkas, NAME, now_ms=NOW_MS, config=SETTINGS)
     assert segment_files(ours) == segment_files(kafkas)
-    assert recover_partition(str(ours / NAME), LocalFiles()) == []
+    assert resolve_interrupted_swap(str(ours / NAME), LocalFiles()) == []
     compact(ours)
     logs = {n: c for n, (c, _) in contents(ours).items() if n.endswith(".log")}
     assert logs == {n: c for n, (c, _) in undisturbed.after.items() if n.endswith(".log")}
@@ -85,7 +85,7 @@ def test_several_swaps_replace_all_between_them_as_the_loader_does(
     leave(ours, undisturbed.after, (20,), 3)
     leave(ours, undisturbed.after, (2 * ISLAND,), 3)
     kafkas = shutil.copytree(ours, log_dir / "kafkas")
-    recover_partition(str(ours / NAME), LocalFiles())
+    resolve_interrupted_swap(str(ours / NAME), LocalFiles())
     kafka.open_once(kafkas, NAME, now_ms=NOW_MS, config=SETTINGS)
     assert segment_files(ours) == segment_files(kafkas)
 
@@ -103,7 +103,7 @@ def test_a_record_of_ours_does_not_name_the_sources_of_another_swap(
         Replacement("20250101T000000abcdef", "compact", "a", True, 0, (group,)),
         LocalFiles(),
     )
-    recover_partition(str(copy / NAME), LocalFiles())
+    resolve_interrupted_swap(str(copy / NAME), LocalFiles())
     after = segment_files(copy)
     assert f"{ISLAND:020d}.log" in after
     assert f"{ISLAND + 10:020d}.log" in after

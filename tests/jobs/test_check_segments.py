@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.submit import submit
-from tests.spark.test_verification import FOUND, PARTITIONS, write_many
+from tests.spark.test_check_segments import FOUND, PARTITIONS, write_many
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 

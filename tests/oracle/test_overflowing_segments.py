@@ -15,7 +15,7 @@ from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
-from kafkalog.swap.interrupted_swap import recover_partition
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from tests.conformance.rounds import batches
 from tests.faults.logs import NAME
@@ -275,7 +275,7 @@ def test_a_split_that_died_ends_where_kafkas_loader_ends_it(
             shutil.copy2(split.after / NAME / name, ours / NAME / f"{name}{state}")
     kafkas = log_dir / "kafkas"
     shutil.copytree(ours, kafkas)
-    recover_partition(str(ours / NAME), LocalFiles())
+    resolve_interrupted_swap(str(ours / NAME), LocalFiles())
     kafka.open_once(kafkas, NAME, now_ms=NOW_MS, config=CONFIG)
     assert segment_files(ours) == segment_files(kafkas)
     assert log_bytes(ours) == log_bytes(split.before)
@@ -289,11 +289,11 @@ def test_indexes_without_a_log_go_as_with_the_loader(kafka: Kafka, log_dir: Path
     path = LogBuilder(ours, NAME).segment().batch(("a", "1")).segment().batch(("a", "2")).write()
     for suffix in (".index", ".timeindex", ".txnindex"):
         (path / f"{5:020d}{suffix}").write_bytes(b"")
-    recover_partition(str(path), LocalFiles())
+    resolve_interrupted_swap(str(path), LocalFiles())
     assert len(list(path.glob(f"{5:020d}*"))) == 3
     (path / f"{0:020d}.log.cleaned").write_bytes(b"")
     shutil.copytree(ours, kafkas)
-    recover_partition(str(path), LocalFiles())
+    resolve_interrupted_swap(str(path), LocalFiles())
     kafka.open_once(kafkas, NAME, now_ms=NOW_MS, config=CONFIG)
     for log_dir_ in (ours, kafkas):
         assert not list((log_dir_ / NAME).glob(f"{5:020d}*"))

@@ -20,8 +20,8 @@ from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.producer_snapshot import pack_producer_snapshot, parse_producer_snapshot
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.repair.recover import rebuild_partition
-from kafkalog.repair.recover_result import DONE, SOUND, RebuildTask
+from kafkalog.repair.recover import recover_partition
+from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
 from tests.conftest import NOW_MS
 from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.support.log_builder import LogBuilder
@@ -238,7 +238,7 @@ def test_killed_before_any_step_another_run_ends_the_same(log_dir: Path) -> None
     log.write_bytes(log.read_bytes() + b"torn")
     files = CountingFiles()
     shutil.copytree(log_dir / "broken", log_dir / "counted")
-    assert rebuild_partition(_task(log_dir / "counted"), files).status == DONE
+    assert recover_partition(_task(log_dir / "counted"), files).status == DONE
     for last in range(len(files.steps)):
         work = log_dir / f"killed-{last}"
         shutil.copytree(log_dir / "broken", work)
@@ -249,19 +249,19 @@ def test_killed_before_any_step_another_run_ends_the_same(log_dir: Path) -> None
                 old = source / path.name
                 allowed = [right[path.name], old.read_bytes() if old.exists() else None]
                 assert path.read_bytes() in allowed, (path.name, files.steps[last])
-        assert rebuild_partition(_task(work)).status in (DONE, SOUND)
-        assert rebuild_partition(_task(work)).status == SOUND
+        assert recover_partition(_task(work)).status in (DONE, SOUND)
+        assert recover_partition(_task(work)).status == SOUND
         shutil.rmtree(work)
 
 
 def _rebuild(log_dir: Path, files: CountingFiles) -> None:
-    rebuild_partition(_task(log_dir), files)
+    recover_partition(_task(log_dir), files)
 
 
-def _task(log_dir: Path) -> RebuildTask:
+def _task(log_dir: Path) -> RecoverTask:
     (partition,) = open_log_dir(log_dir)
     config = LogConfig.from_overrides(["index.interval.bytes=100"])
-    return RebuildTask(partition, config, NOW_MS, "run", True, os.getpid())
+    return RecoverTask(partition, config, NOW_MS, "run", True, os.getpid())
 
 
 def test_no_damage_makes_a_fault_of_ours_or_loses_a_byte(

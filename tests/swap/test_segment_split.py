@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.operations.recover import look_run, rebuild_in_processes, rebuild_run
+from kafkalog.operations.recover import look_run, recover_in_processes, recover_run
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.repair.recover_result import SPLIT
@@ -56,8 +56,8 @@ def overflowing(log_dir: Path) -> Path:
 
 def recover(log_dir: Path, *, apply: bool):  # type: ignore[no-untyped-def]
     request = RunRequest((str(log_dir),), NOW_MS, LogConfig(), topics=("*",))
-    run = rebuild_run if apply else look_run
-    (result,) = run(request, lambda tasks: rebuild_in_processes(tasks, 1)).results
+    run = recover_run if apply else look_run
+    (result,) = run(request, lambda tasks: recover_in_processes(tasks, 1)).results
     return result
 
 

@@ -12,11 +12,11 @@ import pytest
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import apply_run
 from kafkalog.operations.compact_partition import clean_partition
-from kafkalog.operations.recover import rebuild_run
+from kafkalog.operations.recover import recover_run
 from kafkalog.operations.retain import apply_retention_run
 from kafkalog.operations.run_frame import Run
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.repair.recover import rebuild_partition
+from kafkalog.repair.recover import recover_partition
 from kafkalog.requests.run_request import CompactionRequest, RunRequest
 from kafkalog.swap.local_files import LocalFiles
 from tests.conftest import NOW_MS
@@ -67,9 +67,9 @@ def _recover(log_dir: Path, run_dir: Path, files: LocalFiles | None) -> Run[Any,
     request = RunRequest((str(log_dir),), NOW_MS, config, topics=("*",), run_dir=str(run_dir))
 
     def one_by_one(tasks):  # type: ignore[no-untyped-def]
-        return (rebuild_partition(task, files) for task in tasks)
+        return (recover_partition(task, files) for task in tasks)
 
-    return rebuild_run(request, one_by_one, files=files)
+    return recover_run(request, one_by_one, files=files)
 
 
 def _write_compacted(log_dir: Path) -> None:

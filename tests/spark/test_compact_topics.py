@@ -20,7 +20,7 @@ from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import CompactionOptions, CompactionRequest
 from kafkalog.spark import compact
-from kafkalog.spark.compaction import spark_executor
+from kafkalog.spark.compact_topics import spark_executor
 from kafkalog.spark.tasks import described, tasks_at_once
 from kafkalog.swap.log_dir_lock import LogDirLock
 from tests.support.log_builder import LogBuilder

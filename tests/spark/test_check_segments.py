@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkalog.columns.schemas import FINDINGS
-from kafkalog.spark.verification import verify
+from kafkalog.spark.check_segments import verify
 from tests.checking.running import verify as verify_alone
 from tests.support.log_builder import LogBuilder
 
