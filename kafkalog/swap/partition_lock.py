@@ -1,5 +1,5 @@
-"""Who changes a partition now: attempts of one run take turns, and a run waits for those of earlier
-ones.
+"""The lock of a partition: one attempt of a run changes it at a time, and a run waits for those of
+earlier ones.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MAX_WAIT_S = 60.0
 
 @contextmanager
 def locked_partition(scratch: Scratch) -> Iterator[None]:
-    """Only one attempt of a run at a time changes a partition; waits for its turn.
+    """Only one attempt of a run at a time changes a partition; waits for the lock.
 
-    The file is there while somebody has the turn, or died having it; the lock goes with its
-    process. Attempts are processes: threads of one process would not wait for each other.
+    The file is there while somebody holds the lock, or died holding it; the lock itself goes with
+    its process. Attempts are processes: threads of one process would not wait for each other.
     """
     fd = _take_lock(scratch.lock)
     try:
@@ -38,8 +38,8 @@ def wait_for_other_runs(directory: str) -> None:
     """Until no task of an earlier run changes this partition any more.
 
     Such a task may outlive its driver (a Spark executor's does), and the lock of the log dir with
-    it. The caller holds that lock now: a task that has its turn still to come will find that out
-    and stop, so it is enough to wait for those that have it. LogDirLockedError if one does not end.
+    it. The caller holds that lock now: a task that waits for this one will find that out and
+    stop, so it is enough to wait for those that hold it. LogDirLockedError if one does not end.
     """
     for name in list_names(directory):
         if not is_partition_lock(name):

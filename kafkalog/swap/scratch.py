@@ -4,7 +4,7 @@ them.
     kafkalog-RUN-ATTEMPT-<file>.tmp    a finished or unfinished output
     kafkalog-RUN-swap.tmp              the swap record: which files replace which (replacement.py)
     kafkalog-RUN-done.tmp              the result of a finished swap, for another attempt
-    kafkalog-RUN-turn.tmp              there and locked while an attempt swaps
+    kafkalog-RUN-lock.tmp              there and locked while an attempt swaps
     kafkalog-RUN-<file>.undo           a replaced file, until the run is undone or purged
     kafkalog-RUN-record.undo           what was the swap record, as long
     kafkalog-RUN-no-<file>.undo        says, as long, that there was no such checkpoint
@@ -27,7 +27,8 @@ PREFIX = "kafkalog-"
 SUFFIX = ".tmp"
 UNDO_SUFFIX = ".undo"
 _SCRATCH = re.compile(r"kafkalog-[0-9A-Za-z]+-.*\.tmp")
-_LOCK = re.compile(r"kafkalog-[0-9A-Za-z]+-turn\.tmp")
+# An earlier version named it `turn`: such a file may be there still, or even held.
+_LOCK = re.compile(r"kafkalog-[0-9A-Za-z]+-(lock|turn)\.tmp")
 _UNDO = re.compile(r"kafkalog-([0-9A-Za-z]+)-(.+)\.undo")
 
 
@@ -42,7 +43,7 @@ def is_scratch(name: str) -> bool:
 
 
 def is_partition_lock(name: str) -> bool:
-    """Whether a bare file name is the one that some run's attempts take turns by."""
+    """Whether a bare file name is the one that an attempt of some run locks."""
     return _LOCK.fullmatch(name) is not None
 
 
@@ -73,7 +74,7 @@ class Scratch:
 
     @property
     def lock(self) -> str:
-        return self._path("turn")
+        return self._path("lock")
 
     def _path(self, what: str) -> str:
         return path_in(self.directory, f"{PREFIX}{self.run_id}-{what}{SUFFIX}")

@@ -28,13 +28,13 @@ from tests.oracle.kafka import Kafka
 
 
 @contextmanager
-def another_process(log_dir: Path, hold: Callable[[int], None]) -> Iterator[int]:
-    """A child that opens `.lock`, calls `hold` with it and stays; its process id."""
+def another_process(lock: Path, hold: Callable[[int], None]) -> Iterator[int]:
+    """A child that opens `lock`, calls `hold` with it and stays; its process id."""
     ready, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         signal.alarm(60)
-        hold(os.open(log_dir / ".lock", os.O_RDWR | os.O_CREAT, 0o644))
+        hold(os.open(lock, os.O_RDWR | os.O_CREAT, 0o644))
         os.write(tell, b"x")
         signal.pause()
         os._exit(0)
@@ -63,7 +63,7 @@ def test_a_lock_held_by_another_process_stops_the_run_with_exit_code_3(
 ) -> None:
     copy = undisturbed.copy(log_dir / "copy")
     before = contents(copy)
-    with another_process(copy, record_lock) as pid:
+    with another_process(copy / ".lock", record_lock) as pid:
         with pytest.raises(LogDirLockedError, match="running broker"):
             compact(copy)
         assert command(copy) == 3
@@ -99,7 +99,7 @@ def test_a_broker_cannot_start_while_a_run_holds_the_lock(log_dir: Path, kafka: 
 
 def test_the_file_alone_and_a_flock_mean_nothing(undisturbed: Undisturbed, log_dir: Path) -> None:
     copy = undisturbed.copy(log_dir / "copy")
-    with another_process(copy, lambda fd: fcntl.flock(fd, fcntl.LOCK_EX)):
+    with another_process(copy / ".lock", lambda fd: fcntl.flock(fd, fcntl.LOCK_EX)):
         assert lock_holder(str(copy)) is None
         assert [result.status for result in compact(copy).results] == ["compacted"]
 
@@ -127,7 +127,7 @@ def test_one_process_takes_a_lock_once_and_keeps_it(log_dir: Path) -> None:
 def test_a_driver_that_is_gone_stops_its_tasks(log_dir: Path) -> None:
     with pytest.raises(LogDirLockedError, match="nobody"):
         check_lock_holder(str(log_dir), 1)
-    with another_process(log_dir, record_lock) as pid:
+    with another_process(log_dir / ".lock", record_lock) as pid:
         check_lock_holder(str(log_dir), pid)
         with pytest.raises(LogDirLockedError, match=f"found process {pid}"):
             check_lock_holder(str(log_dir), pid + 1)
@@ -177,7 +177,7 @@ def test_a_partition_is_changed_by_its_own_path_only(
         after = contents(target)
         after.pop(".lock", None)
         assert after == before
-    with another_process(target, lambda _: open_for_writing(target / NAME)):
+    with another_process(target / ".lock", lambda _: open_for_writing(target / NAME)):
         assert main([*words, "--log-dir", str(target)]) == 3
         assert "open for writing" in capsys.readouterr().err
         after = contents(target)
@@ -193,10 +193,10 @@ def test_undo_does_not_begin_beside_who_writes(undisturbed: Undisturbed, log_dir
     words = ["compact", "--log-dir", str(copy), "--topic", TOPIC, "--apply", "--now", str(NOW_MS)]
     assert main([*words, *VERBS["compact"], *run_dir]) == 0
     (run,) = (path.name for path in (log_dir / "runs").iterdir())
-    with another_process(copy, lambda _: open_for_writing(copy / NAME)):
+    with another_process(copy / ".lock", lambda _: open_for_writing(copy / NAME)):
         assert main(["undo", run, *run_dir]) == 3
         assert main(["purge", run, *run_dir]) == 3
-    with another_process(copy, lambda _: open_for_reading(copy / NAME)):
+    with another_process(copy / ".lock", lambda _: open_for_reading(copy / NAME)):
         assert main(["undo", run, *run_dir]) == 0
 
 

@@ -208,7 +208,7 @@ def test_undo_stops_where_a_new_segment_changed(written: tuple[Path, Path]) -> N
 
 def test_a_running_broker_stops_the_script(written: tuple[Path, Path]) -> None:
     copy, output = written
-    with another_process(copy, record_lock):
+    with another_process(copy / ".lock", record_lock):
         before = files(tree(copy))
         done = swap(output)
         assert done.returncode == 1

@@ -165,7 +165,7 @@ def test_a_file_says_how_long_to_keep_but_not_of_which_policy_a_copied_topic_is(
 
 def test_a_locked_log_dir_is_left_alone(log_dir: Path) -> None:
     write_partition(log_dir, "t-0").write()
-    with another_process(log_dir, record_lock):
+    with another_process(log_dir / ".lock", record_lock):
         before = contents(log_dir)
         assert main(words(log_dir, "--apply", "--topic=t", *SAID)) == 3
         assert contents(log_dir) == before

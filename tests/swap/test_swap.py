@@ -6,22 +6,25 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cleaning.finished_group import fingerprint
+from kafkalog.errors import LogDirLockedError
 from kafkalog.format.file_names import parse_file_name
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
+from kafkalog.swap import partition_lock
 from kafkalog.swap.local_files import LocalFiles, list_names
-from kafkalog.swap.partition_lock import locked_partition
+from kafkalog.swap.partition_lock import locked_partition, wait_for_other_runs
 from kafkalog.swap.replacement import Replacement, SwapGroup, read_record, write_record
 from kafkalog.swap.scratch import Scratch, is_scratch, new_attempt_id
 from kafkalog.swap.swap import remove_other_attempts, remove_snapshots
 from tests.batches.logs import rows_of
+from tests.faults.test_locks import another_process, record_lock
 
 RECORD = Replacement(
     "r1", "compact", "a", True, 0, (SwapGroup(0, (0, 10), "f"), SwapGroup(20, (20,), "g"))
 )
 
 
-def test_only_one_process_at_a_time_has_the_turn(log_dir: Path) -> None:
+def test_only_one_process_at_a_time_holds_the_partition(log_dir: Path) -> None:
     scratch, inside = Scratch(str(log_dir), "r1"), log_dir / "inside"
 
     def take_turns() -> None:
@@ -45,6 +48,18 @@ def test_only_one_process_at_a_time_has_the_turn(log_dir: Path) -> None:
     pids = [start() for _ in range(4)]
     assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * 4
     assert list_names(str(log_dir)) == []
+
+
+@pytest.mark.parametrize("name", ["lock", "turn"])
+def test_a_partition_that_an_earlier_run_holds_is_waited_for(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Also under the name that earlier versions gave the file."""
+    monkeypatch.setattr(partition_lock, "MAX_WAIT_S", 0.1)
+    path = log_dir / f"kafkalog-0123abcd-{name}.tmp"
+    with another_process(path, record_lock), pytest.raises(LogDirLockedError, match=path.name):
+        wait_for_other_runs(str(log_dir))
+    wait_for_other_runs(str(log_dir))
 
 
 def test_a_record_that_is_not_whole_is_none(log_dir: Path) -> None:
