@@ -255,7 +255,7 @@ def test_a_clock_of_the_shell_is_found(line: str) -> None:
     assert clock_reads(line, SHELL_CLOCK)
 
 
-@pytest.mark.parametrize("path", python_files("tests/reference"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", python_files("tests/support/reference"), ids=lambda p: p.stem)
 def test_reference_never_imports_what_it_judges(path: Path) -> None:
     barred = (
         "kafkalog.kernels",

@@ -36,8 +36,8 @@ from tests.cleaning.logs import LogSpec, log_specs
 from tests.cleaning.test_laws import CONFIG as SPEC_CONFIG
 from tests.cleaning.test_laws import EXAMPLES, written
 from tests.conftest import NOW_MS
-from tests.faults.logs import CONFIG, NAME, SETTINGS, contents, write_fault_log
-from tests.faults.test_split_kills import write_log as write_split_log
+from tests.operations.faults.logs import CONFIG, NAME, SETTINGS, contents, write_fault_log
+from tests.operations.faults.test_split_kills import write_log as write_split_log
 from tests.support.log_builder import LogBuilder
 from tests.support.small_budgets import small_budget
 from tests.support.topics import topic_words, topics_of

@@ -20,9 +20,9 @@ from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_o
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.logs import NOW_MS, Batch, LogSpec, log_specs, read_partition, read_segment
-from tests.faults.logs import contents
-from tests.reference.clean import as_cleaned, clean
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import BuiltSegment
+from tests.support.reference.clean import as_cleaned, clean
 from tests.support.topics import topics_of
 
 RETENTION_MS = 60_000

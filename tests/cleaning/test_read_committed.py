@@ -1,7 +1,7 @@
 """What a read_committed consumer reads is the same before and after, round after round.
 
-The consumer is the plain one of tests/reference/transactions.py, over batches read by the plain
-codec; its list of aborted transactions comes from the indexes on disk.
+The consumer is the plain one of tests/support/reference/transactions.py, over batches read by the
+plain codec; its list of aborted transactions comes from the indexes on disk.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kafkalog.planning.log_config import LogConfig
 from tests.cleaning.logs import NOW_MS
 from tests.cleaning.test_laws import MEMORY
 from tests.conformance.rounds import Batch, aborted, batches, compact, continued
-from tests.reference.transactions import last_stable_offset, read_committed
 from tests.support.log_builder import LogBuilder
+from tests.support.reference.transactions import last_stable_offset, read_committed
 
 RETENTION_MS = 1000
 DATA, END, ROLL, ROUND = "data", "end", "roll", "round"

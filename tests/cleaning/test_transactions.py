@@ -18,7 +18,7 @@ from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.segment_file import Chunk
 from tests.batches.logs import rows_of
-from tests.reference.transactions import Seen, kept_entries, nothing_left
+from tests.support.reference.transactions import Seen, kept_entries, nothing_left
 
 COMMIT, ABORT = ControlRecordType.COMMIT, ControlRecordType.ABORT
 KINDS = (None, None, "ABORT", "COMMIT", "empty", "LEADER_CHANGE")

@@ -14,7 +14,7 @@ from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap.local_files import LocalFiles
 from tests.cleaning.test_laws import CONFIG, compact
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.topics import topics_of
 

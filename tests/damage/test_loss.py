@@ -12,9 +12,9 @@ import pytest
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from tests.fuzz.loss import LossTally, loss_trial
-from tests.reference.loss import judge_segment
-from tests.reference.missing import Proof, missing
 from tests.support.log_builder import LogBuilder
+from tests.support.reference.loss import judge_segment
+from tests.support.reference.missing import Proof, missing
 
 BATCHES = [pack_batch([Record(n, 5, b"key", b"value %d" % n)]) for n in range(4)]
 LOG = b"".join(BATCHES)

@@ -4,10 +4,10 @@ Each mutation damages a file or two of a small log dir of several topics (codecs
 compacted, with transactions, offset commits; stopped in order and crashed) and reads its partition
 in every mode. What must hold:
 
-* where the bytes of a segment prove a loss (`tests.reference.loss`) every reader in FAILFAST
-  raises;
-* where other files prove that offsets are missing (`tests.reference.missing`) every reader in
-  FAILFAST raises, with the range;
+* where the bytes of a segment prove a loss (`tests.support.reference.loss`) every reader in
+  FAILFAST raises;
+* where other files prove that offsets are missing (`tests.support.reference.missing`) every reader
+  in FAILFAST raises, with the range;
 * where nothing is wrong by the same bytes and no record is gone FAILFAST does not raise;
 * what lies in segments below the log's start only the view of batches reads, and raises;
 * PERMISSIVE gives all that `salvage` gives, and every record of a batch that is still whole, where
@@ -44,10 +44,10 @@ from kafkalog.reading.tables import read_view
 from kafkalog.repair.salvage import salvage_partition
 from kafkalog.swap.local_files import LocalFiles
 from tests.oracle.setup import PROJECT_ROOT
-from tests.reference.loss import SegmentVerdict, judge_segment
-from tests.reference.missing import Proof, log_start, missing
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
+from tests.support.reference.loss import SegmentVerdict, judge_segment
+from tests.support.reference.missing import Proof, log_start, missing
 
 STATE_DIR = PROJECT_ROOT / ".cache" / "fuzz"
 _MEMORY = Path("/dev/shm")

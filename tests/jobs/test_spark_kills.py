@@ -26,7 +26,8 @@ import pytest
 
 from kafkalog.cli.main import main
 from tests.conftest import NOW_MS
-from tests.faults.kill_logs import (
+from tests.jobs.submit import ROOT, SPARK_SUBMIT
+from tests.operations.faults.kill_logs import (
     NAMES,
     SETTINGS,
     TOPIC,
@@ -36,11 +37,10 @@ from tests.faults.kill_logs import (
     read_by_kafka,
     write_kill_logs,
 )
-from tests.jobs.submit import ROOT, SPARK_SUBMIT
+from tests.operations.undo.test_undo_kills import copied, undo_all
+from tests.operations.undo.trees import Node, differences, dress, files, kept, tree
 from tests.oracle.kafka import Kafka
 from tests.support.standalone import Cluster, standalone_cluster
-from tests.undo.test_undo_kills import copied, undo_all
-from tests.undo.trees import Node, differences, dress, files, kept, tree
 
 pytestmark = [pytest.mark.spark, pytest.mark.oracle, pytest.mark.soak]
 

@@ -20,7 +20,7 @@ from kafkalog.kernels.jit import I64, U8_IN, U64, U64_OUT, U8Array, U64Array, ke
 from kafkalog.kernels.siphash import siphash_128
 from tests.kernels.compaction import expected_superseded, map_log, superseded
 from tests.kernels.raw_batches import raw_batch, raw_record
-from tests.reference.siphash import siphash_2_4_128
+from tests.support.reference.siphash import siphash_2_4_128
 
 # SipHash's own vectors for key 00 01 … 0f and input 00 01 02 …, by input length.
 KEY = bytes(range(16))

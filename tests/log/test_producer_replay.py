@@ -16,10 +16,10 @@ from kafkalog.log.producer_replay import Producer, ProducerReplay, ProducerSink,
 from kafkalog.log.producer_runs import Data, ProducerRuns
 from kafkalog.log.recovered_producers import RecoveredProducers
 from kafkalog.log.segment_file import Chunk, read_chunks
-from tests.reference.transactions import Batch, last_stable_offset
 from tests.support.log_builder import LogBuilder
 from tests.support.producer_histories import Step, append
 from tests.support.producer_states import ProducerStates
+from tests.support.reference.transactions import Batch, last_stable_offset
 
 KINDS = ("data", "txn", "txn", "no_records", "commit", "abort", "empty")
 steps_of = st.lists(

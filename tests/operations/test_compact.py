@@ -16,7 +16,7 @@ from kafkalog.operations.compact_document import run_document
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.test_laws import CONFIG, compact
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.topics import topics_of
 

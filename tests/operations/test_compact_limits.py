@@ -15,7 +15,7 @@ from kafkalog.cli.main import main
 from kafkalog.operations.compact import apply_run, clean_one_by_one
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.test_laws import CONFIG
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.operations.test_compact import NOW_MS, checkpoint
 from tests.support.log_builder import START_MS, LogBuilder
 

@@ -20,7 +20,7 @@ from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.conftest import NOW_MS
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import LogBuilder
 
 PARTITIONS = 24

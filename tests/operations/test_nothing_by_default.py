@@ -16,7 +16,7 @@ from kafkalog.cli.main import main
 from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.planning.log_config import LogConfig
 from tests.auditing.documents import audited_document
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import (
     MetadataBuilder,

@@ -19,8 +19,8 @@ from kafkalog.swap import segment_deletion
 from kafkalog.swap.journal import RETAIN, begin_journal
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.segment_deletion import retain_partition, trimmed_leader_epochs
-from tests.faults.logs import contents
-from tests.faults.test_locks import another_process, record_lock
+from tests.operations.faults.logs import contents
+from tests.operations.faults.test_locks import another_process, record_lock
 from tests.support.log_builder import START_MS, LogBuilder
 
 NOW_MS = START_MS + 10_000_000

@@ -18,7 +18,7 @@ from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap import segment_deletion
 from kafkalog.swap.log_dir_lock import LOCK_FILE_NAME
 from tests.cleaning.test_laws import CONFIG
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.operations.test_compact import NOW_MS, checkpoint, partition_contents, write_partition
 from tests.support.control_variants import VARIANTS
 from tests.support.log_builder import START_MS, LogBuilder

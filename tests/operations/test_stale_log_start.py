@@ -10,7 +10,7 @@ import pytest
 
 from kafkalog.cli.main import main
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, config, topic
 

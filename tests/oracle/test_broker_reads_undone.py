@@ -26,13 +26,13 @@ from kafkalog.operations.undo import undo_run
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest, RunRequest
 from kafkalog.swap.local_files import LocalFiles
-from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
+from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
+from tests.operations.undo.test_undo_kills import copied, undo_all
+from tests.operations.undo.trees import differences, files, kept, tree
 from tests.oracle.consuming import COMMITTED, UNCOMMITTED, consume
 from tests.oracle.rounds import work_directory
 from tests.oracle.scripts import CODECS
 from tests.support.broker import Broker, running_broker
-from tests.undo.test_undo_kills import copied, undo_all
-from tests.undo.trees import differences, files, kept, tree
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.soak]
 

@@ -18,8 +18,8 @@ from kafkalog.format.record import Record
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from tests.conformance.rounds import batches
-from tests.faults.logs import NAME
-from tests.faults.test_leftovers import segment_files
+from tests.operations.faults.logs import NAME
+from tests.operations.faults.test_leftovers import segment_files
 from tests.oracle.compare import compare_log_dirs
 from tests.oracle.kafka import Kafka, KafkaFailedError
 from tests.oracle.rebuilding import Case, rebuild_both, recover_with_kafkalog

@@ -23,7 +23,7 @@ from kafkalog.planning.log_config import LogConfig
 from kafkalog.repair.recover import recover_partition
 from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
 from tests.conftest import NOW_MS
-from tests.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
+from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.support.log_builder import LogBuilder
 
 NAME = "orders-0"

@@ -11,7 +11,7 @@ import pytest
 from data.copy_samples import SAMPLES
 from kafkalog.cli.main import main
 from kafkalog.format.meta_properties import MetaProperties, pack_meta_properties
-from tests.faults.logs import contents
+from tests.operations.faults.logs import contents
 from tests.support.log_builder import META, START_MS, LogBuilder
 from tests.support.metadata_builder import (
     OTHER_ID,

@@ -17,7 +17,7 @@ from kafkalog.swap.replacement import Replacement, SwapGroup, read_record, write
 from kafkalog.swap.scratch import Scratch, is_scratch, new_attempt_id
 from kafkalog.swap.swap import remove_other_attempts, remove_snapshots
 from tests.batches.logs import rows_of
-from tests.faults.test_locks import another_process, record_lock
+from tests.operations.faults.test_locks import another_process, record_lock
 
 RECORD = Replacement(
     "r1", "compact", "a", True, 0, (SwapGroup(0, (0, 10), "f"), SwapGroup(20, (20,), "g"))
