@@ -13,6 +13,7 @@ from kafkalog.cluster.history import ClusterHistory, Until
 from kafkalog.columns.cluster_rows import build_cluster_table
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.errors import CorruptRecordError
+from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
 
 _logger = logging.getLogger(__name__)
@@ -27,7 +28,12 @@ def read_histories(
 
     InvalidConfigError for paths that do not exist; what is wrong inside is in the histories.
     """
-    found = metadata_directories(open_log_dir(*paths))
+    return histories_of(open_log_dir(*paths), until)
+
+
+def histories_of(inventory: LogInventory, until: Until | None = None) -> list[ClusterHistory]:
+    """The same of log dirs that are opened already."""
+    found = metadata_directories(inventory.partitions)
     return [ClusterHistory(directory, until) for directory in found]
 
 

@@ -17,11 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkalog.columns.column import arrow_schema
-from kafkalog.columns.schemas import LATEST_RECORDS
-from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.reading.consumer_offsets import groups, offset_facts, parts
-from kafkalog.reading.views import default_columns
+from kafkalog.reading.consumer_offsets import groups, offset_facts
+from kafkalog.reading.consumer_offsets.topic_state import COMMITS, OffsetsTopicState
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.same_code import on_same_code
 
@@ -42,41 +39,43 @@ class LatestRecords:
     @property
     def commits(self) -> DataFrame:
         """The rows of the view `latest_offset_commits`."""
-        return self._frame(_commits, _COMMITS)
+        return self._frame(OffsetsTopicState.commits, COMMITS)
 
     @property
     def messages(self) -> DataFrame:
         """The last record of each key of groups and members: columns partition, messageType, key,
         value, offset, timestampMs.
         """
-        return self._frame(_messages, groups.GROUP_MESSAGES)
+        return self._frame(OffsetsTopicState.messages, groups.GROUP_MESSAGES)
 
     @property
     def groups(self) -> DataFrame:
         """A row a group, simple ones too."""
-        return self._frame(_groups, groups.GROUPS)
+        return self._frame(OffsetsTopicState.groups, groups.GROUPS)
 
     @property
     def members(self) -> DataFrame:
         """A row a member of a group."""
-        return self._frame(_members, groups.GROUP_MEMBERS)
+        return self._frame(OffsetsTopicState.members, groups.GROUP_MEMBERS)
 
     @property
     def use(self) -> DataFrame:
         """What decides about a group's offsets, a row a group."""
-        return self._frame(_use, offset_facts.GROUP_USE)
+        return self._frame(OffsetsTopicState.use, offset_facts.GROUP_USE)
 
     @property
     def log_ends(self) -> DataFrame:
         """Where the partitions on the disk begin and end."""
-        return self._frame(_log_ends, offset_facts.LOG_ENDS)
+        return self._frame(OffsetsTopicState.log_ends, offset_facts.LOG_ENDS)
 
     def offsets(self, now_ms: int, retention_ms: int) -> DataFrame:
         """The commits with their lag and when they expire, see `offset_facts.GROUP_OFFSETS`."""
-        judged = partial(_offsets, now_ms=now_ms, retention_ms=retention_ms)
+        judged = partial(OffsetsTopicState.offsets, now_ms=now_ms, retention_ms=retention_ms)
         return self._frame(judged, offset_facts.GROUP_OFFSETS)
 
-    def _frame(self, function: Callable[[_Found], pa.Table], schema: pa.Schema) -> DataFrame:
+    def _frame(
+        self, function: Callable[[OffsetsTopicState], pa.Table], schema: pa.Schema
+    ) -> DataFrame:
         return self.packed.mapInArrow(
             on_same_code(partial(_put_together, function)), from_arrow_schema(schema)
         )
@@ -134,68 +133,15 @@ def _packed(is_records: bool, rows: pa.RecordBatch) -> pa.RecordBatch:
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """All that the tasks found: LATEST_RECORDS, and LOG_END_COLUMNS of the partitions."""
-
-    records: pa.Table
-    partitions: pa.Table
-
-
 def _put_together(
-    function: Callable[[_Found], pa.Table], batches: Iterator[pa.RecordBatch]
+    function: Callable[[OffsetsTopicState], pa.Table], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     found: dict[bool, list[pa.Table]] = {True: [], False: []}
     for batch in batches:
         for is_records, payload in zip(batch["isRecords"], batch["payload"], strict=True):
             table = pa.ipc.open_stream(payload.as_buffer()).read_all()
             found[is_records.as_py()].append(table)
-    ours = (
-        arrow_schema(LATEST_RECORDS, all_nullable=True),
-        arrow_schema(offset_facts.LOG_END_COLUMNS),
-    )
-    records, partitions = (
-        pa.concat_tables([schema.empty_table(), *found[is_records]])
-        for is_records, schema in zip((True, False), ours, strict=True)
-    )
-    yield from function(_Found(records, partitions)).to_batches()
-
-
-_COMMITS = arrow_schema(
-    [c for c in LATEST_RECORDS if c.name in default_columns("latest_offset_commits")],
-    all_nullable=True,
-)
-
-
-def _commits(found: _Found) -> pa.Table:
-    return parts.commits_in_force(found.records).select(_COMMITS.names)
-
-
-def _messages(found: _Found) -> pa.Table:
-    return parts.group_messages(found.records)
-
-
-def _groups(found: _Found) -> pa.Table:
-    return groups.groups(_messages(found), _commits(found))
-
-
-def _members(found: _Found) -> pa.Table:
-    return groups.group_members(_messages(found))
-
-
-def _use(found: _Found) -> pa.Table:
-    return offset_facts.group_use(_messages(found))
-
-
-def _log_ends(found: _Found) -> pa.Table:
-    return offset_facts.log_ends(found.partitions)
-
-
-def _offsets(found: _Found, now_ms: int, retention_ms: int) -> pa.Table:
-    rows = offset_facts.with_facts(_commits(found), _log_ends(found), ("topic", "partition"))
-    rows = offset_facts.with_use(rows, _use(found))
-    rows = rows.append_column("source", pa.repeat(OFFSETS_TOPIC, len(rows)))
-    return offset_facts.group_offsets(rows, now_ms, retention_ms)
+    yield from function(OffsetsTopicState.of(found[True], found[False])).to_batches()
 
 
 def judged_offsets(commits: DataFrame, now_ms: int, retention_ms: int) -> DataFrame:

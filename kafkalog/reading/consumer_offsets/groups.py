@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafkalog.columns import group_schemas
+from kafkalog.columns.column import arrow_schema
 from kafkalog.messages.json_form import json_text
 
 # The last record of each key of groups and members.
@@ -22,25 +24,8 @@ GROUP_MESSAGES = pa.schema(
         ("value", pa.string()), ("offset", pa.int64()), ("timestampMs", pa.int64()),
     ]
 )  # fmt: skip
-# What a group is.
-GROUPS = pa.schema(
-    [
-        ("group", pa.string()), ("kind", pa.string()), ("state", pa.string()),
-        ("protocolType", pa.string()), ("protocol", pa.string()), ("epoch", pa.int32()),
-        ("members", pa.int32()), ("stateTimestampMs", pa.int64()),
-        ("coordinatorPartition", pa.int32()),
-    ]
-)  # fmt: skip
-# Who is in it; subscription and assignment are JSON, as the kind writes them.
-GROUP_MEMBERS = pa.schema(
-    [
-        ("group", pa.string()), ("kind", pa.string()), ("memberId", pa.string()),
-        ("instanceId", pa.string()), ("rackId", pa.string()), ("clientId", pa.string()),
-        ("clientHost", pa.string()), ("epoch", pa.int32()),
-        ("subscribedTopics", pa.list_(pa.string())), ("subscription", pa.string()),
-        ("assignment", pa.string()), ("isLeader", pa.bool_()),
-    ]
-)  # fmt: skip
+GROUPS = arrow_schema(group_schemas.GROUPS, all_nullable=True)
+GROUP_MEMBERS = arrow_schema(group_schemas.GROUP_MEMBERS, all_nullable=True)
 
 CLASSIC = "classic"
 # What the names of the new protocols' messages begin with, and the kind of their groups.

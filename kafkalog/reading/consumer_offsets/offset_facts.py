@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.columns import group_schemas
 from kafkalog.columns.column import arrow_schema
-from kafkalog.columns.schemas import OFFSET_COMMITS, PARTITIONS
+from kafkalog.columns.schemas import PARTITIONS
 from kafkalog.columns.selection import choose_columns
 from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.reading.consumer_offsets.groups import CLASSIC, group_records, subscription_of
@@ -40,14 +41,7 @@ GROUP_USE = pa.schema(
     ]
 )  # fmt: skip
 # Commits and what is made of them: where they come from, how far behind they are, when they expire.
-GROUP_OFFSETS = pa.schema(
-    [
-        *arrow_schema([c for c in OFFSET_COMMITS if not c.on_request], all_nullable=True),
-        ("source", pa.string()), ("diskTopicId", pa.string()), ("logStartOffset", pa.int64()),
-        ("logEndOffset", pa.int64()), ("lag", pa.int64()), ("expiresAtMs", pa.int64()),
-        ("isExpired", pa.bool_()),
-    ]
-)  # fmt: skip
+GROUP_OFFSETS = arrow_schema(group_schemas.GROUP_OFFSETS, all_nullable=True)
 
 
 def group_use(messages: pa.Table) -> pa.Table:

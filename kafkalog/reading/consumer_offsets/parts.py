@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS
-from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES
 from kafkalog.reading.consumer_offsets.latest import LatestGroupRecords, read_latest_commits
 from kafkalog.reading.consumer_offsets.offset_facts import LOG_END_COLUMNS
@@ -60,6 +60,17 @@ def plan_latest_records(
     also what reads where all partitions there begin and end.
     """
     inventory, named = open_paths(paths)
+    return plan_latest_of(inventory, named, with_log_ends=with_log_ends, part_bytes=part_bytes)
+
+
+def plan_latest_of(
+    inventory: LogInventory,
+    named: frozenset[str],
+    *,
+    with_log_ends: bool = False,
+    part_bytes: int = SPLIT_BYTES,
+) -> list[CommitsPart | ScanTask[PartitionInventory]]:
+    """The same of what is opened already; `named`: the partition directories that were named."""
     selection = PartitionSelection().naming(named)
     tasks: list[CommitsPart | ScanTask[PartitionInventory]] = []
     wanted = select_partitions(inventory, selection, every_kind=False)

@@ -1,0 +1,92 @@
+"""What `__consumer_offsets` says at its end, of all its parts together: whatever engine read them,
+this makes groups, members and offsets of what the parts found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kafkalog.columns.column import arrow_schema
+from kafkalog.columns.schemas import LATEST_RECORDS
+from kafkalog.format.topics import OFFSETS_TOPIC
+from kafkalog.log.inventory import LogInventory
+from kafkalog.reading.consumer_offsets import groups, offset_facts, parts
+from kafkalog.reading.views import default_columns
+
+# Columns of the view `latest_offset_commits`.
+COMMITS = arrow_schema(
+    [c for c in LATEST_RECORDS if c.name in default_columns("latest_offset_commits")],
+    all_nullable=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsTopicState:
+    """records: LATEST_RECORDS of all parts; partitions: LOG_END_COLUMNS of what is on the disk."""
+
+    records: pa.Table
+    partitions: pa.Table
+
+    @classmethod
+    def of(cls, records: Iterable[pa.Table], partitions: Iterable[pa.Table]) -> OffsetsTopicState:
+        """Of what each part found; of none where there is none."""
+        latest = arrow_schema(LATEST_RECORDS, all_nullable=True)
+        ends = arrow_schema(offset_facts.LOG_END_COLUMNS)
+        return cls(
+            pa.concat_tables([latest.empty_table(), *records]),
+            pa.concat_tables([ends.empty_table(), *partitions]),
+        )
+
+    def commits(self) -> pa.Table:
+        """The rows of the view `latest_offset_commits`."""
+        return parts.commits_in_force(self.records).select(COMMITS.names)
+
+    def messages(self) -> pa.Table:
+        """The last record of each key of groups and members: columns GROUP_MESSAGES."""
+        return parts.group_messages(self.records)
+
+    def groups(self) -> pa.Table:
+        """A row a group, simple ones too: columns GROUPS."""
+        return groups.groups(self.messages(), self.commits())
+
+    def members(self) -> pa.Table:
+        """A row a member of a group: columns GROUP_MEMBERS."""
+        return groups.group_members(self.messages())
+
+    def use(self) -> pa.Table:
+        """What decides about a group's offsets, a row a group: columns GROUP_USE."""
+        return offset_facts.group_use(self.messages())
+
+    def log_ends(self) -> pa.Table:
+        """Where the partitions on the disk begin and end: columns LOG_ENDS."""
+        return offset_facts.log_ends(self.partitions)
+
+    def offsets(self, now_ms: int, retention_ms: int) -> pa.Table:
+        """The commits with their lag and when they expire: columns GROUP_OFFSETS."""
+        return self.judged(self.commits(), now_ms, retention_ms)
+
+    def judged(self, commits: pa.Table, now_ms: int, retention_ms: int) -> pa.Table:
+        """The same of other commits, those of the history or of ZooKeeper: the columns of COMMITS
+        and, where they are not of this topic, `source`.
+        """
+        if "source" not in commits.column_names:
+            commits = commits.append_column("source", pa.repeat(OFFSETS_TOPIC, len(commits)))
+        rows = offset_facts.with_facts(commits, self.log_ends(), ("topic", "partition"))
+        rows = offset_facts.with_use(rows, self.use())
+        return offset_facts.group_offsets(rows, now_ms, retention_ms)
+
+
+def read_offsets_topic(inventory: LogInventory, named: frozenset[str]) -> OffsetsTopicState:
+    """Read here, part by part. Raises as the view `latest_offset_commits`."""
+    records: list[pa.Table] = []
+    partitions: list[pa.Table] = []
+    for task in parts.plan_latest_of(inventory, named, with_log_ends=True):
+        if isinstance(task, parts.CommitsPart):
+            found, batches = records, parts.read_latest_records(task)
+        else:
+            found, batches = partitions, parts.read_log_ends(task)
+        found.extend(pa.Table.from_batches([batch]) for batch in batches)
+    return OffsetsTopicState.of(records, partitions)

@@ -1,0 +1,76 @@
+"""What several function views are made of, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+
+import pyarrow as pa
+
+from kafkalog import clock
+from kafkalog.log.inventory import LogInventory
+from kafkalog.reading.cluster_tables import histories_of, history_tables
+from kafkalog.reading.consumer_offsets.topic_state import OffsetsTopicState, read_offsets_topic
+from kafkalog.reading.function_views.table import OFFSETS_RETENTION_MINUTES
+from kafkalog.reading.request import ReadMode
+from kafkalog.reading.scan import open_paths
+from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOptions:
+    """now_ms: what ages and expiry are told from. offsets_retention_minutes: the brokers'
+    `offsets.retention.minutes`. zookeeper_dir, zk_root: a dead ZooKeeper's data directory, and one
+    cluster of it, for the views of it and the offsets that old consumers kept there.
+    """
+
+    now_ms: int = field(default_factory=clock.now_ms)
+    offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES
+    zookeeper_dir: tuple[str, ...] = ()
+    zk_root: str | None = None
+
+
+class SharedReads:
+    """Log dirs, and what was read of them: each thing when a view first wants it, and not again,
+    so that all views of one object are of the same time.
+    """
+
+    def __init__(
+        self, paths: Sequence[str | PathLike[str]], options: FunctionOptions | None = None
+    ) -> None:
+        self.paths = tuple(paths)
+        self.options = options or FunctionOptions()
+
+    @cached_property
+    def opened(self) -> tuple[LogInventory, frozenset[str]]:
+        """The inventory, and the partitions that are named directly. InvalidConfigError for a path
+        that is not there."""
+        return open_paths(self.paths)
+
+    @property
+    def inventory(self) -> LogInventory:
+        return self.opened[0]
+
+    @cached_property
+    def cluster_tables(self) -> dict[str, pa.Table]:
+        """The cluster's own tables; what cannot be read of them is left out, and said."""
+        return history_tables(histories_of(self.inventory), mode=ReadMode.PERMISSIVE)
+
+    @cached_property
+    def zookeeper_tables(self) -> dict[str, pa.Table]:
+        """Those of the ZooKeeper in the options. InvalidConfigError where it is none."""
+        options = self.options
+        return read_zookeeper(
+            list(ZOOKEEPER_TABLES),
+            options.zookeeper_dir,
+            zk_root=options.zk_root,
+            mode=ReadMode.PERMISSIVE,
+        )
+
+    @cached_property
+    def offsets_topic(self) -> OffsetsTopicState:
+        """What `__consumer_offsets` says at its end, and where the partitions on the disk end."""
+        inventory, named = self.opened
+        return read_offsets_topic(inventory, named)

@@ -1,0 +1,163 @@
+"""THE table of function views: a row a view, with its columns and how it is made.
+
+Who adds one adds its columns to `columns`, and a row here with either a function that makes its
+rows of `SharedReads`, or a query. Spark's functions, DuckDB's views and the documents' tables have
+the names and columns of the row. Light to import: what makes the rows is imported when they are
+first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafkalog.columns import group_schemas, record_summaries
+from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, OLD_CONSUMER_OFFSETS
+from kafkalog.columns.column import Column, arrow_schema
+from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.function_views import record_queries
+from kafkalog.reading.function_views.record_queries import RecordQuery
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkalog.reading.function_views.shared_reads import SharedReads
+
+# Kafka's default of offsets.retention.minutes: seven days.
+OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
+# What the names of the views of a dead ZooKeeper begin with.
+ZOOKEEPER_PREFIX = "zookeeper_"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionView:
+    """One view: `made` of what was read, or a `query` over a view of the source.
+
+    row: what a row of it is.
+    """
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+    made: Callable[[SharedReads], pa.Table] | None = None
+    query: RecordQuery | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of its rows in every engine; each column can be null."""
+        return arrow_schema(self.columns, all_nullable=True)
+
+
+# -- what makes the rows ---------------------------------------------------------------------------
+
+
+def _groups(reads: SharedReads) -> pa.Table:
+    return reads.offsets_topic.groups()
+
+
+def _group_members(reads: SharedReads) -> pa.Table:
+    return reads.offsets_topic.members()
+
+
+def _group_offsets(reads: SharedReads) -> pa.Table:
+    retention_ms = reads.options.offsets_retention_minutes * 60_000
+    return reads.offsets_topic.offsets(reads.options.now_ms, retention_ms)
+
+
+def _cluster_table(name: str) -> Callable[[SharedReads], pa.Table]:
+    return lambda reads: reads.cluster_tables[name]
+
+
+def _zookeeper_table(name: str) -> Callable[[SharedReads], pa.Table]:
+    return lambda reads: reads.zookeeper_tables[name]
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+_OF_RECORDS = (
+    FunctionView(
+        "latest_by_key", "a key's last committed record in a partition",
+        record_summaries.LATEST_BY_KEY, query=record_queries.LATEST_BY_KEY,
+    ),
+    FunctionView(
+        "key_stats", "a topic: its keys and what they cost", record_summaries.KEY_STATS,
+        query=record_queries.KEY_STATS,
+    ),
+    FunctionView(
+        "hot_keys", "a key of a topic: what it costs", record_summaries.HOT_KEYS,
+        query=record_queries.HOT_KEYS,
+    ),
+    FunctionView(
+        "gaps", "a range of offsets of which some have no record", record_summaries.GAPS,
+        query=record_queries.GAPS,
+    ),
+)  # fmt: skip
+_OF_TOPICS = (
+    FunctionView("groups", "a group", group_schemas.GROUPS, _groups),
+    FunctionView("group_members", "a member of a group", group_schemas.GROUP_MEMBERS,
+                 _group_members),
+    FunctionView("group_offsets", "a group's offset of a partition", group_schemas.GROUP_OFFSETS,
+                 _group_offsets),
+)  # fmt: skip
+_CLUSTER_ROWS = {
+    "brokers": "an event of a broker",
+    "controllers": "an event of a controller",
+    "partition_changes": "a change of a partition",
+    "topics": "a topic's id",
+    "configs": "a span of time in which a setting had a value",
+    "features": "a span of time in which a feature had a level",
+    "client_quotas": "a span of time in which a quota held",
+    "acls": "a span of time in which an access control entry held",
+    "scram": "a span of time in which a SCRAM credential held, without its secrets",
+    "tokens": "a span of time in which a delegation token held, without its secrets",
+}
+_OF_CLUSTERS = tuple(
+    FunctionView(name, _CLUSTER_ROWS[name], columns, _cluster_table(name))
+    for name, columns in CLUSTER_TABLES.items()
+)
+
+FUNCTION_VIEWS: dict[str, FunctionView] = {
+    view.name: view for view in (*_OF_RECORDS, *_OF_CLUSTERS, *_OF_TOPICS)
+}
+
+# Those of a dead ZooKeeper, where its directory is given.
+_OLD_OFFSETS = "old_consumer_offsets"
+_IN_ZOOKEEPER = (
+    "brokers", "controllers", "partition_changes", "topics", "configs", "client_quotas", "acls",
+    "scram",
+)  # fmt: skip
+ZOOKEEPER_VIEWS: dict[str, FunctionView] = {
+    view.name: view
+    for view in (
+        *(
+            FunctionView(
+                ZOOKEEPER_PREFIX + name, _CLUSTER_ROWS[name], CLUSTER_TABLES[name],
+                _zookeeper_table(name),
+            )
+            for name in _IN_ZOOKEEPER
+        ),
+        FunctionView(
+            ZOOKEEPER_PREFIX + _OLD_OFFSETS, "a commit of a consumer before 0.9",
+            OLD_CONSUMER_OFFSETS, _zookeeper_table(_OLD_OFFSETS),
+        ),
+    )
+}  # fmt: skip
+
+
+def names_of(views: Sequence[FunctionView]) -> tuple[str, ...]:
+    return tuple(view.name for view in views)
+
+
+# The names as `create_views` and `create_topic_views` of `kafkalog.spark` have them.
+RECORD_VIEWS = names_of(_OF_RECORDS)
+TOPIC_VIEWS = names_of(_OF_TOPICS)
+
+
+def function_view_named(name: str) -> FunctionView:
+    """The row of a view; InvalidConfigError names the views there are."""
+    view = FUNCTION_VIEWS.get(name) or ZOOKEEPER_VIEWS.get(name)
+    if view is None:
+        known = ", ".join((*FUNCTION_VIEWS, *ZOOKEEPER_VIEWS))
+        raise InvalidConfigError(f"view '{name}' is unknown; available: {known}")
+    return view
