@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
-from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied, run_options
 from kafkalog.operations.clean_result import COMPACTED, WRITTEN, CleanResult
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import CompactionRun, Executor, apply_run, plan_run
@@ -63,15 +63,17 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
     request = compaction_request(args.log_dir, options)
     if args.apply and args.output is not None:
         raise UsageError("--output writes beside the log dirs, --apply into them: one of them")
-    writes = args.output is not None
-    verb = RunVerb(
+    run = planned_or_applied(
+        args,
         plan=lambda: plan_run(request),
         apply=lambda tell: apply_run(request, execute, tell),
+    )
+    verb = RunVerb(
+        run=run if args.output is None else lambda tell: output_run(request, execute, tell),
         statuses=partition_statuses,
         document=run_document,
         table=status_table,
         summary=lambda run, seconds: _summary(run, seconds, looked=args.estimate),
-        write=(lambda tell: output_run(request, execute, tell)) if writes else None,
     )
     return carry_out(args, verb, tell)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
-from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied, run_options
 from kafkalog.operations.recover import (
     RecoverExecutor,
     RecoverRun,
@@ -46,9 +46,13 @@ def run_with(args: argparse.Namespace, execute: RecoverExecutor, tell: Tell = sa
     something to rebuild has a finding.
     """
     request = run_request(args.log_dir, run_options(args))
-    verb = RunVerb(
+    run = planned_or_applied(
+        args,
         plan=lambda: look_run(request, execute, tell),
         apply=lambda tell: recover_run(request, execute, tell),
+    )
+    verb = RunVerb(
+        run=run,
         statuses=recover_statuses,
         document=recover_document,
         table=recover_table,

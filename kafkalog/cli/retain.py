@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 
 from kafkalog.cli.output import ExitCode, say
-from kafkalog.cli.runs import RunVerb, carry_out, run_options
+from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied, run_options
 from kafkalog.operations.retain import RetentionRun, apply_retention_run, plan_retention_run
 from kafkalog.operations.retain_document import (
     retention_document,
@@ -23,9 +23,13 @@ from kafkalog.swap.segment_deletion import DELETED
 def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
     """Plan, or plan and delete, then print the run and choose the exit code."""
     request = run_request(args.log_dir, run_options(args))
-    verb = RunVerb(
+    run = planned_or_applied(
+        args,
         plan=lambda: plan_retention_run(request),
         apply=lambda tell: apply_retention_run(request, tell),
+    )
+    verb = RunVerb(
+        run=run,
         statuses=retention_statuses,
         document=retention_document,
         table=retention_table,

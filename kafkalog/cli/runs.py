@@ -1,5 +1,5 @@
-"""The frame of the verbs that change logs: plan, or plan and carry out; print the run; choose the
-exit code.
+"""The frame of the verbs whose work is a run over partitions: do it, print the run, choose the exit
+code.
 
 What is said on the way goes to `tell`. A job under spark-submit has one stream for both, stdout and
 stderr: with `--json` it says nothing.
@@ -27,33 +27,39 @@ AnyRun = TypeVar("AnyRun", bound=Run[Any, Any])
 class RunVerb(Generic[AnyRun]):
     """What a verb does, and how it shows what it did. `statuses` takes the topics that were named
     and gives one status a partition, of which `is_done` needs to know whether the run applied;
-    `document` and `summary` take the seconds as well; `write`, if it is asked for, writes elsewhere
-    what `apply` would have changed.
+    `document` and `summary` take the seconds as well.
     """
 
-    plan: Callable[[], AnyRun]
-    apply: Callable[[Tell], AnyRun]
+    run: Callable[[Tell], AnyRun]
     statuses: Callable[[AnyRun, Sequence[str]], list[str]]
     document: Callable[[AnyRun, float], dict[str, Any]]
     table: Callable[[AnyRun], list[dict[str, Any]]]
     summary: Callable[[AnyRun, float], str]
     is_done: Callable[[str, bool], bool] = lambda status, applied: is_done(status, applied=applied)
-    write: Callable[[Tell], AnyRun] | None = None
+
+
+def planned_or_applied(
+    args: argparse.Namespace, plan: Callable[[], AnyRun], apply: Callable[[Tell], AnyRun]
+) -> Callable[[Tell], AnyRun]:
+    """What a verb with --apply does: plan, or plan and carry out."""
+
+    def run(tell: Tell) -> AnyRun:
+        if args.apply:
+            if args.no_undo:
+                tell(CANNOT_BE_UNDONE)
+            return apply(tell)
+        planned = plan()
+        for problem in planned.problems:
+            tell(problem)
+        return planned
+
+    return run
 
 
 def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> ExitCode:
     """Do what the arguments ask of the verb."""
     started = time.monotonic()
-    if args.apply:
-        if args.no_undo:
-            tell(CANNOT_BE_UNDONE)
-        run = verb.apply(tell)
-    elif verb.write is not None:
-        run = verb.write(tell)
-    else:
-        run = verb.plan()
-        for problem in run.problems:
-            tell(problem)
+    run = verb.run(tell)
     for fault in run.faults:
         tell(f"this is a fault of kafkalog, please report it: {fault}")
     seconds = time.monotonic() - started

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from kafkalog.errors import KafkaLogError, LogChangedError
+from kafkalog.errors import LogChangedError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     pack_offset_checkpoint,
@@ -44,7 +44,6 @@ from kafkalog.planning.statuses import FAILED
 from kafkalog.repair.recover import recover_partition
 from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
 from kafkalog.repair.sound_batches import LeftOut, SegmentWalk
-from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.local_files import LocalFiles
 
 MANIFEST_FILE = "salvage.json"
@@ -68,7 +67,7 @@ class SalvagedSegment(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class SalvagedPartition(JsonFacts):
     """One partition. `reason` says why it failed; its copy is not to be used then. `missing`: what
-    no file of it has any more.
+    no file of it has any more. `fault`: a traceback that only a fault of ours can have.
     """
 
     topic: str
@@ -81,6 +80,7 @@ class SalvagedPartition(JsonFacts):
     log_end_offset: int | None
     segments: tuple[SalvagedSegment, ...] = ()
     missing: tuple[MissingRange, ...] = ()
+    fault: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -100,17 +100,18 @@ def salvage_partition(
     *,
     now_ms: int,
     files: LocalFiles,
+    run_id: str,
     max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> SalvagedPartition:
     """Copy what is sound of a partition to `output`/NAME and rebuild what lies beside it there.
 
     Batches above the limit are copied in parts. Damage is in the result, and so is what could not
-    be done: nothing is raised for one partition.
+    be done, a fault of ours too: nothing is raised for one partition.
     """
     copy = output / Path(partition.path).name
     segments: list[SalvagedSegment] = []
     missing: list[MissingRange] = []
-    status, reason, log_end_offset = SALVAGED, "", None
+    status, reason, fault, log_end_offset = SALVAGED, "", "", None
     log_start = partition.log_start_offset
     try:
         missing = [m for m in missing_ranges(partition) if m.cause is not MissingCause.DAMAGE]
@@ -121,9 +122,9 @@ def salvage_partition(
             walk = SegmentWalk(segment, end_offset, max_batch_bytes)
             segments.append(_copy_segment(walk, copy, files))
         files.sync_directory(str(copy))
-        log_end_offset, log_start = _rebuild(partition, copy, now_ms, files)
-    except (KafkaLogError, OSError) as error:
-        status, reason = FAILED, str(error)
+        log_end_offset, log_start = _rebuild(partition, copy, now_ms, files, run_id)
+    except Exception as error:
+        status, reason, fault = FAILED, describe_error(error, partition.path), fault_text(error)
     return SalvagedPartition(
         topic=partition.topic_partition.topic,
         partition=partition.topic_partition.partition,
@@ -135,6 +136,7 @@ def salvage_partition(
         log_end_offset=log_end_offset,
         segments=tuple(segments),
         missing=tuple(missing),
+        fault=fault,
     )
 
 
@@ -177,7 +179,7 @@ def _copy_small_files(partition: PartitionInventory, copy: Path, files: LocalFil
 
 
 def _rebuild(
-    partition: PartitionInventory, copy: Path, now_ms: int, files: LocalFiles
+    partition: PartitionInventory, copy: Path, now_ms: int, files: LocalFiles, run_id: str
 ) -> tuple[int | None, int]:
     """Indexes and snapshots of the copy; its log end and log start."""
     found = reopen_partition(str(copy))
@@ -192,7 +194,7 @@ def _rebuild(
         partition=found,
         config=LogConfig.from_overrides(()),
         now_ms=now_ms,
-        run_id=new_run_id(),
+        run_id=run_id,
         apply=True,
         lock_holder=os.getpid(),
         keeps_undo=False,

@@ -364,7 +364,10 @@ class LossTrial:
         shutil.rmtree(self._out, ignore_errors=True)
         self._out.mkdir()
         (opened,) = kafkalog.open_log_dir(partition)
-        result = salvage_partition(opened, self._out, now_ms=NOW_MS, files=LocalFiles())
+        result = salvage_partition(
+            opened, self._out, now_ms=NOW_MS, files=LocalFiles(), run_id="loss"
+        )
+        assert not result.fault, result.fault
         return [] if result.status == FAILED else self._permissive(self._out)
 
 

@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 import kafkalog
+import kafkalog.repair.salvage
 from kafkalog.cli.main import main
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import field_position, pack_batch, with_crc
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.missing_range import MissingRange
+from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.repair.sound_batches import SegmentWalk
 from tests.damage.doors import capped
 from tests.damage.forging import around, random_damage
@@ -374,3 +378,24 @@ def test_a_walk_counts_what_it_took(log: LogBuilder) -> None:
     taken = b"".join(bytes(data) for data in walk.batches())
     assert taken == (log.log_dir / "orders-0" / LOG).read_bytes()
     assert (walk.batches_count, walk.records_count) == (BATCHES, BATCHES * 3)
+
+
+def test_a_fault_of_ours_in_one_partition_leaves_the_others(
+    log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = LogBuilder(log.log_dir, "orders-1").segment()
+    other.batch(("k", "v"))
+    other.write()
+
+    def failing(partition: PartitionInventory) -> list[MissingRange]:
+        if partition.topic_partition.partition == 0:
+            raise ZeroDivisionError("ours")
+        return missing_ranges(partition)
+
+    monkeypatch.setattr(kafkalog.repair.salvage, "missing_ranges", failing)
+    code, manifest = salvage(log.log_dir, tmp_path / "out")
+    assert code == 4
+    first, second = manifest["partitions"]
+    assert (first["status"], second["status"]) == ("failed", "salvaged")
+    assert "ZeroDivisionError: ours" in first["reason"]
+    assert offsets(tmp_path / "out" / "orders-1") == [0]
