@@ -1,7 +1,7 @@
 """An option: of verbs (`--log-dir`), or of the data source (`startingOffsets`). One type for both.
 
-The tables are `cli.options` and `spark.options`. Parsers, refusals and the documents' tables come
-from them, so that nothing is said of an option twice.
+The tables are `cli.options` and `reading.option_table`. Parsers, refusals and the documents' tables
+come from them, so that nothing is said of an option twice.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_the_view_of_the_page_can_be_read_and_is_in_the_reference(copy: Path) ->
     follow("view.md", copy)
     code = """
 import json, kafkalog
-from kafkalog.spark.options import parse_options
+from kafkalog.reading.source_options import parse_options
 from kafkalog.reading.views import VIEWS
 
 rows = kafkalog.read_view("files", [f"data/samples/broker/{name}" for name in ("orders-0",)])

@@ -73,7 +73,8 @@ FLOORS: dict[str, Floor] = {
     # A dead ZooKeeper's tree, and what it says of the clusters; of `log` their facts only.
     "zookeeper": floor("errors format log.cluster_settings log.small_files"),
     "reading": floor(
-        "errors clock format kernels batches messages columns log cluster planning zookeeper",
+        "errors clock options format kernels batches messages columns log cluster planning "
+        "zookeeper",
         "numpy pyarrow",
     ),
     "resources": floor("errors code_digest format", "numpy"),

@@ -2,8 +2,8 @@
 
 Everything else is derived from them: Arrow schemas, Spark schemas, the check of `columns`, the
 lists in error texts, the documents' tables. Column names are Spark's Kafka dialect (camelCase); the
-change from the package's snake_case happens here and in `spark/options.py` only. Which view has
-which columns, and what reads it, is in `reading.views`.
+change from the package's snake_case happens here and in `reading.source_options` only. Which view
+has which columns, and what reads it, is in `reading.views`.
 
 In `records` a sentinel (-1) is null; `batches` shows the number that is on the disk.
 """

@@ -13,8 +13,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from kafkalog.code_digest import check_same_code, code_digest
 from kafkalog.columns.column import Column
 from kafkalog.reading.request import ReadRequest
+from kafkalog.reading.source_options import SourceOptions
 from kafkalog.reading.views import view_named
-from kafkalog.spark.options import SourceOptions
 from kafkalog.spark.pushdown import push_filters
 
 

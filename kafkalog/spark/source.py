@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 
 from kafkalog.columns.column import Column
 from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.source_options import SourceOptions, parse_options
 from kafkalog.reading.views import select_columns
 from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
-from kafkalog.spark.options import SourceOptions, parse_options
 from kafkalog.spark.stream_reader import KafkaLogStreamReader
 from kafkalog.spark.types import asked_columns, spark_schema
 

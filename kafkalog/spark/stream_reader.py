@@ -20,8 +20,8 @@ from pyspark.sql.streaming.datasource import (
 
 from kafkalog.columns.column import Column
 from kafkalog.reading.request import ReadRequest
+from kafkalog.reading.source_options import SourceOptions
 from kafkalog.spark.batch_reader import ScanPartition, leave_modules_to_no_collector
-from kafkalog.spark.options import SourceOptions
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -14,18 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.reading.views import NARROW_VIEWS, VIEWS
+from kafkalog.reading.sql_views import SQL_VIEWS, options_for
 from kafkalog.spark.analysis import gaps, hot_keys, key_stats, latest_by_key
 from kafkalog.spark.loading import Paths, load
-from kafkalog.spark.option_table import OPTIONS
-
-# Temporary view → (source view, options). The narrow ones leave keys, values and headers on the
-# disk.
-TEMPORARY_VIEWS: dict[str, tuple[str, dict[str, str]]] = {
-    "records": ("records", {"includeHeaders": "true"}),
-    **{name: (view, {"columns": ",".join(names)}) for name, (view, names) in NARROW_VIEWS.items()},
-    **{name: (name, {}) for name in VIEWS if name != "records"},
-}
 
 # Temporary view → the function it shows: what needs more than one look at a partition. Each takes
 # a session, a path and options of the source.
@@ -116,12 +107,12 @@ def create_views(
     metadata log.
     """
     created = []
-    for name, (view, own) in TEMPORARY_VIEWS.items():
-        chosen = {**_for_view(view, options), **own}
+    for name, (view, own) in SQL_VIEWS.items():
+        chosen = {**options_for(view, options), **own}
         load(spark, view, path, chosen).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
     for name, function in FUNCTION_VIEWS.items():
-        chosen = _for_view(_READ_BY.get(name, "records"), options)
+        chosen = options_for(_READ_BY.get(name, "records"), options)
         function(spark, path, **chosen).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
     for name, frame in _cluster_tables(spark, path).items():
@@ -137,16 +128,6 @@ def _cluster_tables(spark: SparkSession, path: Paths) -> dict[str, DataFrame]:
         return cluster_tables(spark, path, mode="PERMISSIVE")
     except InvalidConfigError:  # no path of the driver's
         return cluster_tables(spark, ())
-
-
-def _for_view(view: str, options: dict[str, str]) -> dict[str, str]:
-    """The options that this view takes; those that no view knows stay, to be refused by name."""
-    known = {name.lower(): option for name, option in OPTIONS.items()}
-    return {
-        name: text
-        for name, text in options.items()
-        if name.lower() not in known or view in known[name.lower()].takers
-    }
 
 
 # Functions of this room over what internal topics say.

@@ -11,8 +11,8 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.conditions import RowFilter
 from kafkalog.reading.scan import open_paths, plan_scan
 from kafkalog.reading.selection import PartitionSelection, furthest_replicas
+from kafkalog.reading.source_options import parse_options
 from kafkalog.reading.view_reader import ScanNeeds
-from kafkalog.spark.options import parse_options
 from tests.support.log_builder import LogBuilder
 
 READ = ("records", "batches", "messages", "transactions", "producers")

@@ -18,8 +18,8 @@ from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
 from kafkalog.columns.column import Column
 from kafkalog.columns.schemas import FINDINGS
 from kafkalog.format.limits import LIMITS
+from kafkalog.reading.option_table import OPTIONS
 from kafkalog.reading.views import VIEWS
-from kafkalog.spark.option_table import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where a verb is explained, below docs/guides.

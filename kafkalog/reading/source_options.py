@@ -18,10 +18,10 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.options import Option
 from kafkalog.reading.conditions import Condition, RowFilter
+from kafkalog.reading.option_table import OPTIONS
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.views import default_columns, select_columns, view_named
-from kafkalog.spark.option_table import OPTIONS
 
 # What Spark's own catalog puts beside a table's options.
 _SPARK_OWN = frozenset({"serialization.format", "provider", "owner"})

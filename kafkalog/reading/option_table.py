@@ -12,10 +12,7 @@ from typing import Any
 
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.options import Option
-from kafkalog.reading.request import ReadMode
-from kafkalog.reading.selection import EARLIEST, LATEST
-from kafkalog.reading.views import VIEWS
-from kafkalog.spark.option_values import (
+from kafkalog.reading.option_values import (
     parse_assign,
     parse_count,
     parse_ending,
@@ -30,6 +27,9 @@ from kafkalog.spark.option_values import (
     parse_timestamp,
     parse_version,
 )
+from kafkalog.reading.request import ReadMode
+from kafkalog.reading.selection import EARLIEST, LATEST
+from kafkalog.reading.views import VIEWS
 
 
 def _option(

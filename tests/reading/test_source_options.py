@@ -6,10 +6,10 @@ import pytest
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.option_table import OPTIONS
 from kafkalog.reading.request import ReadMode
+from kafkalog.reading.source_options import parse_options
 from kafkalog.reading.views import VIEWS
-from kafkalog.spark.option_table import OPTIONS
-from kafkalog.spark.options import parse_options
 
 
 def test_defaults() -> None:
