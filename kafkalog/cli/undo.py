@@ -10,8 +10,9 @@ from typing import Any
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.held_runs import run_path
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.operations.earlier_run import NOTHING, UndoRun
 from kafkalog.operations.run_steps import Tell
-from kafkalog.operations.undo import NOTHING, UndoRun, undo_run
+from kafkalog.operations.undo import undo_run
 from kafkalog.planning.statuses import FAILED, REFUSED
 
 

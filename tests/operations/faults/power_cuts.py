@@ -17,10 +17,10 @@ from typing import Any
 
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.earlier_run import NOTHING, PURGED
 from kafkalog.operations.purge import purge_run
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_history import held_runs
-from kafkalog.operations.undo import NOTHING, PURGED
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles

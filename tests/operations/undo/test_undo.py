@@ -13,9 +13,10 @@ import pytest
 
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
+from kafkalog.operations.earlier_run import NOTHING, UNDONE
 from kafkalog.operations.purge import purge_run
 from kafkalog.operations.run_history import held_runs
-from kafkalog.operations.undo import NOTHING, UNDONE, undo_run
+from kafkalog.operations.undo import undo_run
 from kafkalog.swap.scratch import Scratch
 from kafkalog.swap.undo_swap import read_undo_record
 from tests.operations.undo.cases import CASES, Case, written

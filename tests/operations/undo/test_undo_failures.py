@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from kafkalog.operations.earlier_run import NOTHING, PURGED, UNDONE
 from kafkalog.operations.purge import purge_run
-from kafkalog.operations.undo import NOTHING, PURGED, UNDONE, undo_run
+from kafkalog.operations.undo import undo_run
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.scratch import is_scratch
 from tests.operations.faults.breaking_files import CountingFiles, FailingFiles

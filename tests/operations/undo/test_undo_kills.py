@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkalog.operations.earlier_run import NOTHING, UNDONE
 from kafkalog.operations.run_history import held_runs
-from kafkalog.operations.undo import NOTHING, UNDONE, undo_run
+from kafkalog.operations.undo import undo_run
 from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.operations.undo.cases import Case, some_cases, written
 from tests.operations.undo.trees import Node, differences, files, kept, tree
