@@ -39,15 +39,15 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 
 LOWER = (
-    "errors clock code_digest options format kernels native batches messages columns log cluster "
-    "planning "
-    "zookeeper reading runs"
+    "errors clock texts code_digest options format kernels native batches messages columns log "
+    "cluster planning zookeeper reading runs"
 )
 CHANGING = "resources requests cleaning swap repair operations"
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
     "clock": floor("", barred_stdlib=INPUT_OUTPUT),
+    "texts": floor("", barred_stdlib=INPUT_OUTPUT),
     "code_digest": floor("errors"),
     "options": floor("", barred_stdlib=INPUT_OUTPUT),
     "format": floor("errors", "numpy", barred_calls=FILES),
@@ -65,7 +65,7 @@ FLOORS: dict[str, Floor] = {
     # What the metadata log tells over time: plain rows.
     "cluster": floor("errors format messages log"),
     "planning": floor(
-        "errors format.constants format.topics log.cluster_settings log.inventory "
+        "errors texts format.constants format.topics log.cluster_settings log.inventory "
         "log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},
         barred_calls=FILES,
@@ -92,7 +92,7 @@ FLOORS: dict[str, Floor] = {
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
     ),
-    "report": floor("errors auditing", "jinja2 markupsafe squarify"),
+    "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
         f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow pyspark py4j google"
     ),

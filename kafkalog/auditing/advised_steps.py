@@ -18,7 +18,7 @@ from kafkalog.planning.config_sources import Difference
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import POLICY
 from kafkalog.planning.retention_forecast import forecast_retention
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 _SERVER = "--bootstrap-server HOST:PORT"
 # States of a transaction that its coordinator ends by itself when it runs, and how.

@@ -11,8 +11,8 @@ from kafkalog.checking.finding import MAX_PER_KIND, Finding
 from kafkalog.contents.transactional_ids import transactional_ids
 from kafkalog.planning.compaction import CLEAN, REFUSED
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
-from kafkalog.planning.texts import format_bytes, format_timestamp
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
+from kafkalog.texts import format_bytes, format_timestamp
 
 _DAY_MS = 86_400_000
 _MANY_MARKERS = 0.25

@@ -14,7 +14,7 @@ from kafkalog.contents.log_contents import Contents
 from kafkalog.format.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.retention_forecast import SECONDS
-from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_timestamp
 
 LARGE_LOAD_BYTES = 1 << 30
 COORDINATED = (OFFSETS_TOPIC, TRANSACTION_TOPIC)

@@ -16,7 +16,7 @@ from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionKind
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 
 def find_core(context: FindingContext) -> Iterator[Finding]:

@@ -26,8 +26,8 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.compaction import CLEAN, plan_compaction
 from kafkalog.planning.retention_forecast import NEVER, SegmentForecast
-from kafkalog.planning.texts import format_bytes, format_timestamp
 from kafkalog.reading.tables import read_records
+from kafkalog.texts import format_bytes, format_timestamp
 
 # Of one key: the latest ones tell everything.
 MOST_RECORDS = 20

@@ -14,7 +14,7 @@ from kafkalog.auditing.what_if import ceiling_bytes
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.committed_offsets import CommittedRange, merge_ranges
 from kafkalog.log.inventory import PartitionKind
-from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_timestamp
 
 Row = dict[str, Any]
 # Cluster id, topic, partition: what one cluster's groups have read says nothing of another's logs.

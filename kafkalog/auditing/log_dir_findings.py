@@ -11,7 +11,7 @@ from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.checking.finding import Finding
-from kafkalog.planning.texts import format_timestamp
+from kafkalog.texts import format_timestamp
 
 SETTINGS_UNKNOWN = "settings-unknown"
 _INCOMPLETE = "audit-incomplete"

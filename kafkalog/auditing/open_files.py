@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.checking.finding import Finding
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 _GONE = " (deleted)"
 _KIND = "deleted-still-open"

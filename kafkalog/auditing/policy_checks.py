@@ -18,7 +18,7 @@ from kafkalog.auditing.policy_file import Policy, PolicyRule, Range, setting_of,
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.log.inventory import PartitionKind
-from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_timestamp
 
 # A rule broken in the same way, whatever the numbers: kind, rule, log dir, topic, partition and
 # what of it (a setting, a codec).

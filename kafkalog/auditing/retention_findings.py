@@ -22,7 +22,7 @@ from kafkalog.planning.retention_forecast import (
     local_config,
 )
 from kafkalog.planning.retention_plan import RetentionRule
-from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_timestamp
 
 _ENTRY_BYTES = 12
 

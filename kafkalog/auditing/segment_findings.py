@@ -17,7 +17,7 @@ from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.format.constants import MAX_INT32
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 # From so many on, if they are so small on average: a topic of a month that rolls every hour.
 _MANY, _SMALL_BYTES = 500, 1024 * 1024

@@ -25,8 +25,8 @@ from kafkalog.planning.retention_forecast import (
     is_in_seconds,
     is_wrong_unit,
 )
-from kafkalog.planning.texts import format_bytes, format_timestamp
 from kafkalog.reading.lookups import records_of
+from kafkalog.texts import format_bytes, format_timestamp
 
 
 def find_seconds(context: FindingContext) -> Iterator[Finding]:

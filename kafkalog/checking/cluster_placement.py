@@ -16,7 +16,7 @@ from typing import TypeVar
 from kafkalog.checking.cluster_view import ClusterView, listed, nodes
 from kafkalog.checking.finding import Finding
 from kafkalog.cluster.moments import Row
-from kafkalog.planning.texts import format_timestamp
+from kafkalog.texts import format_timestamp
 
 IMBALANCE_PERCENT = 10
 SKEW_PERCENT = 150

@@ -24,10 +24,10 @@ from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.cli.runs import settings_options
 from kafkalog.clock import now_ms
-from kafkalog.planning.texts import format_bytes
 from kafkalog.report.page import write_page
 from kafkalog.requests.run_request import RunOptions
 from kafkalog.resources.process_pool import in_processes
+from kafkalog.texts import format_bytes
 
 # Of one kind, on the screen.
 _MOST_FIXES = 3

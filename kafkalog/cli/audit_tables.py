@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkalog.cli.output import write_table
-from kafkalog.planning.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_timestamp
 
 Row = dict[str, Any]
 _MOST_LEFTOVERS = 20

@@ -21,9 +21,9 @@ from kafkalog.operations.run_steps import Tell
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.statuses import LEFT
-from kafkalog.planning.texts import format_bytes
 from kafkalog.requests.run_request import CompactionOptions, compaction_request
 from kafkalog.swap.swap_script import SCRIPT_FILE
+from kafkalog.texts import format_bytes
 
 
 def run(args: argparse.Namespace) -> ExitCode:

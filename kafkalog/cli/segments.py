@@ -10,9 +10,9 @@ from kafkalog.cli.output import ExitCode, say, write_json, write_table
 from kafkalog.columns.column import Column
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
-from kafkalog.planning.texts import format_timestamp
 from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
 from kafkalog.reading.views import view_columns
+from kafkalog.texts import format_timestamp
 
 # Columns that say the same in nearly every row: left out of the table where they do.
 _USUAL: dict[str, tuple[str | None, ...]] = {

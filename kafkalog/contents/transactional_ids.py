@@ -15,8 +15,8 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.redaction import redacted_name
 from kafkalog.messages.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kafkalog.messages.transaction_records import TRANSACTION_TYPES, TransactionState
-from kafkalog.planning.texts import format_timestamp
 from kafkalog.reading.tables import read_records
+from kafkalog.texts import format_timestamp
 
 # A value begins with its version, two bytes, and the producer id.
 _ID = slice(2, 10)

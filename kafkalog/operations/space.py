@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 
 def refuse_without_space(

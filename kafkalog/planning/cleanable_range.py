@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.segment_groups import inactive_segments_from, segments_between
-from kafkalog.planning.texts import format_timestamp
+from kafkalog.texts import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)

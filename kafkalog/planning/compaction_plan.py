@@ -20,7 +20,7 @@ from kafkalog.log.inventory import (
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 # A plan's status beside those of `statuses`.
 CLEAN = "clean"  # will be cleaned

@@ -35,7 +35,7 @@ from kafkalog.planning.retention_plan import (
     SegmentVerdict,
 )
 from kafkalog.planning.statuses import REFUSED, SKIP
-from kafkalog.planning.texts import format_timestamp
+from kafkalog.texts import format_timestamp
 
 __all__ = ["DELETE", "REFUSED", "SKIP", "RetentionPlan", "RetentionRule", "plan_retention"]
 

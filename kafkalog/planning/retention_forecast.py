@@ -26,7 +26,7 @@ from kafkalog.planning.retention import (
     why_kept,
 )
 from kafkalog.planning.retention_plan import RetentionRule
-from kafkalog.planning.texts import format_timestamp
+from kafkalog.texts import format_timestamp
 
 NEVER = -1
 

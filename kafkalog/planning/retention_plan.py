@@ -14,7 +14,7 @@ from kafkalog.log.inventory import DeletedFile, JsonFacts, TopicPartition
 from kafkalog.planning.compaction_plan import describe_deleted_files
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
-from kafkalog.planning.texts import format_bytes
+from kafkalog.texts import format_bytes
 
 # A plan's status beside SKIP and REFUSED.
 DELETE = "delete"  # segments will be deleted

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.force_rules import FORCE_CLOCK_DIFFERS
-from kafkalog.planning.texts import format_timestamp
+from kafkalog.texts import format_timestamp
 
 _DAY_MS = 86_400_000
 # What the clocks of two machines, or a date in two time zones, may differ.
