@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from kafkalog.job import run_job
-from kafkalog.query import work
+from kafkalog.query_on_spark import work
 
 if __name__ == "__main__":
     sys.exit(run_job("sql", __file__, sys.argv[1:], work))

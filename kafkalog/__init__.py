@@ -18,6 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkalog.duckdb.api import connect as connect
+    from kafkalog.duckdb.api import sql as sql
     from kafkalog.log.log_dir import open_log_dir as open_log_dir
     from kafkalog.planning.compaction import plan_compaction as plan_compaction
     from kafkalog.planning.retention import plan_retention as plan_retention
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "connect": "kafkalog.duckdb.api",
     "fetch": "kafkalog.reading.fetch",
     "list_offsets": "kafkalog.reading.lookups",
     "offset_for_leader_epoch": "kafkalog.reading.lookups",
@@ -42,9 +45,11 @@ _PUBLIC = {
     "read_records": "kafkalog.reading.tables",
     "read_view": "kafkalog.reading.tables",
     "read_zookeeper": "kafkalog.reading.zookeeper_tables",
+    "sql": "kafkalog.duckdb.api",
 }
 
 __all__ = [
+    "connect",
     "fetch",
     "list_offsets",
     "offset_for_leader_epoch",
@@ -55,6 +60,7 @@ __all__ = [
     "read_records",
     "read_view",
     "read_zookeeper",
+    "sql",
 ]
 
 

@@ -77,6 +77,8 @@ FLOORS: dict[str, Floor] = {
         "zookeeper",
         "numpy pyarrow",
     ),
+    # SQL in this process; what it reads, the readers above read.
+    "duckdb": floor("errors columns log.names reading", "pyarrow duckdb sqlglot"),
     "resources": floor("errors code_digest format", "numpy"),
     "requests": floor(f"{LOWER} resources"),
     "cleaning": floor(f"{LOWER} resources", "numpy pyarrow"),
@@ -96,13 +98,16 @@ FLOORS: dict[str, Floor] = {
     "spark": floor(
         f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow pyspark py4j google"
     ),
-    "cli": floor(f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow tqdm"),
-    # The package's front door: the ten public names, each imported when it is first asked for.
-    "__init__": floor(f"{LOWER} {CHANGING} auditing", "pyarrow"),
+    "cli": floor(
+        f"{LOWER} {CHANGING} checking auditing report duckdb", "numpy pyarrow tqdm prompt_toolkit"
+    ),
+    # The package's front door: the public names, each imported when it is first asked for.
+    "__init__": floor(f"{LOWER} {CHANGING} auditing duckdb", "pyarrow"),
     # The frame of jobs/: a verb in a Spark session.
     "job": floor("cli spark", "pyspark"),
-    # The verb that needs a session.
-    "query": floor("errors cli spark job", "pyspark"),
+    # The verb whose engine may be a session.
+    "query": floor("cli query_on_spark"),
+    "query_on_spark": floor("errors cli spark job", "pyarrow pyspark"),
     "__main__": floor("cli"),
 }
 

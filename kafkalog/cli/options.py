@@ -46,7 +46,7 @@ VERBS = (
         "find indexes and snapshots that are not right; with --apply rebuild them",
         "kafkalog.cli.recover",
     ),
-    Verb("sql", "SQL over all views; starts Spark", "kafkalog.query", takes="DIR"),
+    Verb("sql", "SQL over all views", "kafkalog.query", takes="DIR"),
     Verb(
         "dump",
         "batches, records and entries of files",

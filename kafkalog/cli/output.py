@@ -35,13 +35,16 @@ def write_lines(lines: Sequence[str]) -> None:
         _put(line + "\n")
 
 
-def write_bytes(data: bytes | memoryview) -> None:
-    """Lines as they are on stdout, behind whatever was written before."""
+def write_bytes(data: bytes | memoryview) -> bool:
+    """Lines as they are on stdout, behind whatever was written before; False once nobody reads them
+    any more (`| head`)."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
     except BrokenPipeError:
         _silence(sys.stdout)
+        return False
+    return True
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -24,7 +24,8 @@ _SQL = ("sql",)
 _EXPORT = ("export",)
 
 BYTES_FORMATS = ("text", "hex", "base64")
-RESULT_FORMATS = ("table", "json", "parquet")
+RESULT_FORMATS = ("table", "json", "csv", "parquet")
+SQL_ENGINES = ("duckdb", "spark")
 
 VERB_OPTIONS = (
     Option(
@@ -124,8 +125,13 @@ VERB_OPTIONS = (
     ),
     Option(
         "--format", "|".join(RESULT_FORMATS),
-        "a table (most 1,000 rows), JSON lines, Parquet files",
+        "a table (most 1,000 rows), JSON lines, CSV, Parquet files",
         _SQL, words=RESULT_FORMATS, default="table",
+    ),
+    Option(
+        "--engine", "|".join(SQL_ENGINES),
+        "DuckDB in this process, or a Spark session, which needs Java (default duckdb)",
+        _SQL, words=SQL_ENGINES, default="duckdb",
     ),
     Option(
         "--replicas", "all",

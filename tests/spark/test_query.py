@@ -1,4 +1,5 @@
-"""The verb sql, in a session that is there already: formats, several statements, refusals."""
+"""The verb sql on Spark, in a session that is there already: formats, several statements,
+refusals."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from data.copy_samples import SAMPLES
-from kafkalog import query
+from kafkalog import query_on_spark
 from kafkalog.cli.arguments import UsageError, parse_arguments
 from kafkalog.cli.main import main
-from kafkalog.query import TABLE_ROWS, work
+from kafkalog.cli.sql_output import TABLE_ROWS
+from kafkalog.query_on_spark import work
 from tests.support.log_builder import LogBuilder
 
 pytestmark = pytest.mark.spark
@@ -80,7 +82,7 @@ def test_long_table_ends_with_a_word(
     spark: SparkSession, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = run(spark, path, "--sql", f"SELECT * FROM range({TABLE_ROWS + 5})")
-    assert told == ["the first 1000 rows; --format json and parquet give all"]
+    assert told == ["the first 1000 rows; --format json, csv and parquet give all"]
     assert len(capsys.readouterr().out.splitlines()) == TABLE_ROWS + 1
 
 
@@ -101,9 +103,9 @@ def test_what_cannot_be_asked_is_refused(spark: SparkSession, path: str, tmp_pat
 def test_without_java_it_is_usage(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(query.shutil, "which", lambda _: None)
+    monkeypatch.setattr(query_on_spark.shutil, "which", lambda _: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert main(["sql", path, "--sql", "SELECT 1"]) == 2
+    assert main(["sql", path, "--engine", "spark", "--sql", "SELECT 1"]) == 2
     assert "needs Java 17" in capsys.readouterr().err
 
 

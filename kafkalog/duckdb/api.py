@@ -1,0 +1,94 @@
+"""`kafkalog.sql` and `kafkalog.connect`: SQL over logs from Python, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kafkalog.duckdb.connection import open_connection, usable_cores
+from kafkalog.duckdb.dataset import Failures
+from kafkalog.duckdb.session import SqlSession
+from kafkalog.duckdb.tables import LogTables, Reads
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.names import paths_in
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+OptionValue = str | bool | int
+
+
+def sql(
+    path: Paths,
+    query: str,
+    *,
+    zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
+    zk_root: str | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    **options: OptionValue,
+) -> pa.Table:
+    """The rows of a query over the views of the logs below `path` (a log dir, partition directory,
+    `.log` file, glob, or several of them), in Spark's SQL.
+
+    Only what the query names is decoded; conditions on partition, offset, key and their like reach
+    the readers. `options` are those of the data source (`subscribe`, `mode`, `isolationLevel` …)
+    and go to the views that take them. With `zookeeper_dir` there are the views `zookeeper_…` of a
+    dead ZooKeeper, of the cluster below `zk_root` or of all. What does not fit into `memory_limit`
+    (`512MB`; default 80 % of the machine's) goes to temporary files; `threads` are the cores used
+    (default all). Integers of more than 64 bits do not occur: their sum is an error.
+
+    InvalidConfigError for a query that is wrong, and as `read_records` raises.
+    """
+    log = _log(path, options, zookeeper_dir, zk_root, threads)
+    with SqlSession(log, for_text=query, memory_limit=memory_limit) as session:
+        found = session.run(query)
+        if found is None:
+            raise InvalidConfigError("the statement has no rows: a query is expected")
+        return found.read_all()
+
+
+def connect(
+    path: Paths,
+    *,
+    zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
+    zk_root: str | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    **options: OptionValue,
+) -> DuckDBPyConnection:
+    """A DuckDB connection with the views of the logs below `path`, for queries in DuckDB's own
+    dialect; arguments as of `sql`.
+
+    Views of records, batches and files are read by each query anew; those about groups, clusters
+    and ZooKeeper once for the connection. It reaches no file, and its settings are locked. Errors
+    of the readers come as DuckDB's, with their text.
+    """
+    log = _log(path, options, zookeeper_dir, zk_root, threads)
+    tables = log.tables(log.names(), Reads(log))
+    return open_connection(tables, Failures(), memory_limit=memory_limit, threads=log.threads)
+
+
+def _log(
+    path: Paths,
+    options: dict[str, OptionValue],
+    zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]],
+    zk_root: str | None,
+    threads: int | None,
+) -> LogTables:
+    return LogTables(
+        paths=tuple(str(each) for each in paths_in(path)),
+        options={name: _text(value) for name, value in options.items()},
+        threads=threads or usable_cores(),
+        zookeeper_dir=tuple(str(each) for each in paths_in(zookeeper_dir)),
+        zk_root=zk_root,
+    )
+
+
+def _text(value: OptionValue) -> str:
+    """As Spark's own options take them: True is "true"."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,77 @@
+"""A DuckDB connection that has tables of ours and reaches nothing else: no file, no network, no
+extension, and no setting can be changed any more.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from kafkalog.duckdb.dataset import Failures, TableDataset
+from kafkalog.duckdb.tables import SqlTable
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# In front of the name that the rows are registered under; the view over them has the name itself,
+# and the columns in the order that people see.
+_REGISTERED = "_kafkalog_"
+
+# Spark's order of nulls.
+_NULL_ORDER = "nulls_first_on_asc_last_on_desc"
+
+
+def usable_cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def open_connection(
+    tables: Iterable[SqlTable],
+    failures: Failures,
+    *,
+    macros: Sequence[str] = (),
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> DuckDBPyConnection:
+    """A connection of its own, in memory, with a view for each table and these macros. What reading
+    the tables raises is noted in `failures`.
+
+    memory_limit: of DuckDB's own, as `512MB` (its default is 80 % of the machine's); what does not
+    fit goes to a directory of its own below the system's for temporary files, which is gone when
+    the connection is closed. The order of nulls is Spark's, times are shown in UTC.
+    """
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": str(Path(tempfile.gettempdir()) / f"kafkalog-sql-{uuid4().hex[:12]}"),
+        "default_null_order": _NULL_ORDER,
+        "threads": threads or usable_cores(),
+        # What is in Python's variables is not for a query to find.
+        "python_enable_replacements": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    if memory_limit is not None:
+        config["memory_limit"] = memory_limit
+    connection = duckdb.connect(config=config)
+    connection.execute("SET TimeZone = 'UTC'")
+    for macro in macros:
+        connection.execute(macro)
+    for table in tables:
+        _register(connection, table, failures)
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _register(connection: DuckDBPyConnection, table: SqlTable, failures: Failures) -> None:
+    relation = f'"{_REGISTERED}{table.name}"'
+    connection.register(_REGISTERED + table.name, TableDataset(table.rows, failures))
+    columns = ", ".join(f'"{name}"' for name in table.schema.names)
+    rows = relation if table.query is None else f"({table.query(relation)})"
+    connection.execute(f'CREATE VIEW "{table.name}" AS SELECT {columns} FROM {rows}')
