@@ -14,7 +14,7 @@ Source: Kafka ProducerStateManager, UnifiedLog.rebuildProducerState, Transaction
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkalog.checking.finding import Finding, FindingList
@@ -22,10 +22,12 @@ from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_track import is_repeated, say_outside, say_producer_order
 from kafkalog.checking.segment import DAMAGED, GONE
-from kafkalog.checking.segment_report import OpenSpan, ProducerSpan, SegmentReport
+from kafkalog.checking.segment_report import ProducerSpan, SegmentReport
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.file_names import LogFileKind, producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
+from kafkalog.log.producer_replay import ProducerReplay, ProducerSink
+from kafkalog.log.producer_runs import Data
 from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES, kept_snapshots, loadable_snapshots
 from kafkalog.log.small_files import read_small_file
 
@@ -34,11 +36,16 @@ _HIDING = frozenset({"crc-mismatch", "batch-unreadable", "offset-order", "contro
 
 @dataclass(slots=True)
 class _State:
-    """Replayed so far: last data batch, open transaction and last marker by producer id."""
+    """The segments so far: last data batch and last marker by producer id, open transactions."""
 
-    last: dict[int, ProducerSpan]
-    open: dict[int, OpenSpan]
-    markers: dict[int, int]
+    last: dict[int, ProducerSpan] = field(default_factory=dict)
+    markers: dict[int, int] = field(default_factory=dict)
+    replay: ProducerReplay = field(default_factory=lambda: ProducerReplay(ProducerSink()))
+
+    @property
+    def open(self) -> dict[int, Data]:
+        """By producer id."""
+        return self.replay.transactions
 
 
 def check_producers(view: PartitionView) -> Iterator[Finding]:
@@ -47,7 +54,7 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
     snapshots = _read_snapshots(view, found)
     if not any(map(_is_hidden, view.reports)):
         newest = max((at for at in snapshots if _is_loaded(view, at)), default=None)
-        state = _State({}, {}, {})
+        state = _State()
         for number, report in enumerate(view.reports):
             if newest == report.task.base_offset:
                 _compare_snapshot(view, state, newest, snapshots[newest], found)
@@ -76,10 +83,11 @@ def _replay(state: _State, report: SegmentReport) -> None:
     for producer in report.producers:
         state.last[producer.producer_id] = producer
     for marker in report.first_markers:
-        state.open.pop(marker.producer_id, None)
         state.markers[marker.producer_id] = marker.offset
-    for opened in report.open_transactions:
-        state.open.setdefault(opened.producer_id, opened)
+    state.replay.join(
+        (marker.producer_id for marker in report.first_markers),
+        ((opened.producer_id, opened.data()) for opened in report.open_transactions),
+    )
 
 
 def _check_left(state: _State, report: SegmentReport, found: FindingList) -> None:
@@ -143,7 +151,7 @@ def _check_transaction_index(
         first, has_records = span.first_offset, span.has_records
         earlier = state.open.get(span.producer_id) if span.may_begin_earlier else None
         if earlier is not None:
-            first, has_records = earlier.first_offset, has_records or earlier.has_records
+            first, has_records = earlier.first_offset, has_records or earlier.records > 0
         known.add((span.producer_id, span.marker_offset))
         entry = entries.get((span.producer_id, span.marker_offset))
         if not has_records or span.marker_offset < log_start:

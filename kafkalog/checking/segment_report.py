@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalog.checking.finding import Finding
-from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.constants import MAX_BATCH_BYTES, NO_TIMESTAMP
 from kafkalog.format.file_names import LogFileKind
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.producer_runs import Data
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,11 @@ class OpenSpan(JsonFacts):
     producer_id: int
     first_offset: int
     has_records: bool
+
+    def data(self) -> Data:
+        """As far as it is known here: where it begins, and whether it has records."""
+        at = self.first_offset
+        return Data(at, at, NO_TIMESTAMP, NO_TIMESTAMP, int(self.has_records), 1, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kafkalog.columns.arrow_arrays import binary_spans
 from kafkalog.resources.memory import MemoryBudget
 from kafkalog.resources.spilled_array import SpilledArray
 
@@ -105,15 +106,11 @@ class SurvivorKeys:
 
     def _hashes(self, keys: pa.Array) -> NDArray[np.uint64]:
         """128 bits of each key, uint64[n, 2]."""
-        offsets = np.frombuffer(keys.buffers()[1], np.int32)[
-            keys.offset : keys.offset + len(keys) + 1
-        ].astype(np.int64)
-        data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
-        lengths = np.diff(offsets)
+        data, starts, lengths = binary_spans(keys)
         result = np.zeros((len(keys), 2), np.uint64)
         is_short = lengths <= _SHORT_KEY_BYTES
         for r in np.flatnonzero(~is_short).tolist():
-            key = data[offsets[r] : offsets[r + 1]].tobytes()
+            key = data[starts[r] : starts[r] + lengths[r]].tobytes()
             digest = hashlib.blake2b(key, key=self._seed, digest_size=16).digest()
             result[r] = np.frombuffer(digest, np.uint64)
         short = np.flatnonzero(is_short)
@@ -123,7 +120,7 @@ class SurvivorKeys:
             done = int(ends[at - 1]) if at else 0
             upto = max(at + 1, int(np.searchsorted(ends, done + _PIECE_BYTES, "right")))
             piece = short[at:upto]
-            result[piece] = self._short_hashes(data, offsets[piece], lengths[piece])
+            result[piece] = self._short_hashes(data, starts[piece], lengths[piece])
             at = upto
         return result
 

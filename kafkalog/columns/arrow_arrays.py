@@ -77,6 +77,21 @@ def binary_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), n, buffers, null_count=nulls)
 
 
+def binary_spans(array: pa.Array) -> tuple[Bytes, Int64s, Int64s]:
+    """The way back, without a copy of the bytes: (buf uint8[m], starts int64[n], lengths int64[n]),
+    a length of -1 is null.
+    """
+    _, offsets, values = array.buffers()
+    if not len(array):
+        return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
+    edges = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    starts = edges[:-1].astype(np.int64)
+    lengths = edges[1:] - starts
+    if array.null_count:
+        lengths[np.asarray(array.is_null())] = -1
+    return np.frombuffer(values or b"", np.uint8), starts, lengths
+
+
 def text_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
     """Gather spans as UTF-8 text; malformed bytes become U+FFFD, as Java reads them."""
     raw = binary_array(buf, starts, lengths)

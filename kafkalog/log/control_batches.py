@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.batches.spans import decode_spans
 from kafkalog.errors import (
     CorruptRecordError,
     KafkaLogError,
@@ -39,7 +40,6 @@ from kafkalog.format.control_record import (
     parse_control_type,
     parse_end_transaction_marker,
 )
-from kafkalog.format.record import Record, parse_records
 from kafkalog.kernels.control_types import EMPTY, UNDECIDED, control_types
 
 if TYPE_CHECKING:
@@ -50,6 +50,15 @@ Read = Callable[[int, int], bytes]
 
 MARKERS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 _UNREADABLE = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTypeError)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """What a control batch says; timestamp in ms."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +151,36 @@ def parse_marker(
     return parse_end_transaction_marker(value, path=path, position=position, offset=offset)
 
 
-def _first_record(row: np.void, path: str, read: Read) -> Record:
-    position, size = int(row["position"]), int(row["size_in_bytes"])
-    offset = int(row["base_offset"])
+def _first_record(row: np.void, path: str, read: Read) -> ControlRecord:
+    size = int(row["size_in_bytes"])
     if size > MAX_BATCH_BYTES:
         raise too_large(row, path)
+    position = int(row["position"])
     data = np.frombuffer(read(position, size), np.uint8)
-    areas = open_record_areas(data, position, np.atleast_1d(row), Arena(), path=path)
-    start, end = int(areas.starts[0]), int(areas.ends[0])
-    records = parse_records(
-        areas.buf[start:end],
-        int(areas.rows["records_count"][0]),
-        offset,
-        int(row["base_timestamp"]),
-        path=path,
-        position=position,
-    )
-    return records[0]
+    return first_records(data, position, np.atleast_1d(row), path)[0]
+
+
+def first_records(
+    buf: NDArray[np.uint8], position: int, rows: Rows, path: str
+) -> list[ControlRecord]:
+    """The first record of each of these batches, all with records; buf[0] is at `position` of the
+    file. Raises as `open_record_areas` and `decode_spans`, for any record of the batches.
+    """
+    areas = open_record_areas(buf, position, rows, Arena(), path=path)
+    spans = decode_spans(areas, areas.rows, path)
+    counts = areas.rows["records_count"].astype(np.int64)
+    return [
+        ControlRecord(
+            _bytes(areas.buf, int(spans.key_starts[r]), int(spans.key_lengths[r])),
+            _bytes(areas.buf, int(spans.value_starts[r]), int(spans.value_lengths[r])),
+            int(spans.timestamps[r]),
+        )
+        for r in (np.cumsum(counts) - counts).tolist()
+    ]
+
+
+def _bytes(buf: NDArray[np.uint8], start: int, length: int) -> bytes | None:
+    return None if length < 0 else buf[start : start + length].tobytes()
 
 
 def too_large(row: np.void, path: str) -> RecordTooLargeError:

@@ -127,6 +127,15 @@ class ProducerReplay:
         data = self.transactions.get(producer_id)
         return None if data is None else data.first_offset
 
+    def join(self, ended: Iterable[int], still_open: Iterable[tuple[int, Data]]) -> None:
+        """Go on behind batches that were replayed by themselves, from nothing: the producers a
+        marker of which lies among them, and what was open there in the end.
+        """
+        for producer_id in ended:
+            self.transactions.pop(producer_id, None)
+        for producer_id, data in still_open:
+            self._go_on(producer_id, data)
+
     def apply(self, rows: Rows, markers: Sequence[TransactionMarker | None] | None = None) -> None:
         """Replay batches, BATCH_ROW[b]. `markers`: of each that `has_marker`; None for one that
         could not be read, which then tells nothing. Without `markers` headers alone are known.

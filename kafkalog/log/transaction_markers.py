@@ -10,13 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.arena import Arena
-from kafkalog.batches.record_areas import open_record_areas
-from kafkalog.batches.spans import decode_spans
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
-from kafkalog.log.control_batches import parse_marker, too_large
+from kafkalog.log.control_batches import first_records, parse_marker, too_large
 from kafkalog.log.producer_replay import TransactionMarker
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.storage import LocalFile
@@ -35,21 +32,13 @@ def read_markers(chunk: Chunk, which: NDArray[np.int64], path: str) -> list[Tran
     rows = chunk.rows[which]
     if not rows.size:
         return []
-    areas = open_record_areas(chunk.buf, chunk.position, rows, Arena(), path=path)
-    spans = decode_spans(areas, areas.rows, path)
-    ends = np.cumsum(areas.rows["records_count"], dtype=np.int64)
-    first_records = np.concatenate([[0], ends[:-1]])
     markers = []
-    for b, r in enumerate(first_records.tolist()):
-        place = {"path": path, "position": int(rows["position"][b])}
-        offset = int(rows["base_offset"][b])
-        key = _bytes(areas.buf, int(spans.key_starts[r]), int(spans.key_lengths[r]))
-        value = _bytes(areas.buf, int(spans.value_starts[r]), int(spans.value_lengths[r]))
-        kind = parse_control_type(key, offset=offset, **place)  # type: ignore[arg-type]
-        epoch = parse_marker(kind, value, offset=offset, **place)  # type: ignore[arg-type]
-        markers.append(
-            TransactionMarker(kind is ControlRecordType.ABORT, epoch, int(spans.timestamps[r]))
-        )
+    records = first_records(chunk.buf, chunk.position, rows, path)
+    for row, record in zip(rows, records, strict=True):
+        position, offset = int(row["position"]), int(row["base_offset"])
+        kind = parse_control_type(record.key, path=path, position=position, offset=offset)
+        epoch = parse_marker(kind, record.value, path=path, position=position, offset=offset)
+        markers.append(TransactionMarker(kind is ControlRecordType.ABORT, epoch, record.timestamp))
     return markers
 
 
@@ -108,7 +97,3 @@ def _neighbours(starts: list[int], ends: list[int]) -> Iterator[tuple[int, int]]
             first = b
     if starts:
         yield first, len(starts)
-
-
-def _bytes(buf: NDArray[np.uint8], start: int, length: int) -> bytes | None:
-    return None if length < 0 else buf[start : start + length].tobytes()

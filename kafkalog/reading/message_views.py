@@ -18,12 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.columns.arrow_arrays import binary_spans
 from kafkalog.columns.schemas import RECORDS
 from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.internal_topics import INTERNAL_TOPICS, InternalRecord, may_have_secret
+from kafkalog.reading.consumer_offsets.commit_arrays import Spans, is_commit_key
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
@@ -121,9 +123,8 @@ def _judge(
 
 
 def _without_commits(records: pa.RecordBatch) -> pa.RecordBatch:
-    types = pc.binary_slice(records.column("key"), 0, 2)
-    is_commit = pc.is_in(types, value_set=pa.array([b"\0\0", b"\0\1"], pa.binary()))
-    return records.filter(pc.invert(is_commit))
+    keys = Spans(*binary_spans(records.column("key")))
+    return records.filter(pa.array(~is_commit_key(keys)))
 
 
 def _decoded(topic: str, records: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -269,6 +269,16 @@ def test_a_transaction_over_segments_needs_its_entry_where_its_marker_is(log_dir
     assert found.path == str(index)
 
 
+def test_a_transaction_whose_records_lie_in_a_middle_segment_needs_its_entry(log_dir: Path) -> None:
+    """Compaction left its first batch empty, and the marker's segment has no batch of it."""
+    log = LogBuilder(log_dir).segment().batch(producer_id=7, is_transactional=True)
+    log.segment().batch(("b", "1"), producer_id=7, is_transactional=True)
+    log.segment().marker(ControlRecordType.ABORT, 7).write()
+    (index,) = log.path.glob("*.txnindex")
+    index.unlink()
+    assert ("transaction-index-missing", 0) in {(f.kind, f.offset) for f in findings(log_dir)}
+
+
 # -- logs ------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _SMALLEST_TABLE = 1 << 16
+_LAST_COMMIT_TYPE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,15 @@ def span_at(spans: Spans, at: int) -> bytes | None:
     """One of them as it lies."""
     start, length = int(spans.starts[at]), int(spans.lengths[at])
     return None if length < 0 else spans.buf[start : start + length].tobytes()
+
+
+def is_commit_key(keys: Spans) -> NDArray[np.bool_]:
+    """bool[n]: which keys have the type of an offset commit, 0 or 1, in their first two bytes."""
+    found = np.zeros(keys.starts.size, np.bool_)
+    typed = np.flatnonzero(keys.lengths >= 2)
+    starts = keys.starts[typed]
+    found[typed] = (keys.buf[starts] == 0) & (keys.buf[starts + 1] <= _LAST_COMMIT_TYPE)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

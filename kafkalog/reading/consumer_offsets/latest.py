@@ -28,7 +28,7 @@ from kafkalog.reading.consumer_offsets.commit_arrays import (
     Int64s,
     LatestChange,
     LatestCommits,
-    Spans,
+    is_commit_key,
     read_commits,
     span_at,
 )
@@ -46,8 +46,6 @@ _ROWS_PER_BATCH = 65_536
 # Pieces of metadata are put together when there are so many of them.
 _MOST_PIECES = 64
 _EMPTY_TEXT = pa.array([""], pa.string())
-# The types of offset commits' keys are 0 and 1, their first byte is 0.
-_LAST_COMMIT_TYPE = 1
 
 
 def read_latest_commits(
@@ -153,15 +151,6 @@ class _CommitsInForce:
         )
 
 
-def others_than_commits(keys: Spans) -> Int64s:
-    """Which keys are long enough to have a type, and have another one than commits."""
-    which = np.flatnonzero(keys.lengths >= 2)
-    starts = keys.starts[which]
-    is_other = (keys.buf[starts] != 0) | (keys.buf[starts + 1] > _LAST_COMMIT_TYPE)
-    found: Int64s = which[is_other]
-    return found
-
-
 @dataclass(slots=True)
 class LatestGroupRecords:
     """Memory: what is kept of a coordinator's groups, as the coordinator has it."""
@@ -175,7 +164,9 @@ class LatestGroupRecords:
         keys, offsets = piece.keys, piece.record_offsets
         timestamps = piece.records.of_record("timestamps")
         by_key: dict[bytes, list[int]] = {}
-        for at in others_than_commits(keys).tolist():
+        # A key too short for a type is no record of a group either.
+        is_other = (keys.lengths >= 2) & ~is_commit_key(keys)
+        for at in np.flatnonzero(is_other).tolist():
             by_key.setdefault(span_at(keys, at) or b"", []).append(at)
         for key, places in by_key.items():
             at = places[-1]
