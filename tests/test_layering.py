@@ -39,8 +39,8 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 
 LOWER = (
-    "errors clock texts code_digest options format kernels native batches messages columns log "
-    "cluster planning zookeeper reading runs"
+    "errors clock texts html code_digest options format kernels native batches messages columns "
+    "log cluster planning zookeeper reading runs"
 )
 CHANGING = "resources requests cleaning swap repair operations"
 
@@ -49,6 +49,8 @@ FLOORS: dict[str, Floor] = {
     "clock": floor("", barred_stdlib=INPUT_OUTPUT),
     "texts": floor("", barred_stdlib=INPUT_OUTPUT),
     "code_digest": floor("errors"),
+    # What a notebook shows of the values above.
+    "html": floor("", "jinja2"),
     "options": floor("", barred_stdlib=INPUT_OUTPUT),
     "format": floor("errors", "numpy", barred_calls=FILES),
     "kernels": floor("format.constants format.record_batch", "numba numpy", barred_calls=FILES),
@@ -61,11 +63,11 @@ FLOORS: dict[str, Floor] = {
     "batches": floor("errors format kernels native", "numpy", barred_calls=FILES),
     "messages": floor("errors format", barred_calls=FILES),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
-    "log": floor("errors format kernels native batches messages", "numpy"),
+    "log": floor("errors texts html format kernels native batches messages", "numpy"),
     # What the metadata log tells over time: plain rows.
     "cluster": floor("errors format messages log"),
     "planning": floor(
-        "errors texts format.constants format.topics log.cluster_settings log.inventory "
+        "errors texts html format.constants format.topics log.cluster_settings log.inventory "
         "log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},
         barred_calls=FILES,
@@ -103,6 +105,8 @@ FLOORS: dict[str, Floor] = {
     ),
     # The package's front door: the public names, each imported when it is first asked for.
     "__init__": floor(f"{LOWER} {CHANGING} auditing duckdb", "pyarrow"),
+    # For notebooks.
+    "plots": floor("errors log reading", "numpy pyarrow matplotlib"),
     # The frame of jobs/: a verb in a Spark session.
     "job": floor("cli spark", "pyspark"),
     # The verb whose engine may be a session.

@@ -21,7 +21,7 @@ GRACE_MS = 3_600_000
 @dataclass(frozen=True, slots=True)
 class FindingContext:
     """`inventory`: as a broker would load it; `facts`: of every segment that could be read;
-    `indexes_end_in_log`: as an earlier audit saw it, no index knows more of the log.
+    `indexes_end_in_log`: no index of the last segment knows more of the log.
     """
 
     audited: AuditedPartition

@@ -38,8 +38,8 @@ from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 class ScannedPartition:
     """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
     `text`: what to keep for the next audit, empty if nothing may be, or is already.
-    `carried_segments`: of how many no header was read. `indexes_end_in_log`: of a log that is
-    carried, that no index of its last segment knows more of it.
+    `carried_segments`: of how many no header was read. `indexes_end_in_log`: no index of the
+    last segment knows more of the log.
     """
 
     facts: PartitionFacts
@@ -108,7 +108,9 @@ def scan_partition(
     carried = len(facts.segments) - len(walk.counts)
     walk.recall()
     scanned = _put_together(partition, facts, walk, sizes)
-    scanned = replace(scanned, carried_segments=carried)
+    scanned = replace(
+        scanned, carried_segments=carried, indexes_end_in_log=_indexes_end_in_log(partition)
+    )
     if not task.keeps_scan or len(problems) != before:
         return scanned
     key = scan_key(partition, expiration_ms)
@@ -191,16 +193,21 @@ def _known_segments(
 
 
 def _known_log(now_ms: int, scanned: ScannedPartition, partition: PartitionInventory) -> KnownLog:
-    active = partition.active_segment
-    ends = index_witnesses(partition.path, active.base_offset) if active is not None else ()
     return KnownLog(
         now_ms=now_ms,
         facts=replace(scanned.facts, segments=()),
         headers=scanned.headers,
         bytes_by_kind=scanned.sizes.by_kind,
         leftovers=scanned.sizes.leftovers,
-        indexes_end_in_log=all(w.end_offset <= partition.log_end_offset for w in ends),
+        indexes_end_in_log=scanned.indexes_end_in_log,
     )
+
+
+def _indexes_end_in_log(partition: PartitionInventory) -> bool:
+    """Looked at once, here: where it is so the search for what is lost opens no index again."""
+    active = partition.active_segment
+    ends = () if active is None else index_witnesses(partition.path, active.base_offset)
+    return all(witness.end_offset <= partition.log_end_offset for witness in ends)
 
 
 def directory_sizes(partition: PartitionInventory, problems: list[str]) -> DirectoryBytes:

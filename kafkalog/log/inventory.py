@@ -142,6 +142,12 @@ class PartitionInventory(JsonFacts):
     orphan_indexes: tuple[int, ...] = ()
     deleted_files: tuple[DeletedFile, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: offsets, a map of the segments by size, a row a segment."""
+        from kafkalog.log.inventory_html import partition_html
+
+        return partition_html(self)
+
     @property
     def active_segment(self) -> SegmentInfo | None:
         """The segment a broker appends to, never cleaned; None in a directory without segments."""
@@ -204,6 +210,12 @@ class LogInventory(JsonFacts):
 
     def __len__(self) -> int:
         return len(self.partitions)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row a topic, and what is wrong."""
+        from kafkalog.log.inventory_html import inventory_html
+
+        return inventory_html(self)
 
     def partition(self, topic_partition: TopicPartition) -> PartitionInventory:
         """The live directory of a partition; InvalidConfigError if there is none, or if two log

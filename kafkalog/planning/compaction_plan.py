@@ -154,6 +154,12 @@ class CompactionPlan(JsonFacts):
             deleted_files=(),
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from kafkalog.planning.plan_html import compaction_plan_html
+
+        return compaction_plan_html(self)
+
     def explain(self) -> str:
         """One line for people."""
         if self.status != CLEAN:

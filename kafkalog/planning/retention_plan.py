@@ -104,6 +104,12 @@ class RetentionPlan(JsonFacts):
             deleted_files=(),
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from kafkalog.planning.plan_html import retention_plan_html
+
+        return retention_plan_html(self)
+
     def explain(self) -> str:
         """One line for people."""
         if self.status != DELETE:
