@@ -56,7 +56,7 @@ class BatchChecks:
         self, found: FindingList, base_offset: int, max_batch_bytes: int = MAX_BATCH_BYTES
     ) -> None:
         self._found = found
-        self._coordinator = CoordinatorChecks(found.path, found)
+        self.coordinator = CoordinatorChecks(found.path, found)
         self._max_batch_bytes = max_batch_bytes
         self._base_offset = base_offset
         self._arena = Arena()
@@ -126,7 +126,7 @@ class BatchChecks:
                     arena_bytes=_ARENA_BYTES,
                 ):  # fmt: skip
                     self._check_areas(areas)
-                    self._coordinator.check(areas)
+                    self.coordinator.check(areas)
                     complete.append(areas.rows)
                     done = part.stop
                 rows = rows[window:]

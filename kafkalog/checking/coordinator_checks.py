@@ -16,11 +16,17 @@ from kafkalog.batches.batch_table import is_control
 from kafkalog.batches.record_areas import RecordAreas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.checking.finding import FindingList
+from kafkalog.checking.group_checks import GroupTrack
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.kernels import commit_fields as kernel
 from kafkalog.log.topic_partition import parse_partition_dir_name
-from kafkalog.messages.coordinator_loading import COORDINATOR_TOPICS, loading_problem
+from kafkalog.messages.coordinator_loading import (
+    COORDINATOR_TOPICS,
+    LoadingProblem,
+    load_record,
+)
+from kafkalog.messages.coordinator_record import CoordinatorRecord
 from kafkalog.reading.consumer_offsets.commit_arrays import Spans, read_commits, span_at
 
 _SOUND_COMMITS = (kernel.COMMIT, kernel.TOMBSTONE)
@@ -34,6 +40,7 @@ class CoordinatorChecks:
         topic = "" if name is None else name.topic_partition.topic
         self._topic = topic if topic in COORDINATOR_TOPICS else None
         self._found = found
+        self.groups = GroupTrack()
 
     def check(self, areas: RecordAreas) -> None:
         """The records of some batches."""
@@ -47,21 +54,28 @@ class CoordinatorChecks:
     def _check(self, topic: str, areas: RecordAreas, spans: RecordSpans) -> None:
         keys = Spans(areas.buf, spans.key_starts, spans.key_lengths.astype(np.int64))
         values = Spans(areas.buf, spans.value_starts, spans.value_lengths.astype(np.int64))
-        which = np.arange(spans.n)
+        positions = areas.rows["position"].astype(np.int64)[spans.batch_indexes]
+        which, fields, seen = np.arange(spans.n), None, 0
         if topic == OFFSETS_TOPIC:
             fields, _ = read_commits(keys, values)
             which = np.flatnonzero(~np.isin(fields[:, kernel.KIND], _SOUND_COMMITS))
-        for r in which.tolist():
-            problem = loading_problem(topic, span_at(keys, r), span_at(values, r))
-            if problem is not None:
-                self._found.add(
-                    "coordinator-record-unknown"
-                    if problem.is_passed_over
-                    else "coordinator-record",
-                    problem.reason,
-                    position=int(areas.rows["position"][spans.batch_indexes[r]]),
-                    offset=int(spans.offsets[r]),
+        for r in [*which.tolist(), spans.n]:
+            if fields is not None:
+                between = slice(seen, r)
+                self.groups.add_commits(
+                    keys, fields[between], spans.offsets[between], positions[between]
                 )
+                seen = r
+            if r < spans.n:
+                loaded = load_record(topic, span_at(keys, r), span_at(values, r))
+                self._note(loaded, int(spans.offsets[r]), int(positions[r]))
+
+    def _note(self, loaded: CoordinatorRecord | LoadingProblem, offset: int, position: int) -> None:
+        if isinstance(loaded, LoadingProblem):
+            kind = "coordinator-record-unknown" if loaded.is_passed_over else "coordinator-record"
+            self._found.add(kind, loaded.reason, position=position, offset=offset)
+        elif self._topic == OFFSETS_TOPIC:
+            self.groups.add_record(loaded, offset, position)
 
 
 def _of(areas: RecordAreas, which: NDArray[np.int64]) -> RecordAreas:

@@ -20,6 +20,8 @@ BAD_BATCH = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionType
 # Of one kind in one file: what follows is counted, not listed.
 MAX_PER_KIND = 16
 
+# Where one of these is, what the records say of each other is not known.
+HIDING = frozenset({"crc-mismatch", "batch-unreadable", "offset-order", "control-record"})
 
 _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 

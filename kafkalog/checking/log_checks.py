@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from kafkalog.checking.epoch_checks import check_leader_epochs
-from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.finding import HIDING, Finding, FindingList
 from kafkalog.checking.finding_kinds import Severity
+from kafkalog.checking.group_checks import check_group_types
 from kafkalog.checking.missing_checks import check_missing
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.segment import DAMAGED, GONE, TORN, ZEROS
@@ -41,6 +42,9 @@ def check_log(view: PartitionView) -> Iterator[Finding]:
         yield from _segment_state(view, number)
         if report.tail == GONE:
             return  # neighbours cannot be compared
+    if not any(finding.kind in HIDING for report in view.reports for finding in report.findings):
+        segments = ((r.task.path, r.task.base_offset, r.groups) for r in view.reports)
+        yield from check_group_types(segments, view.partition.log_start_offset)
     _check_holes(view, found)
     check_missing(view, found)
     if view.is_replica:

@@ -23,14 +23,8 @@ from kafkalog.log.cluster_settings import METADATA_VERSION, ClusterSettings
 from kafkalog.planning.kafka_version import FIRST_METADATA_VERSIONS
 from kafkalog.planning.log_config import LogConfig
 
-# The last level of metadata.version all of whose records have their tables here, and its features.
+# The last level of metadata.version all of whose records have their tables here.
 _LAST_LEVEL = FIRST_METADATA_VERSIONS[4, 4] - 1
-_FEATURES = frozenset(
-    {
-        METADATA_VERSION, "kraft.version", "transaction.version", "group.version",
-        "eligible.leader.replicas.version", "share.version", "streams.version",
-    }
-)  # fmt: skip
 
 
 def check_replay(directory: str) -> Iterator[Finding]:
@@ -50,9 +44,6 @@ def check_replay(directory: str) -> Iterator[Finding]:
     severity = Severity.ERROR if is_known else None
     for name, count in sorted(history.unread.items()):
         found.add("metadata-record-unknown", f"{count} of {name}", severity=severity)
-    for name in sorted(levels.keys() - _FEATURES):
-        text = f"feature {name} at level {levels[name]}"
-        found.add("metadata-record-unknown", text, severity=severity)
     check_levels(history.tables, levels, found)
     yield from found.findings()
 

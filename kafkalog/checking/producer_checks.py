@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.finding import HIDING, Finding, FindingList
 from kafkalog.checking.finding_kinds import Severity
 from kafkalog.checking.partition_view import PartitionView
 from kafkalog.checking.producer_track import is_repeated, say_outside, say_producer_order
@@ -30,8 +30,6 @@ from kafkalog.log.producer_replay import ProducerReplay, ProducerSink
 from kafkalog.log.producer_runs import Data
 from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES, kept_snapshots, loadable_snapshots
 from kafkalog.log.small_files import read_small_file
-
-_HIDING = frozenset({"crc-mismatch", "batch-unreadable", "offset-order", "control-record"})
 
 
 @dataclass(slots=True)
@@ -76,7 +74,7 @@ def _is_loaded(view: PartitionView, snapshot_offset: int) -> bool:
 
 
 def _is_hidden(report: SegmentReport) -> bool:
-    return report.tail in (GONE, DAMAGED) or any(f.kind in _HIDING for f in report.findings)
+    return report.tail in (GONE, DAMAGED) or any(f.kind in HIDING for f in report.findings)
 
 
 def _replay(state: _State, report: SegmentReport) -> None:

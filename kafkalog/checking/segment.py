@@ -178,6 +178,7 @@ def _check(task: SegmentTask, found: FindingList, buffers: ChunkBuffers) -> Segm
         first_markers=producers.first_markers(),
         aborted=producers.aborted(),
         open_transactions=producers.open_transactions(),
+        groups=batches.coordinator.groups.spans,
         transaction_index=transactions,
         is_transaction_index_readable=are_readable,
         offset_index_count=len(walk.offsets) if LogFileKind.OFFSET_INDEX in kinds else -1,

@@ -124,6 +124,21 @@ class IndexEntry(JsonFacts):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSpan(JsonFacts):
+    """Records that say the same of a group's type, see `messages.group_types.GroupEvent`: the
+    offsets of the first and the last, and where the batch of the first lies.
+    """
+
+    group: str
+    kind: str
+    is_tombstone: bool
+    removes: bool
+    first_offset: int
+    last_offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentReport(JsonFacts):
     """See the module's text. Offsets are -1 and timestamps -1 in a segment without batches.
 
@@ -152,6 +167,7 @@ class SegmentReport(JsonFacts):
     first_markers: tuple[FirstMarker, ...] = ()
     aborted: tuple[AbortedSpan, ...] = ()
     open_transactions: tuple[OpenSpan, ...] = ()
+    groups: tuple[GroupSpan, ...] = ()
     transaction_index: tuple[IndexEntry, ...] = ()
     is_transaction_index_readable: bool = True
     offset_index_count: int = -1

@@ -99,8 +99,8 @@ class ClusterHistory:
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """Records that are not known, by type and version."""
-        return self.tables.state.unread
+        """Records that are not known, by type and version, or by feature and level."""
+        return self.tables.state.unread()
 
     @property
     def rows(self) -> Mapping[str, Sequence[Row]]:

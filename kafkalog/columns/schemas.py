@@ -313,10 +313,11 @@ OFFSET_COMMITS: tuple[Column, ...] = (
 
 # Not a view of the source: the last record of each key of `__consumer_offsets`, what
 # `kafkalog.spark` makes groups and their offsets of. Of a commit the message's columns are null, of
-# another record most of a commit's.
+# another record most of a commit's. Beside `error` is what is known of one that cannot be read.
 LATEST_RECORDS: tuple[Column, ...] = (
     *OFFSET_COMMITS,
     *(c for c in MESSAGES if c.name in ("messageType", "key", "value", "timestampMs")),
+    ERROR,
 )
 
 # Not a view of the source: what `kafkalog.spark.verify` gives.

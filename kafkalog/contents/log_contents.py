@@ -15,6 +15,7 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.checking.coordinator_checks import CoordinatorChecks
 from kafkalog.checking.finding import Finding, FindingList
+from kafkalog.checking.group_checks import check_group_types
 from kafkalog.cleaning.checked_chunks import (
     CLEANER_ARENA_BYTES,
     CLEANER_CHUNK_BYTES,
@@ -149,7 +150,9 @@ class _Coordinator:
         self._checks[path].check(areas)
 
     def findings(self) -> tuple[Finding, ...]:
-        every = (finding for found in self._found.values() for finding in found.findings())
+        every = [finding for found in self._found.values() for finding in found.findings()]
+        groups = ((path, self._bases[path], c.groups.spans) for path, c in self._checks.items())
+        every += check_group_types(groups, self._start)
         return tuple(f for f in every if f.offset is None or f.offset >= self._start)
 
 

@@ -12,6 +12,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 METADATA_VERSION = "metadata.version"
+# The features of the releases all of whose records have their tables here.
+KNOWN_FEATURES = frozenset(
+    {
+        METADATA_VERSION, "kraft.version", "transaction.version", "group.version",
+        "eligible.leader.replicas.version", "share.version", "streams.version",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +41,8 @@ class ClusterSettings:
 
     path: the partition directory, or ZooKeeper's. read_from: for people, what was read. topics by
     name. broker_configs: dynamic settings by node id as text, of all brokers under "". unread:
-    records that stayed bytes, by type and version. problems: why nothing may be done by this; what
-    it tells is then the state at `end_offset`, which may be long past.
+    records that are not known, by type and version, or by feature and level. problems: why nothing
+    may be done by this; what it tells is then the state at `end_offset`, which may be long past.
     """
 
     path: str

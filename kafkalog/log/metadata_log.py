@@ -123,7 +123,7 @@ def _read(directory: Path) -> ClusterSettings:
         topics=state.topic_settings(),
         broker_configs=state.broker_configs(),
         feature_levels=dict(state.feature_levels),
-        unread=dict(state.unread),
+        unread=state.unread(),
         problems=problems,
     )
 

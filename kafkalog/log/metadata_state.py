@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar
 
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.log.cluster_settings import TopicSettings
+from kafkalog.log.cluster_settings import KNOWN_FEATURES, TopicSettings
 from kafkalog.log.metadata_records import MetadataLogRecord
 from kafkalog.log.metadata_topics import MetadataTopics, PartitionEvent
 from kafkalog.messages.cluster_metadata import (
@@ -71,7 +71,7 @@ class MetadataState(Generic[GivenSettings]):
         note_control: NoteControl[GivenSettings] | None = None,
         needed: Collection[int] = (),
     ) -> None:
-        self.unread: Counter[str] = Counter()
+        self._undecoded: Counter[str] = Counter()
         self.feature_levels: dict[str, int] = {}
         self.topics = MetadataTopics()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
@@ -103,11 +103,19 @@ class MetadataState(Generic[GivenSettings]):
         if kind is None:
             self._data(decode_metadata_record(record.value), told)
         elif kind is ControlRecordType.UNKNOWN:
-            self.unread[UNKNOWN_CONTROL] += 1
+            self._undecoded[UNKNOWN_CONTROL] += 1
         elif kind in _TELLING:
             fields = decode_kraft_control(kind, record.value or b"")
             if self._note_control is not None:
                 self._note_control(kind, fields, told)
+
+    def unread(self) -> dict[str, int]:
+        """What is not known: records that stayed bytes, by type and version, and features in force
+        that no release has which is known here. A node ends itself at either.
+        """
+        unknown = self.feature_levels.keys() - KNOWN_FEATURES
+        features = {f"FeatureLevelRecord {n} level {self.feature_levels[n]}": 1 for n in unknown}
+        return dict(self._undecoded) | features
 
     @property
     def has_open_transaction(self) -> bool:
@@ -142,7 +150,7 @@ class MetadataState(Generic[GivenSettings]):
         if isinstance(record, RawRecord):
             if record.api_key in self._needed:
                 raise UnsupportedMessageVersionError(f"{record.name} is not known")
-            self.unread[record.name] += 1
+            self._undecoded[record.name] += 1
         elif record.message is BEGIN_TRANSACTION_RECORD:
             if self._held is not None:
                 raise CorruptRecordError("a transaction begins within another")

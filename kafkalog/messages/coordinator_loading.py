@@ -48,6 +48,14 @@ class LoadingProblem:
 
 def loading_problem(topic: str, key: bytes | None, value: bytes | None) -> LoadingProblem | None:
     """What is wrong with a data record of one of COORDINATOR_TOPICS; None if it is loaded."""
+    loaded = load_record(topic, key, value)
+    return loaded if isinstance(loaded, LoadingProblem) else None
+
+
+def load_record(
+    topic: str, key: bytes | None, value: bytes | None
+) -> CoordinatorRecord | LoadingProblem:
+    """A data record of one of COORDINATOR_TOPICS, or what is wrong with it."""
     types = COORDINATOR_TOPICS[topic]
     try:
         record = decode_coordinator_record(types, key, value)
@@ -61,9 +69,8 @@ def loading_problem(topic: str, key: bytes | None, value: bytes | None) -> Loadi
             f"{types[record.number].name}: version {record.version} of the value is not known",
             is_passed_over=topic == TRANSACTION_TOPIC,
         )
-    if topic == TRANSACTION_TOPIC:
-        return _transaction_problem(record)
-    return None
+    problem = _transaction_problem(record) if topic == TRANSACTION_TOPIC else None
+    return problem or record
 
 
 def _transaction_problem(record: CoordinatorRecord) -> LoadingProblem | None:

@@ -105,7 +105,22 @@ def plan_between(
     OffsetOutOfRangeError where the log begins above `start`: they were deleted before they were
     read, or the whole partition is gone; with `fail_on_data_loss` off what is there is read.
     """
-    begins, ends = _as_numbers(start), _as_numbers(end)
+    for tries in reversed(range(_TRIES)):
+        try:
+            return _planned(paths, selection, _as_numbers(start), _as_numbers(end), needs)
+        except (LogChangedError, FileNotFoundError):  # after it was listed, before it was planned
+            if not tries:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _planned(
+    paths: Sequence[str],
+    selection: PartitionSelection,
+    begins: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    needs: ScanNeeds,
+) -> list[ScanTask[ScanSplit]]:
     needed = {
         name
         for name, offset in ends.items()
@@ -145,13 +160,23 @@ def read_following(
         except (LogChangedError, FileNotFoundError):
             if not tries:
                 raise
-            aside = _set_aside(split)
-            again = _anew(split, selection, needs) if aside is None else [aside]
+            again = _again(split, selection, needs)
             waiting += [(found, tries - 1) for found in reversed(again)]
             continue
         if first is not None:
             yield first
             yield from batches
+
+
+def _again(split: ScanSplit, selection: PartitionSelection, needs: ScanNeeds) -> list[ScanSplit]:
+    """What to read for a split whose file is not there."""
+    aside = _set_aside(split)
+    if aside is not None:
+        return [aside]
+    try:
+        return _anew(split, selection, needs)
+    except (LogChangedError, FileNotFoundError):  # after it was listed, before it was planned
+        return [split]
 
 
 def _set_aside(split: ScanSplit) -> ScanSplit | None:

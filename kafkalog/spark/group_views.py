@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from kafkalog import clock
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.reading.consumer_offsets.groups import KINDS
-from kafkalog.spark.internal_topics import load_view
+from kafkalog.messages.group_types import KINDS
+from kafkalog.spark.internal_topics import load_view, read_mode
 from kafkalog.spark.latest_commits import judged_offsets, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
@@ -25,22 +25,28 @@ from kafkalog.spark.zookeeper import old_commits
 OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
 
 
-def groups(spark: SparkSession, path: Paths) -> DataFrame:
+def groups(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row a group: group, kind (classic, consumer, share, streams, simple), state, protocolType,
     protocol, epoch (a classic group's generation), members, stateTimestampMs, coordinatorPartition.
 
     `state` is what the log tells: Empty, Stable, and of the new protocols Assigning (the target is
     behind the group's epoch) and Reconciling (a member is behind it). A simple group has offsets
     and nothing else.
+
+    `mode`: a record that cannot be read raises CorruptRecordError with FAILFAST. With PERMISSIVE
+    there is a column `error`: beside the group, whose row is then not whole, or in a row of its own
+    where the record does not tell whose it is. DROPMALFORMED leaves it out. Both warn once, and
+    what the record may have replaced is not shown.
     """
-    return latest_records(spark, path).groups
+    return latest_records(spark, path, mode=read_mode(mode)).groups
 
 
-def group_members(spark: SparkSession, path: Paths) -> DataFrame:
+def group_members(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row a member: group, kind, memberId, instanceId, rackId, clientId, clientHost, epoch,
-    subscribedTopics, subscription and assignment (JSON, as the kind writes them), isLeader.
+    subscribedTopics, subscription and assignment (JSON, as the kind writes them), isLeader. `mode`
+    as for `groups`.
     """
-    return latest_records(spark, path).members
+    return latest_records(spark, path, mode=read_mode(mode)).members
 
 
 def group_offsets(
@@ -52,6 +58,7 @@ def group_offsets(
     offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES,
     zookeeper_dir: Paths | None = None,
     zk_root: str | None = None,
+    mode: str = "FAILFAST",
 ) -> DataFrame:
     """A row for each group, topic and partition: the columns of `latest_offset_commits`, or with
     `history` of all commits, and source, diskTopicId, logStartOffset, logEndOffset, lag,
@@ -64,13 +71,17 @@ def group_offsets(
     `lag` is against the log end on the same disk, null where the partition is not there.
     `expiresAtMs` is when a coordinator may drop the offset if nothing changes, null while the group
     uses it; `now_ms` is the clock by default.
+
+    `mode` as for `groups`; a row with an `error` has of a commit what its key tells.
     """
-    latest = latest_records(spark, path, with_log_ends=True)
+    latest = latest_records(spark, path, with_log_ends=True, mode=read_mode(mode))
     now = clock.now_ms() if now_ms is None else now_ms
     retention_ms = offsets_retention_minutes * 60_000
     if not history and zookeeper_dir is None:
         return latest.offsets(now, retention_ms)
-    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC) if history else latest.commits
+    commits = latest.commits
+    if history:
+        commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC, mode=mode)
     commits = commits.withColumn("source", F.lit(OFFSETS_TOPIC))
     if zookeeper_dir is not None:
         old = old_commits(spark, zookeeper_dir, zk_root, history=history)

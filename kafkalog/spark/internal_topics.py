@@ -7,12 +7,24 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kafkalog.columns.schemas import ERROR
+from kafkalog.errors import InvalidConfigError
+from kafkalog.reading.request import ReadMode
 from kafkalog.reading.views import default_columns, select_columns
 from kafkalog.spark.loading import Paths, load
 from kafkalog.spark.types import spark_schema
 
 
-def load_view(spark: SparkSession, view: str, path: Paths, topic: str) -> DataFrame:
+def read_mode(mode: str) -> ReadMode:
+    """InvalidConfigError for one that is not there."""
+    if mode.upper() not in ReadMode.__members__:
+        raise InvalidConfigError(f"mode '{mode}' is not one of {', '.join(ReadMode)}")
+    return ReadMode(mode.upper())
+
+
+def load_view(
+    spark: SparkSession, view: str, path: Paths, topic: str, mode: str = "FAILFAST"
+) -> DataFrame:
     """A source view of one internal topic; without rows where there is none of it below `path`. Of
     several replicas of a partition the one that goes furthest is read.
     """
@@ -28,11 +40,14 @@ def load_view(spark: SparkSession, view: str, path: Paths, topic: str) -> DataFr
         if p.topic_partition.topic == topic and p.kind == PartitionKind.LIVE
     ]
     if not there:
-        return spark.createDataFrame([], spark_schema(select_columns(view, default_columns(view))))
+        columns = select_columns(view, default_columns(view))
+        if read_mode(mode) == ReadMode.PERMISSIVE:
+            columns = (*columns, ERROR)
+        return spark.createDataFrame([], spark_schema(columns))
     furthest = furthest_replicas(there)
     if len(furthest) < len(there):
         path = [partition.path for partition in furthest]
-    return load(spark, view, path, {"subscribe": topic})
+    return load(spark, view, path, {"subscribe": topic, "mode": mode})
 
 
 def latest_messages(messages: DataFrame) -> DataFrame:

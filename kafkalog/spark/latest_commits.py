@@ -18,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkalog.reading.consumer_offsets import groups, offset_facts
+from kafkalog.reading.consumer_offsets.problems import ERROR_FIELD
 from kafkalog.reading.consumer_offsets.topic_state import COMMITS, OffsetsTopicState
+from kafkalog.reading.request import ReadMode
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.same_code import on_same_code
 
@@ -32,14 +34,17 @@ _PACKED = pa.schema([("isRecords", pa.bool_()), ("payload", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class LatestRecords:
-    """Frames over one that is read once and kept: what the tasks found, packed."""
+    """Frames over one that is read once and kept: what the tasks found, packed. `mode` as in
+    OffsetsTopicState.
+    """
 
     packed: DataFrame
+    mode: ReadMode
 
     @property
     def commits(self) -> DataFrame:
         """The rows of the view `latest_offset_commits`."""
-        return self._frame(OffsetsTopicState.commits, COMMITS)
+        return self._frame(OffsetsTopicState.commits, COMMITS, with_errors=True)
 
     @property
     def messages(self) -> DataFrame:
@@ -51,12 +56,12 @@ class LatestRecords:
     @property
     def groups(self) -> DataFrame:
         """A row a group, simple ones too."""
-        return self._frame(OffsetsTopicState.groups, groups.GROUPS)
+        return self._frame(OffsetsTopicState.groups, groups.GROUPS, with_errors=True)
 
     @property
     def members(self) -> DataFrame:
         """A row a member of a group."""
-        return self._frame(OffsetsTopicState.members, groups.GROUP_MEMBERS)
+        return self._frame(OffsetsTopicState.members, groups.GROUP_MEMBERS, with_errors=True)
 
     @property
     def use(self) -> DataFrame:
@@ -71,18 +76,28 @@ class LatestRecords:
     def offsets(self, now_ms: int, retention_ms: int) -> DataFrame:
         """The commits with their lag and when they expire, see `offset_facts.GROUP_OFFSETS`."""
         judged = partial(OffsetsTopicState.offsets, now_ms=now_ms, retention_ms=retention_ms)
-        return self._frame(judged, offset_facts.GROUP_OFFSETS)
+        return self._frame(judged, offset_facts.GROUP_OFFSETS, with_errors=True)
 
     def _frame(
-        self, function: Callable[[OffsetsTopicState], pa.Table], schema: pa.Schema
+        self,
+        function: Callable[[OffsetsTopicState], pa.Table],
+        schema: pa.Schema,
+        *,
+        with_errors: bool = False,
     ) -> DataFrame:
-        return self.packed.mapInArrow(
-            on_same_code(partial(_put_together, function)), from_arrow_schema(schema)
-        )
+        """with_errors: in PERMISSIVE the table has a column more."""
+        if with_errors and self.mode == ReadMode.PERMISSIVE:
+            schema = schema.append(ERROR_FIELD)
+        work = partial(_put_together, function, mode=self.mode)
+        return self.packed.mapInArrow(on_same_code(work), from_arrow_schema(schema))
 
 
 def latest_records(
-    spark: SparkSession, path: Paths, *, with_log_ends: bool = False
+    spark: SparkSession,
+    path: Paths,
+    *,
+    with_log_ends: bool = False,
+    mode: ReadMode = ReadMode.FAILFAST,
 ) -> LatestRecords:
     """Without rows where there is no such topic below `path`."""
     # Needs kernels; nobody else in this module does.
@@ -92,11 +107,10 @@ def latest_records(
     tasks = plan_latest_records(paths, with_log_ends=with_log_ends)
     schema = from_arrow_schema(_PACKED)
     if not tasks:
-        return LatestRecords(spark.createDataFrame([], schema))
+        return LatestRecords(spark.createDataFrame([], schema), mode)
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return LatestRecords(
-        numbers.mapInArrow(on_same_code(_Read(tasks)), schema).repartition(1).cache()
-    )
+    read = on_same_code(_Read(tasks, mode))
+    return LatestRecords(numbers.mapInArrow(read, schema).repartition(1).cache(), mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,7 @@ class _Read:
     """The function of a task: its number in, what it found out."""
 
     tasks: Sequence[CommitsPart | ScanTask[PartitionInventory]]
+    mode: ReadMode
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from kafkalog.reading.consumer_offsets.parts import (
@@ -118,7 +133,7 @@ class _Read:
             for number in batch.column("id").to_pylist():
                 task = self.tasks[number]
                 is_records = isinstance(task, CommitsPart)
-                found = read_latest_records(task) if is_records else read_log_ends(task)
+                found = read_latest_records(task, self.mode) if is_records else read_log_ends(task)
                 yield from (_packed(is_records, rows) for rows in found)
 
 
@@ -134,20 +149,26 @@ _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def _put_together(
-    function: Callable[[OffsetsTopicState], pa.Table], batches: Iterator[pa.RecordBatch]
+    function: Callable[[OffsetsTopicState], pa.Table],
+    batches: Iterator[pa.RecordBatch],
+    *,
+    mode: ReadMode,
 ) -> Iterator[pa.RecordBatch]:
     found: dict[bool, list[pa.Table]] = {True: [], False: []}
     for batch in batches:
         for is_records, payload in zip(batch["isRecords"], batch["payload"], strict=True):
             table = pa.ipc.open_stream(payload.as_buffer()).read_all()
             found[is_records.as_py()].append(table)
-    yield from function(OffsetsTopicState.of(found[True], found[False])).to_batches()
+    yield from function(OffsetsTopicState.of(found[True], found[False], mode)).to_batches()
 
 
 def judged_offsets(commits: DataFrame, now_ms: int, retention_ms: int) -> DataFrame:
     """The same of commits that were joined with `log_ends` and `use` by Spark."""
     work = partial(_judged, now_ms=now_ms, retention_ms=retention_ms)
-    return commits.mapInArrow(on_same_code(work), from_arrow_schema(offset_facts.GROUP_OFFSETS))
+    schema = offset_facts.GROUP_OFFSETS
+    if ERROR_FIELD.name in commits.columns:
+        schema = schema.append(ERROR_FIELD)
+    return commits.mapInArrow(on_same_code(work), from_arrow_schema(schema))
 
 
 def _judged(

@@ -138,14 +138,22 @@ TOPIC_VIEWS = (
 )  # fmt: skip
 
 
-def create_topic_views(spark: SparkSession, path: Paths, *, prefix: str = "") -> list[str]:
+# Those of them that go on behind a record that cannot be read.
+MODE_VIEWS = ("groups", "group_members", "group_offsets")
+
+
+def create_topic_views(
+    spark: SparkSession, path: Paths, *, prefix: str = "", mode: str = "FAILFAST"
+) -> list[str]:
     """Temporary views of what the internal topics below `path` say: groups, group_offsets,
     transactional_ids …, each the function of that name in `kafkalog.spark`; returns their names.
+    `mode` is for groups, their members and offsets; the others raise for what cannot be read.
 
     Apart from `create_views`, because these look at the disk when they are made.
     """
     import kafkalog.spark as room
 
     for name in TOPIC_VIEWS:
-        getattr(room, name)(spark, path).createOrReplaceTempView(prefix + name)
+        options = {"mode": mode} if name in MODE_VIEWS else {}
+        getattr(room, name)(spark, path, **options).createOrReplaceTempView(prefix + name)
     return [prefix + name for name in TOPIC_VIEWS]

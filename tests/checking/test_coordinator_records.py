@@ -12,6 +12,7 @@ from kafkalog.format.constants import CompressionType
 from kafkalog.messages.coordinator_loading import loading_problem
 from tests.checking.running import findings
 from tests.support.coordinator_variants import VARIANTS, Loads
+from tests.support.group_type_changes import CHANGES
 from tests.support.log_builder import LogBuilder
 
 KINDS = {
@@ -52,3 +53,27 @@ def test_other_topics_hold_what_they_like(tmp_path: Path) -> None:
     bad = VARIANTS["__consumer_offsets: commit cut"]
     LogBuilder(tmp_path, "orders-0").batch((bad.key, bad.value)).write()
     assert not findings(tmp_path)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_group_that_changes_its_type_is_judged_as_a_coordinator_does(
+    tmp_path: Path, name: str, split: bool
+) -> None:
+    change, log = CHANGES[name], LogBuilder(tmp_path, "__consumer_offsets-0")
+    for number, pair in enumerate(change.pairs("g")):
+        if split and number:
+            log.segment()
+        log.batch(pair)
+    log.write()
+    found = [f for f in findings(tmp_path) if f.kind.startswith("coordinator-record")]
+    expected = [] if change.fails_at is None else [(change.fails_at, True)]
+    assert [(f.offset, f.is_failure) for f in found] == expected
+    assert all(f.text.startswith("group g is a ") for f in found)
+
+
+def test_a_group_of_before_the_log_start_has_no_type(tmp_path: Path) -> None:
+    pairs = CHANGES["classic-to-consumer"].pairs("g")
+    log = LogBuilder(tmp_path, "__consumer_offsets-0").log_start_offset(1)
+    log.batch(*pairs).write()
+    assert not [f for f in findings(tmp_path) if f.kind.startswith("coordinator")]

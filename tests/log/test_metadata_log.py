@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.copy_samples import SAMPLES
+from kafkalog.checking.metadata_replay import check_replay
 from kafkalog.format.constants import CompressionType
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
@@ -156,6 +157,19 @@ def test_records_of_unknown_types_are_counted(cluster: MetadataBuilder) -> None:
     settings = read(cluster)
     assert settings.unread == {"type 99 version 0": 2, "PartitionRecord version 9": 1}
     assert policies(settings) == {"a": "compact"}
+
+
+def test_features_that_no_known_release_has_are_told_as_verify_does(
+    cluster: MetadataBuilder,
+) -> None:
+    cluster.batch(feature("metadata.version", 20), feature("share.version", 1), topic("a"))
+    cluster.batch(feature("no.such.feature", 2), feature("gone.feature", 1))
+    cluster.batch(feature("gone.feature", 0), config("a", POLICY, "compact"))
+    settings = read(cluster)
+    assert settings.unread == {"FeatureLevelRecord no.such.feature level 2": 1}
+    assert policies(settings) == {"a": "compact"}
+    found = [f for f in check_replay(settings.path) if f.kind == "metadata-record-unknown"]
+    assert [f.text for f in found] == ["1 of FeatureLevelRecord no.such.feature level 2"]
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
+from kafkalog.errors import InvalidConfigError, LogChangedError, OffsetOutOfRangeError
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.reading import at_rest
+from kafkalog.reading import at_rest, following
 from kafkalog.reading.following import (
     Offsets,
     end_offsets,
@@ -25,6 +24,7 @@ from kafkalog.reading.following import (
 )
 from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.split_plan import SplitPlan
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask
 from kafkalog.reading.views import select_columns
 from tests.support.log_builder import LogBuilder
@@ -211,7 +211,35 @@ def test_a_segment_that_was_set_aside_is_read_as_planned(log_dir: Path, name: st
     assert read(planned_now) == [(0, 0), *((0, offset) for offset in range(8, 15))]
 
 
-def test_a_swap_that_is_under_way_is_waited_for(log_dir: Path) -> None:
+class FakeTime:
+    """Time as `at_rest` sees it: it goes on only while somebody waits. `then` happens after so many
+    waits, and is the last change of the directory.
+    """
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory, self.waits, self.now = directory, 0, 2_000_000_000 * 10**9
+        self.then: dict[int, Callable[[], object]] = {}
+        self.touch()
+        monkeypatch.setattr(at_rest, "time", self)
+        monkeypatch.setattr(at_rest, "now_ns", lambda: self.now)
+
+    def touch(self) -> None:
+        os.utime(self.directory, ns=(self.now, self.now))
+
+    def monotonic(self) -> float:
+        return self.now / 1e9
+
+    def sleep(self, seconds: float) -> None:
+        self.waits += 1
+        self.now += int(seconds * 1e9)
+        if self.waits in self.then:
+            self.then[self.waits]()
+            self.touch()
+
+
+def test_a_swap_that_is_under_way_is_waited_for(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the renames of a cleaner neither the old segments nor the new one are there."""
     log = ten_segments(log_dir)
     compacted(log)
@@ -220,26 +248,53 @@ def test_a_swap_that_is_under_way_is_waited_for(log_dir: Path) -> None:
     shutil.copy(logs_of(log)[0], swapped)
     set_aside(log, 4, None)
     survivors = [(0, offset) for offset in (0, 1, *range(8, 20))]
+    fake = FakeTime(log.path, monkeypatch)
     for ask in (
         lambda: read(tasks),  # planned before
         lambda: read(between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 20}})),
     ):
-        goes_on = threading.Timer(0.3, swapped.rename, [swapped.with_suffix("")])
-        goes_on.start()
-        found = ask()
-        goes_on.join()
-        assert found == survivors
+        goes_on_at = fake.waits + 15
+        fake.then[goes_on_at] = lambda: swapped.rename(swapped.with_suffix(""))
+        assert ask() == survivors
+        assert fake.waits > goes_on_at
         swapped.with_suffix("").rename(swapped)
+        fake.touch()
 
 
-def test_a_swap_that_a_broker_left_is_not_waited_for(log_dir: Path) -> None:
+def test_a_change_between_listing_and_planning_is_looked_at_again(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment that was listed is gone when its headers are looked at."""
+    log = ten_segments(log_dir)
+    tasks = between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 20}})
+    path = logs_of(log)[3]
+    replaced = shutil.copy(path, path.with_suffix(".other"))
+    path.unlink()
+    plan, failures = following.plan_reading, iter([True, False] * 2)
+
+    def plan_late(*arguments: Any) -> SplitPlan:
+        if next(failures, False):
+            raise LogChangedError("the segment is gone since the plan was made", path=str(path))
+        return plan(*arguments)
+
+    Path(replaced).rename(path)
+    monkeypatch.setattr(following, "plan_reading", plan_late)
+    everything = [(0, offset) for offset in range(20)]
+    assert read(tasks) == everything
+    assert read(between(log_dir, {"orders": {"0": 0}}, {"orders": {"0": 20}})) == everything
+    assert next(failures, None) is None
+
+
+def test_a_swap_that_a_broker_left_is_not_waited_for(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = ten_segments(log_dir)
     path = logs_of(log)[0]
     path.rename(path.with_name(f"{path.name}.swap"))
-    os.utime(log.path, (1_700_000_000, 1_700_000_000))
-    began = time.monotonic()
+    fake = FakeTime(log.path, monkeypatch)
+    fake.now += 3 * 10**9
     assert end_offsets([str(log_dir)], EVERYTHING) == {"orders": {"0": 20}}
-    assert time.monotonic() - began < at_rest.PATIENCE_S
+    assert not fake.waits
 
 
 def test_a_partition_that_is_gone_is_an_error_or_passed_over(

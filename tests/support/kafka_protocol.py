@@ -1,5 +1,5 @@
-"""Three requests of Kafka's protocol over a socket, since no client hands out what a broker really
-answers: Fetch (version 4), ListOffsets (1) and OffsetForLeaderEpoch (2 and 3).
+"""Some requests of Kafka's protocol over a socket, since no client hands out what a broker really
+answers: Fetch (version 4), ListOffsets (1), OffsetForLeaderEpoch (2 and 3) and ListGroups (5).
 
 Source: Kafka's message definitions FetchRequest.json and the others.
 """
@@ -11,7 +11,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 23
+FETCH, LIST_OFFSETS, LIST_GROUPS, OFFSET_FOR_LEADER_EPOCH = 1, 2, 16, 23
 UNCOMMITTED, COMMITTED = 0, 1
 
 
@@ -63,6 +63,21 @@ class Connection:
         error, _, epoch, end_offset = _read(answer, ">hiiq")
         return error, epoch, end_offset
 
+    def group_types(self) -> dict[str, str]:
+        """Group → its type in small letters, of all groups that are loaded."""
+        # Tagged fields of the header; no states, no types, no tagged fields.
+        answer = self._ask(LIST_GROUPS, 5, b"\0" + b"\1\1\0")
+        answer.read(1 + 4)  # the header's tagged fields, throttle time
+        error, count = _read(answer, ">hB")
+        assert error == 0, error
+        assert count < 128, "one byte holds the number of groups"
+        found = {}
+        for _ in range(count - 1):
+            group, _, _, kind = (_compact(answer) for _ in range(4))
+            found[group] = kind.lower()
+            answer.read(1)
+        return found
+
     def _ask(self, key: int, version: int, body: bytes) -> io.BytesIO:
         self._sent += 1
         head = struct.pack(">hhi", key, version, self._sent) + _text("kafkalog tests")
@@ -83,6 +98,12 @@ class Connection:
 
 def _text(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
+
+
+def _compact(answer: io.BytesIO) -> str:
+    (size,) = _read(answer, ">B")
+    assert size < 128, "one byte holds the length"
+    return answer.read(size - 1).decode()
 
 
 def _one_partition(topic: str, fields: bytes) -> bytes:

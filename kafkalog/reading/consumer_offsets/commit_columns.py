@@ -87,7 +87,8 @@ def _uuid_text(high: int, low: int) -> str | None:
 
 
 def _is_tombstone(rows: CommitRows) -> pa.Array:
-    flags: npt.NDArray[np.bool_] = rows.fields[:, kernel.KIND] == kernel.TOMBSTONE
+    # A commit that cannot be read ends the ones before it as a tombstone does; its error has a row.
+    flags: npt.NDArray[np.bool_] = rows.fields[:, kernel.KIND] != kernel.COMMIT
     return pa.array(flags)
 
 

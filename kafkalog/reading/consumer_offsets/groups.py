@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kafkalog.columns import group_schemas
 from kafkalog.columns.column import arrow_schema
+from kafkalog.messages.group_types import CLASSIC, SIMPLE, kind_of
 from kafkalog.messages.json_form import json_text
 
 # The last record of each key of groups and members.
@@ -27,9 +28,6 @@ GROUP_MESSAGES = pa.schema(
 GROUPS = arrow_schema(group_schemas.GROUPS, all_nullable=True)
 GROUP_MEMBERS = arrow_schema(group_schemas.GROUP_MEMBERS, all_nullable=True)
 
-CLASSIC = "classic"
-# What the names of the new protocols' messages begin with, and the kind of their groups.
-KINDS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
 # States of a member's assignment in which it is not yet what it shall be.
 _UNSTEADY = {"consumer": (1, 2), "share": (1, 2), "streams": (2, 3)}
 
@@ -53,7 +51,7 @@ def group_records(messages: pa.Table) -> Iterator[GroupRecord]:
     """Those of GROUP_MESSAGES that are about a group."""
     for batch in messages.to_batches():
         for row in batch.to_pylist():
-            kind, what = _kind(row["messageType"])
+            kind, what = kind_of(row["messageType"])
             key = json.loads(row["key"])
             group = key.get("group", key.get("groupId"))
             if kind is None or group is None:
@@ -62,15 +60,6 @@ def group_records(messages: pa.Table) -> Iterator[GroupRecord]:
                 kind, what, group, key.get("memberId"), json.loads(row["value"]), row["value"],
                 row["partition"], row["timestampMs"],
             )  # fmt: skip
-
-
-def _kind(message_type: str) -> tuple[str | None, str]:
-    if message_type == "GroupMetadata":
-        return CLASSIC, "Metadata"
-    for prefix, kind in KINDS.items():
-        if message_type.startswith(prefix):
-            return kind, message_type.removeprefix(prefix)
-    return None, message_type
 
 
 def groups(messages: pa.Table, commits: pa.Table) -> pa.Table:
@@ -92,7 +81,7 @@ def groups(messages: pa.Table, commits: pa.Table) -> pa.Table:
         if row["group"] not in known:
             place = {"group": row["group"], "coordinatorPartition": row["offsetsPartition_max"]}
             rows.append(
-                {"kind": "simple", "state": "Empty", "protocolType": "", "members": 0, **place}
+                {"kind": SIMPLE, "state": "Empty", "protocolType": "", "members": 0, **place}
             )
     return pa.Table.from_pylist(rows, GROUPS)
 

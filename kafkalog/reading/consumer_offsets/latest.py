@@ -24,6 +24,7 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.kernels import commit_fields as kernel
 from kafkalog.messages.internal_topics import INTERNAL_TOPICS
+from kafkalog.messages.offsets_topic import OFFSETS_TYPES
 from kafkalog.reading.consumer_offsets.commit_arrays import (
     Int64s,
     LatestChange,
@@ -38,7 +39,7 @@ from kafkalog.reading.consumer_offsets.commit_columns import (
     field_texts,
 )
 from kafkalog.reading.consumer_offsets.commits import PartitionRecords, Piece
-from kafkalog.reading.request import ReadCounts, ReadRequest
+from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.transaction_ends import COMMITTED, NOT_TRANSACTIONAL
 
@@ -73,8 +74,9 @@ def read_latest_commits(
             fields, _ = read_commits(piece.keys, piece.values)
             yield from partition.unreadable_rows(piece, fields)
         if others is not None and change.others:
-            others.add(piece)
-    partition.warn_of_unreadable()
+            others.add(piece, fails_fast=request.mode == ReadMode.FAILFAST)
+    if later_paths is None:  # of a part whoever puts the parts together
+        partition.warn_of_unreadable()
     if splits:
         path = [*partition.paths, *(later_paths or ())][-1]
         rows = in_force.rows(splits[0].partition, path, in_force_only=later_paths is None)
@@ -157,9 +159,9 @@ class LatestGroupRecords:
 
     _rows: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, piece: Piece) -> None:
-        """Records behind those so far. CorruptRecordError, or UnsupportedMessageVersionError, for
-        the last one of a key that cannot be read.
+    def add(self, piece: Piece, *, fails_fast: bool) -> None:
+        """Records behind those so far. Of the last one of a key that cannot be read a row has the
+        error; with `fails_fast` CorruptRecordError, or UnsupportedMessageVersionError.
         """
         keys, offsets = piece.keys, piece.record_offsets
         timestamps = piece.records.of_record("timestamps")
@@ -173,16 +175,18 @@ class LatestGroupRecords:
             try:
                 row = _row(key, span_at(piece.values, at))
             except KafkaLogError as error:
-                raise type(error)(
-                    error.reason, path=piece.split.path, offset=int(offsets[at])
-                ) from None
+                path = piece.split.path
+                if fails_fast:
+                    raise type(error)(error.reason, path=path, offset=int(offsets[at])) from None
+                row = _names(key) | {"isTombstone": True, "error": error.reason, "path": path}
             if row is not None:
                 place = {"recordOffset": int(offsets[at]), "timestampMs": int(timestamps[at])}
                 self._rows[key] = row | place
 
     def rows(self) -> list[dict[str, Any]]:
         """messageType, key, value (JSON, None of a tombstone), isTombstone, recordOffset and
-        timestampMs of each.
+        timestampMs of each. What cannot be read ends the records before it as a tombstone does, and
+        has error and path.
         """
         return list(self._rows.values())
 
@@ -198,3 +202,12 @@ def _row(key: bytes, value: bytes | None) -> dict[str, Any] | None:
         "value": record.value,
         "isTombstone": value is None,
     }
+
+
+def _names(key: bytes) -> dict[str, Any]:
+    """What is known of a record that cannot be read: messageType and key, as far as they can be."""
+    try:
+        return _row(key, None) or {}
+    except KafkaLogError:
+        known = OFFSETS_TYPES.get(int.from_bytes(key[:2], "big"))
+        return {"messageType": None if known is None else known.name, "key": None}

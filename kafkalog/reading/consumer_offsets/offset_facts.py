@@ -17,7 +17,8 @@ from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.schemas import PARTITIONS
 from kafkalog.columns.selection import choose_columns
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.reading.consumer_offsets.groups import CLASSIC, group_records, subscription_of
+from kafkalog.messages.group_types import CLASSIC
+from kafkalog.reading.consumer_offsets.groups import group_records, subscription_of
 
 # Of view `partitions` what is known without a walk over headers.
 LOG_END_COLUMNS = choose_columns(
@@ -130,7 +131,8 @@ def with_facts(rows: pa.Table, facts: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def group_offsets(commits: pa.Table, now_ms: int, retention_ms: int) -> pa.Table:
-    """GROUP_OFFSETS of commits with LOG_ENDS and what `with_use` adds.
+    """GROUP_OFFSETS of commits with LOG_ENDS and what `with_use` adds; with a column `error` that
+    one too, and of a commit that cannot be read nothing is judged.
 
     lag: to the log's end on the same disk, null where the partition is not there. expiresAtMs: when
     a coordinator may drop the offset if nothing changes; null while the group uses it, and of other
@@ -142,9 +144,13 @@ def group_offsets(commits: pa.Table, now_ms: int, retention_ms: int) -> pa.Table
     lag = pc.if_else(pc.less(end, offset), 0, pc.subtract(end, offset))
     expires_at = _expires_at(commits, retention_ms)
     is_expired = pc.fill_null(pc.less_equal(expires_at, now_ms), fill_value=False)
+    schema = GROUP_OFFSETS
+    if "error" in commits.column_names:
+        schema = GROUP_OFFSETS.append(pa.field("error", pa.string()))
+        is_expired = pc.if_else(pc.is_null(commits["error"]), is_expired, None)
     made = {"lag": lag, "expiresAtMs": expires_at, "isExpired": is_expired}
-    columns = [made[n] if n in made else commits[n] for n in GROUP_OFFSETS.names]
-    return pa.table(columns, schema=GROUP_OFFSETS)
+    columns = [made[n] if n in made else commits[n] for n in schema.names]
+    return pa.table(columns, schema=schema)
 
 
 def _expires_at(commits: pa.Table, retention_ms: int) -> pa.ChunkedArray:

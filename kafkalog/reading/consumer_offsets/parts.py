@@ -9,7 +9,7 @@ Coordinators have all of it in memory, and so has this.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 import numpy as np
@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import rows_batch
-from kafkalog.columns.schemas import LATEST_RECORDS, OFFSET_COMMITS
+from kafkalog.columns.schemas import ERROR, LATEST_RECORDS, OFFSET_COMMITS
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES
 from kafkalog.reading.consumer_offsets.latest import LatestGroupRecords, read_latest_commits
 from kafkalog.reading.consumer_offsets.offset_facts import LOG_END_COLUMNS
 from kafkalog.reading.consumer_offsets.view import offset_partitions
-from kafkalog.reading.request import ReadCounts, ReadRequest
+from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import PartitionSelection, select_partitions
 from kafkalog.reading.split_plan import plan_splits
@@ -105,25 +105,35 @@ def _parts(splits: Sequence[ScanSplit], part_bytes: int) -> Iterator[CommitsPart
         yield CommitsPart(part, tuple(behind))
 
 
-def read_latest_records(part: CommitsPart) -> Iterator[pa.RecordBatch]:
+def read_latest_records(
+    part: CommitsPart, mode: ReadMode = ReadMode.FAILFAST
+) -> Iterator[pa.RecordBatch]:
     """The latest record of each key of the part: columns LATEST_RECORDS, all nullable. Raises as
-    the view `latest_offset_commits`.
+    the view `latest_offset_commits`; in the other modes a row with an `error` stands for each
+    record and batch that cannot be read, DROPMALFORMED too: `consumer_offsets.problems` counts.
     """
     schema = arrow_schema(LATEST_RECORDS, all_nullable=True)
-    commits = arrow_schema(OFFSET_COMMITS, all_nullable=True)
+    if mode == ReadMode.DROPMALFORMED:
+        mode = ReadMode.PERMISSIVE
+    request = ReadRequest.of((*OFFSET_COMMITS, ERROR), mode=mode)
+    request = replace(request, schema=arrow_schema(request.columns, all_nullable=True))
     others = LatestGroupRecords()
     found = read_latest_commits(
         part.splits,
-        ReadRequest(OFFSET_COMMITS, commits),
+        request,
         ReadCounts(),
         later_paths=part.later_paths,
         others=others,
     )
     for batch in found:
-        nulls = [pa.nulls(len(batch), field.type) for field in list(schema)[len(commits) :]]
-        yield pa.RecordBatch.from_arrays([*batch.columns, *nulls], schema=schema)
+        made = dict(zip(request.names, batch.columns, strict=True))
+        columns = [
+            made[field.name] if field.name in made else pa.nulls(len(batch), field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
     place = {"offsetsPartition": part.splits[0].partition, "path": part.last_path}
-    rows = [row | place for row in others.rows()]
+    rows = [place | row for row in others.rows()]
     for first in range(0, len(rows), _MESSAGES_PER_BATCH):
         some = rows[first : first + _MESSAGES_PER_BATCH]
         yield rows_batch(some, schema, schema.names)
@@ -134,8 +144,8 @@ def read_latest_records(part: CommitsPart) -> Iterator[pa.RecordBatch]:
 
 def commits_in_force(records: pa.Table) -> pa.Table:
     """Of LATEST_RECORDS of all parts."""
-    commits = records.filter(pc.is_null(records["messageType"]))
-    return _latest(commits, _COMMIT_KEY)
+    is_commit = pc.and_(pc.is_null(records["messageType"]), pc.is_null(records["error"]))
+    return _latest(records.filter(is_commit), _COMMIT_KEY)
 
 
 def group_messages(records: pa.Table) -> pa.Table:
@@ -150,8 +160,30 @@ def group_messages(records: pa.Table) -> pa.Table:
     return pa.table(columns, schema=GROUP_MESSAGES)
 
 
+def latest_messages(records: pa.Table) -> pa.Table:
+    """Of LATEST_RECORDS of all parts the last record of each key of groups and members, tombstones
+    and errors too; and all others.
+    """
+    is_message = pc.and_(pc.is_valid(records["messageType"]), pc.is_valid(records["key"]))
+    messages = records.filter(is_message)
+    messages = messages.filter(_is_latest(messages, _MESSAGE_KEY))
+    return pa.concat_tables([records.filter(pc.invert(is_message)), messages])
+
+
+def unreadable(records: pa.Table) -> pa.Table:
+    """Of LATEST_RECORDS of all parts those with an `error`, if no later one of the key is there."""
+    found = latest_messages(records)
+    return found.filter(pc.is_valid(found["error"]))
+
+
 def _latest(records: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The record with the highest offset of each key, unless it is a tombstone.
+    """The record with the highest offset of each key, unless it is a tombstone."""
+    is_latest = _is_latest(records, key)
+    return records.filter(pc.and_(is_latest, pc.invert(records["isTombstone"])))
+
+
+def _is_latest(records: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Which records have the highest offset of their keys.
 
     Texts are neither sorted nor taken by row numbers: both make one array of a column, and Arrow's
     texts end at 2 GiB. What is kept is filtered, chunk by chunk.
@@ -165,7 +197,7 @@ def _latest(records: pa.Table, key: Sequence[str]) -> pa.Table:
     last = ranked.group_by(key, use_threads=False).aggregate([("rank", "max")])
     is_latest = np.zeros(len(order), np.bool_)
     is_latest[order[last["rank_max"].to_numpy()]] = True
-    return records.filter(pc.and_(pa.array(is_latest), pc.invert(records["isTombstone"])))
+    return pa.array(is_latest)
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
