@@ -24,7 +24,6 @@ from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.small_files import read_small_file
-from kafkalog.reading.lookups import last_stable_offset
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader, tasks_of
@@ -215,6 +214,9 @@ def _clean_shutdown(partition: PartitionInventory) -> tuple[bool, int | None]:
 
 def _stable_offset(partition: PartitionInventory) -> int | None:
     """None where the log cannot tell."""
+    # Needs the kernels that decode records; nothing else in this module does.
+    from kafkalog.reading.lookups import last_stable_offset
+
     try:
         return last_stable_offset(partition)
     except KafkaLogError:
