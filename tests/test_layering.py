@@ -80,7 +80,8 @@ FLOORS: dict[str, Floor] = {
         "numpy pyarrow",
     ),
     # SQL in this process; what it reads, the readers above read.
-    "duckdb": floor("errors columns log.names reading", "pyarrow duckdb sqlglot"),
+    "dialect": floor("errors", "pyarrow sqlglot", barred_stdlib=INPUT_OUTPUT),
+    "duckdb": floor("errors columns dialect log.names reading", "pyarrow duckdb"),
     "resources": floor("errors code_digest format", "numpy"),
     "requests": floor(f"{LOWER} resources"),
     "cleaning": floor(f"{LOWER} resources", "numpy pyarrow"),

@@ -1,0 +1,56 @@
+"""Translation of Spark's SQL by itself: what is refused, what a wrong query is told, names."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from kafkalog.dialect.translation import NotTranslatedError, QueryError, translate, translation
+
+SCHEMAS = {
+    "records": pa.schema([("key", pa.binary()), ("topic", pa.string()), ("partition", pa.int32())])
+}
+
+
+def test_key_condition_is_a_comparison_with_bytes() -> None:
+    sql = translate("SELECT topic FROM records WHERE cast(key AS STRING) = 'k'", SCHEMAS)
+    assert r"""(t1."key" = '\x6B'::BLOB)""" in sql
+
+
+def test_result_schema_has_the_names_and_types_of_spark() -> None:
+    found = translation("SELECT count(*), sum(partition) / 2 FROM records", SCHEMAS)
+    assert found.schema == pa.schema(
+        [("count(1)", pa.int64()), ("(sum(partition) / 2)", pa.float64())]
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT tpoic FROM records", "column 8: did you mean topic"),
+        ("SELECT topic FROM record", "there is no view record at line 1, column 19: did you mean"),
+        ("SELECT topic\nFROM records WHERE\n", "syntax error at line 2"),
+        ("SELECT topic FROM records WHERE partition", "WHERE needs a condition"),
+        ("SELECT topic, count(*) FROM records", "neither in GROUP BY nor in an aggregate"),
+        ("SELECT 1; SELECT 2", "one query is expected"),
+    ],
+)
+def test_wrong_query_is_told_where(query: str, said: str) -> None:
+    with pytest.raises(QueryError, match=said.replace("(", r"\(")):
+        translate(query, SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT approx_count_distinct(key) FROM records", "approx_count_distinct"),
+        ("SELECT rand()", "rand"),
+        ("SELECT first(topic) FROM records", "first"),
+        ("SELECT * FROM records TABLESAMPLE (10 PERCENT)", "SAMPLE"),
+        ("INSERT INTO records VALUES (1)", "INSERT"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
+    ],
+)
+def test_what_has_no_rule_is_refused_by_name(query: str, named: str) -> None:
+    with pytest.raises(NotTranslatedError, match=f"(?i){named}.*--engine spark"):
+        translate(query, SCHEMAS)
