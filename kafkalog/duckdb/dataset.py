@@ -101,8 +101,9 @@ class _Scanner:
 
 
 def _cheapest_first(schema: pa.Schema) -> pa.Schema:
-    """The first whole number that is never null before the others."""
-    cheap = [f.name for f in schema if pa.types.is_integer(f.type) and not f.nullable][:1]
+    """The first whole number before the others, if there is one that is never null."""
+    numbers = sorted((f for f in schema if pa.types.is_integer(f.type)), key=lambda f: f.nullable)
+    cheap = [field.name for field in numbers[:1]]
     names = [*cheap, *(name for name in schema.names if name not in cheap)]
     return pa.schema([pa.field(name, schema.field(name).type) for name in names])
 

@@ -1,0 +1,223 @@
+"""Statements: errors in our words, damage in three modes, what ends early, what memory may be
+used, and what SQL cannot reach."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import kafkalog
+from kafkalog.duckdb.session import SqlSession
+from kafkalog.duckdb.tables import LogTables
+from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
+from tests.support.bytes_read import bytes_read
+from tests.support.log_builder import LogBuilder
+
+
+@pytest.fixture(scope="module")
+def long_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """96 MB in twelve segments."""
+    log_dir = tmp_path_factory.mktemp("long")
+    log = LogBuilder(log_dir, "orders-0")
+    value = "v" * 100_000
+    for _ in range(12):
+        log.segment()
+        for _ in range(8):
+            log.batch(*((f"key-{number}", value) for number in range(10)))
+    log.write()
+    return log_dir
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Three batches; one byte of the second is wrong."""
+    log = LogBuilder(tmp_path).batch(("a", "1")).batch(("b", "2")).batch(("a", "3"))
+    file = log.write() / f"{0:020}.log"
+    content = bytearray(file.read_bytes())
+    content[log.segments[0].batches[1][0] + 65] ^= 1
+    file.write_bytes(content)
+    return tmp_path
+
+
+def rows(session: SqlSession, statement: str) -> list[dict[str, object]]:
+    found = session.run(statement)
+    assert found is not None
+    answer: list[dict[str, object]] = found.read_all().to_pylist()
+    return answer
+
+
+# -- errors and damage -----------------------------------------------------------------------------
+
+
+def test_damage_ends_a_query_or_costs_its_batch(damaged: Path) -> None:
+    count = "SELECT count(*) AS n FROM records"
+    with pytest.raises(CorruptRecordError, match=r"0{20}\.log @ \d+ \(offset 1\): .*checksum"):
+        kafkalog.sql(damaged, count)
+    dropped = kafkalog.sql(damaged, count, mode="DROPMALFORMED")
+    assert dropped.to_pylist() == [{"n": 2}]
+    rows = kafkalog.sql(damaged, "SELECT * FROM records", mode="PERMISSIVE")
+    assert rows.column_names[-1] == "error"
+    assert [error is None for error in rows["error"].to_pylist()] == [True, False, True]
+    for condition, offsets in (
+        ("key = 'a'::BLOB", [0, 2]),
+        ("key IS NULL", [None]),
+        ("error IS NOT NULL", [None]),
+    ):
+        query = f'SELECT r."offset" FROM records r WHERE {condition}'
+        found = kafkalog.sql(damaged, query, mode="PERMISSIVE")
+        assert found["offset"].to_pylist() == offsets, condition
+
+
+def test_errors_of_a_connection_have_the_readers_text(damaged: Path) -> None:
+    with (
+        kafkalog.connect(damaged) as connection,
+        pytest.raises(duckdb.Error, match=r"CorruptRecordError: .*\(offset 1\)"),
+    ):
+        connection.sql("SELECT count(*) FROM records").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "words"),
+    [
+        ("SELEC 1", InvalidConfigError, "SELEC"),
+        ("SELECT nothing FROM records", InvalidConfigError, "nothing"),
+        ("SELECT * FROM record", InvalidConfigError, "no view record; there are: records"),
+        ("SELECT 1; SELECT 2", InvalidConfigError, "one statement"),
+        ("CREATE TEMPORARY VIEW v AS SELECT 1 AS a", InvalidConfigError, "no rows"),
+        ("SELECT cast(topic AS INT) FROM records", KafkaLogError, "orders"),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_said(
+    long_log: Path, query: str, kind: type[KafkaLogError], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        kafkalog.sql(long_log, query)
+
+
+def test_statements_see_views_that_earlier_ones_made(long_log: Path) -> None:
+    with SqlSession(LogTables((str(long_log),))) as session:
+        made = "CREATE TEMPORARY VIEW few AS SELECT key, valueSize FROM record_keys"
+        assert session.run(made) is None
+        assert rows(session, "SELECT count(*) AS n FROM few WHERE valueSize > 1") == [{"n": 960}]
+        assert session.run("DROP VIEW few") is None
+        with pytest.raises(InvalidConfigError, match="no view few"):
+            session.run("SELECT * FROM few")
+
+
+# -- what ends early -------------------------------------------------------------------------------
+
+
+def decoding_threads() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name.startswith("kafkalog-decoding")]
+
+
+def test_limit_ends_the_reading(long_log: Path) -> None:
+    kafkalog.sql(long_log, "SELECT 1 AS a FROM records LIMIT 1")  # imports
+    before = bytes_read()
+    found = kafkalog.sql(long_log, "SELECT octet_length(value) AS size FROM records LIMIT 3")
+    assert found["size"].to_pylist() == [100_000] * 3
+    assert bytes_read() - before < 50_000_000
+    assert decoding_threads() == []
+
+
+def test_interrupt_ends_the_reading(long_log: Path) -> None:
+    """By the session's own call from another thread; Ctrl-C is tried on a process."""
+    with SqlSession(LogTables((str(long_log),), threads=2)) as session:
+        threading.Timer(0.3, session.interrupt).start()
+        began = time.monotonic()
+        with pytest.raises(KafkaLogError, match=r"(?i)interrupt"):
+            rows(session, "SELECT count(*) AS n FROM records a, records b, range(100000)")
+        assert time.monotonic() - began < 60
+        assert decoding_threads() == []
+
+
+def test_control_c_ends_the_verb(long_log: Path) -> None:
+    query = "SELECT count(*) AS n FROM records a, records b, range(100000)"
+    with subprocess.Popen(
+        [sys.executable, "-m", "kafkalog", "sql", str(long_log), "--sql", query],
+        stderr=subprocess.PIPE, text=True, preexec_fn=_take_interrupts,
+    ) as process:  # fmt: skip
+        # It is inside the query when it has read the log once.
+        while _bytes_read_by(process.pid) < 90_000_000:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, "kafkalog: interrupted; run it again to go on\n")
+
+
+def _take_interrupts() -> None:
+    """A shell in the background has its children ignore them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _bytes_read_by(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
+# -- memory and files ------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_spilled_and_gone_afterwards(
+    tmp_path: Path, long_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    spilled: list[str] = []
+    with SqlSession(LogTables((str(long_log),)), memory_limit="80MB") as session:
+        found = session.run(
+            "SELECT i, count(*) AS n FROM range(6000000) t(i) GROUP BY i ORDER BY i DESC"
+        )
+        assert found is not None
+        assert found.read_next_batch()["i"][0].as_py() == 5_999_999
+        spilled += os.listdir(tmp_path)  # noqa: PTH208 # names only
+        del found
+    assert len(spilled) == 1
+    assert spilled[0].startswith("kafkalog-sql-")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_memory_is_an_error_of_ours(long_log: Path) -> None:
+    with pytest.raises(KafkaLogError, match=r"(?i)memory"):
+        kafkalog.sql(long_log, "SELECT list(value) AS v FROM records", memory_limit="20MB")
+
+
+REFUSED = [
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM read_blob('/etc/passwd')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM glob('/etc/*')",
+    "COPY (SELECT 1) TO '{out}'",
+    "EXPORT DATABASE '{out}'",
+    "ATTACH '{out}' AS other",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "SET memory_limit = '1TB'",
+    "RESET lock_configuration",
+    "PRAGMA enable_profiling",
+    "CREATE SECRET s (TYPE s3)",
+    "SELECT * FROM elsewhere",
+]
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_no_file_and_no_setting_is_in_reach(tmp_path: Path, long_log: Path, statement: str) -> None:
+    out = tmp_path / "out"
+    elsewhere = {"a": [1]}  # a variable that DuckDB could find by itself
+    assert elsewhere
+    text = statement.format(out=out)
+    with pytest.raises(KafkaLogError):
+        kafkalog.sql(long_log, text)
+    with kafkalog.connect(long_log) as connection, pytest.raises(duckdb.Error):
+        connection.execute(text).fetchall()
+    assert not out.exists()
