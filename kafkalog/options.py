@@ -6,7 +6,8 @@ come from them, so that nothing is said of an option twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,5 +43,13 @@ class Option:
         if self.words and text not in self.words:
             if len(self.words) == 1:
                 raise ValueError(f"{text!r} is not {self.words[0]}, which is all there is")
-            raise ValueError(f"{text!r} is none of {', '.join(self.words)}")
+            near = did_you_mean(text, self.words)
+            raise ValueError(f"{text!r} is none of {', '.join(self.words)}{near}")
         return self.parse(text)
+
+
+def did_you_mean(word: str, names: Iterable[str], most: int = 3) -> str:
+    """`; did you mean subscribePattern?` for a word that is near a name; else nothing."""
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=most, cutoff=0.7)
+    return f"; did you mean {' or '.join(by_lower[name] for name in near)}?" if near else ""

@@ -16,6 +16,12 @@ def format_timestamp(timestamp_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def format_time(timestamp_ms: int) -> str:
+    """The same to the second: `2026-01-31T12:00:00Z`."""
+    text = format_timestamp(timestamp_ms)
+    return f"{text[:-5]}Z" if text.endswith("Z") else text
+
+
 def format_bytes(size_in_bytes: int) -> str:
     """`12058624` → `11.5 MiB`."""
     amount, units = float(size_in_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]

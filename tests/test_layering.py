@@ -63,7 +63,7 @@ FLOORS: dict[str, Floor] = {
     "batches": floor("errors format kernels native", "numpy", barred_calls=FILES),
     "messages": floor("errors format", barred_calls=FILES),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
-    "log": floor("errors texts html format kernels native batches messages", "numpy"),
+    "log": floor("errors options texts html format kernels native batches messages", "numpy"),
     # What the metadata log tells over time: plain rows.
     "cluster": floor("errors format messages log"),
     "planning": floor(
@@ -97,12 +97,20 @@ FLOORS: dict[str, Floor] = {
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
     ),
+    # One screen in a second: nothing that loads kernels or Arrow.
+    "overview": floor(
+        "errors format messages log.topic_partition log.small_files log.log_dir_files "
+        "log.index_tail log.cluster_settings log.metadata_names log.metadata_state "
+        "log.wrong_directory checking.finding_kind checking.checkpoint_problems "
+        "auditing.audit_kinds",
+    ),
     "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
         f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow pyspark py4j google"
     ),
     "cli": floor(
-        f"{LOWER} {CHANGING} checking auditing report duckdb", "numpy pyarrow tqdm prompt_toolkit"
+        f"{LOWER} {CHANGING} checking auditing overview report duckdb",
+        "numpy pyarrow tqdm prompt_toolkit argcomplete",
     ),
     # The package's front door: the public names, each imported when it is first asked for.
     "__init__": floor(f"{LOWER} {CHANGING} auditing duckdb", "pyarrow"),

@@ -6,10 +6,10 @@ Source: Kafka LogManager.loadLogs, BootstrapDirectory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kafkalog.checking.checkpoint_problems import checkpoint_severity
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.checking.given_log_dir import GivenLogDir
@@ -19,10 +19,6 @@ from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR
 from kafkalog.log.topic_partition import parse_partition_dir_name
-
-# Of an entry, not of version or count: a broker takes all recovery points for 0 and goes on.
-_NO_NUMBER = re.compile(r"line (?!1:|2:)[0-9]+: .* is no number")
-
 
 # Checkpoints with a line of every log that a broker has had open for a while.
 _OF_EVERY_LOG = (RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE)
@@ -37,8 +33,7 @@ def check_log_dir(log_dir: GivenLogDir, given: Sequence[GivenLogDir]) -> Iterato
             found.add("foreign-directory", "its name is no partition's", path=str(entry))
     for problem in log_dir.files.problems:
         path, _, text = problem.partition(": ")
-        is_reset = Path(path).name == RECOVERY_POINT_FILE and _NO_NUMBER.match(text)
-        severity = Severity.WARNING if is_reset else None
+        severity = checkpoint_severity(path, text)
         found.add("checkpoint-unreadable", text, path=path, severity=severity)
     if (log_dir.path / METADATA_DIR).is_dir():
         found.extend(check_bootstrap(log_dir.path / BOOTSTRAP_FILE))

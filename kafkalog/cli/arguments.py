@@ -1,21 +1,24 @@
 """Parse arguments by the table in `options`, for verbs and for jobs.
 
-    args = parse_arguments(["compact", "--log-dir", "/data", "--topic", "orders"])
+    args = parse_arguments(["compact", "/data", "--topic", "orders"])
     args = parse_verb_arguments("compact", sys.argv[1:], prog="compact_topics.py")   # a job
 
 A parsed argument is an attribute named as the option (`args.topic_partition`); repeatable ones are
-lists, switches are bools, what was not given is the table's default. Bad usage raises UsageError.
+lists, switches are bools, what was not given is the table's default. Log dirs are `args.log_dir`,
+whether they were given by the option or behind the verb. Bad usage raises UsageError.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from kafkalog import __version__
+from kafkalog.cli.help_text import VerbHelp, general_help, help_of, usage_of
 from kafkalog.cli.options import VERBS, Verb, options_of, refusal_of, verb_named
-from kafkalog.options import Option
+from kafkalog.options import Option, did_you_mean
 
 
 class UsageError(Exception):
@@ -26,11 +29,13 @@ class UsageError(Exception):
         self.usage = usage
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of leaving the process, and that takes no abbreviations."""
+class VerbParser(argparse.ArgumentParser):
+    """argparse that raises instead of leaving the process, that takes no abbreviations, and whose
+    help is in groups.
+    """
 
-    def __init__(self, **settings: object) -> None:
-        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type] # argparse's own
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=VerbHelp, **settings)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.format_usage().strip())
@@ -42,23 +47,22 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     UsageError for anything that is unknown, contradictory or of another verb. `--help` and
     `--version` print and raise SystemExit(0), as argparse does.
     """
-    parser = _Parser(prog="kafkalog", description="Read, query and compact Kafka's log segments.")
+    parser = argparse.ArgumentParser(prog="kafkalog", add_help=False, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"kafkalog {__version__}")
-    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
-    for verb in VERBS:
-        if verb.module is not None:
-            of_verb = subparsers.add_parser(verb.name, help=verb.does)
-            if verb.name in argv:  # 230 options of all verbs are a tenth of the start
-                _add_options(of_verb, verb)
-    _refuse_verb_of_a_job(argv)
-    args, unknown = parser.parse_known_args(argv)
-    if args.verb is not None:
-        _refuse_unknown(verb_named(args.verb), unknown, parser)
-    elif unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    else:
-        parser.error("a VERB is needed: " + ", ".join(v.name for v in VERBS if v.module))
-    return _checked(args, parser)
+    first = argv[0] if argv else None
+    if first in ("-h", "--help", "help"):
+        sys.stdout.write(general_help())
+        parser.exit()
+    if first == "--version":
+        parser.parse_args(argv[:1])
+    names = [verb.name for verb in VERBS if verb.module is not None]
+    if first is None or first.startswith("-"):
+        raise UsageError(f"a VERB is needed: {', '.join(names)}", "usage: kafkalog VERB [options]")
+    _refuse_verb_of_a_job(first)
+    if first not in names:
+        near = did_you_mean(first, names)
+        raise UsageError(f"there is no verb {first}{near}", f"verbs: {', '.join(names)}")
+    return parse_verb_arguments(first, argv[1:])
 
 
 def parse_verb_arguments(
@@ -66,43 +70,43 @@ def parse_verb_arguments(
 ) -> argparse.Namespace:
     """The same options without the verb in front, for the job that does the verb's work."""
     verb = verb_named(verb_name)
-    parser = _Parser(prog=prog or f"kafkalog {verb.name}", description=verb.does)
-    _add_options(parser, verb)
-    args, unknown = parser.parse_known_args(argv)
+    parser = verb_parser(verb, prog or f"kafkalog {verb.name}")
+    # options may stand in front of a DIR and behind it
+    args, unknown = parser.parse_known_intermixed_args(argv)
     _refuse_unknown(verb, unknown, parser)
     args.verb = verb.name
-    return _checked(args, parser)
+    return _checked(args, verb, parser)
 
 
-def _refuse_verb_of_a_job(argv: Sequence[str]) -> None:
-    first = next((word for word in argv if not word.startswith("-")), None)
-    for verb in VERBS:
-        if verb.name == first and verb.job is not None:
-            raise UsageError(f"{first} needs Spark: spark-submit jobs/{verb.job}")
+def verb_parser(verb: Verb, prog: str) -> VerbParser:
+    """The parser of one verb; completion asks it as well."""
+    description, epilog = help_of(verb, prog)
+    parser = VerbParser(
+        prog=prog, usage=usage_of(verb, prog), description=description, epilog=epilog
+    )
+    add_options(parser, verb)
+    return parser
 
 
-def _refuse_unknown(verb: Verb, unknown: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """What an option that is not this verb's is for, where it is any verb's."""
-    for word in unknown:
-        refusal = refusal_of(verb, word.partition("=")[0])
-        if refusal is not None:
-            parser.error(refusal)
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+def add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
+    """What the verb takes, in the groups of its help."""
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    if verb.positional is not None:
+        title = verb.groups[0][0]
+        groups[title] = parser.add_argument_group(title)
+        groups[title].add_argument("paths", nargs="*", metavar=verb.positional, help=verb.names)
+    for title, options in verb.groups:
+        group = groups.get(title) or parser.add_argument_group(title)
+        for option in options:
+            _add_option(group, option, option.does_in(verb.name))
 
 
-def _add_options(parser: argparse.ArgumentParser, verb: Verb) -> None:
-    if verb.takes is not None:
-        parser.add_argument("paths", nargs="*", metavar=verb.takes)
-    for option in options_of(verb.name):
-        _add_option(parser, option, option.does_in(verb.name))
-
-
-def _add_option(parser: argparse.ArgumentParser, option: Option, does: str) -> None:
+def _add_option(group: argparse._ArgumentGroup, option: Option, does: str) -> None:
+    does = does.replace("%", "%%")
     if option.takes is None:
-        parser.add_argument(option.name, action="store_true", help=does)
+        group.add_argument(option.name, action="store_true", help=does)
         return
-    parser.add_argument(
+    group.add_argument(
         option.name,
         metavar=option.takes,
         help=does,
@@ -124,7 +128,36 @@ def _typed(option: Option) -> Callable[[str], Any]:
     return parse
 
 
-def _checked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
+def _refuse_verb_of_a_job(name: str) -> None:
+    for verb in VERBS:
+        if verb.name == name and verb.module is None:
+            raise UsageError(f"{name} needs Spark: spark-submit jobs/{verb.job}")
+
+
+def _refuse_unknown(verb: Verb, unknown: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """What an option that is not this verb's is for, where it is any verb's."""
+    own = [option.name for option in options_of(verb.name)]
+    for word in unknown:
+        flag = word.partition("=")[0]
+        refusal = refusal_of(verb, flag)
+        if refusal is not None:
+            parser.error(refusal)
+        if flag.startswith("-"):
+            parser.error(f"{verb.name} takes no {flag}{did_you_mean(flag, own)}")
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+
+
+def _checked(
+    args: argparse.Namespace, verb: Verb, parser: argparse.ArgumentParser
+) -> argparse.Namespace:
+    if verb.has_log_dirs:
+        named = args.paths[verb.words_in_front :]
+        args.log_dir = [*named, *args.log_dir]
+        args.paths = args.log_dir if verb.takes == "DIR" else args.paths[: verb.words_in_front]
+        has_other = verb.takes == "DIR" and getattr(args, "zookeeper_dir", None)
+        if not args.log_dir and not has_other:
+            parser.error(f"a log dir is needed: {verb.name} DIR, or --log-dir DIR")
     if getattr(args, "apply", False) and not args.topic:
         parser.error("--apply needs --topic (--topic '*' for all)")
     return args

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from kafkalog.cli.arguments import UsageError, parse_arguments
-from kafkalog.cli.options import verb_named
+from kafkalog.cli.completion import complete
+from kafkalog.cli.help_text import usage_of
+from kafkalog.cli.options import Verb, verb_named
 from kafkalog.cli.output import ExitCode, finish_output, say
 from kafkalog.errors import (
     CodeDiffersError,
@@ -20,6 +24,8 @@ from kafkalog.errors import (
     LogCleaningRefusedError,
     LogDirLockedError,
 )
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.log.topic_partition import parse_partition_dir_name
 
 _UNSAFE = (LogDirLockedError, LogChangedError, LogCleaningRefusedError)
 
@@ -27,17 +33,37 @@ _UNSAFE = (LogDirLockedError, LogChangedError, LogCleaningRefusedError)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see ExitCode); never raises but SystemExit(0)."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and "_ARGCOMPLETE" in os.environ:
+        complete()
+    verb: Verb | None = None
     try:
+        if not words and (hint := log_dir_hint(Path())):
+            raise UsageError(hint)
         args = parse_arguments(words)
-        module = verb_named(args.verb).module
-        code = int(_loaded(str(module), freeze=argv is None).run(args))
+        verb = verb_named(args.verb)
+        code = int(_loaded(str(verb.module), freeze=argv is None).run(args))
         finish_output()
     except KeyboardInterrupt:
         say("kafkalog: interrupted; run it again to go on")
         return ExitCode.FINDINGS
+    except UsageError as error:
+        if verb is not None and not error.usage:
+            error.usage = f"usage: {usage_of(verb, f'kafkalog {verb.name}')}"
+        return report_error(error)
     except Exception as error:
         return report_error(error)
     return code
+
+
+def log_dir_hint(path: Path) -> str | None:
+    """What to say to somebody who stands in a log dir and names no verb."""
+    try:
+        is_log_dir = (path / META_PROPERTIES_FILE).exists() or any(
+            parse_partition_dir_name(entry.name) and entry.is_dir() for entry in path.iterdir()
+        )
+    except OSError:
+        return None
+    return "this is a log dir: kafkalog info . says what is in it" if is_log_dir else None
 
 
 def _loaded(name: str, *, freeze: bool) -> ModuleType:

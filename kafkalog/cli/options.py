@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafkalog.cli.option_groups import in_groups
 from kafkalog.cli.shared_options import SHARED_OPTIONS
 from kafkalog.cli.verb_options import VERB_OPTIONS
 from kafkalog.options import Option
@@ -16,8 +17,11 @@ from kafkalog.options import Option
 class Verb:
     """A verb; `module` has its `run(args)`, None where `job`, a script of jobs/, alone does it.
 
-    takes: what stands behind the verb without an option, as `paths` of the parsed arguments.
-    refuses: flags of Kafka's tool for the same that cannot be taken, and why.
+    takes: what stands behind the verb without an option, as `paths` of the parsed arguments; where
+    the verb has log dirs (`--log-dir`), these stand there as well. names: what that is, for its
+    help. changes, beside: whether it changes anything, whether it may run beside a broker, in a
+    sentence each. example: words behind the verb, which a test runs on the samples. refuses: flags
+    of Kafka's tool for the same that cannot be taken, and why.
     """
 
     name: str
@@ -25,51 +29,126 @@ class Verb:
     module: str | None = None
     takes: str | None = None
     job: str | None = None
+    names: str = "log dirs, partition directories or globs of them"
+    changes: str = "Changes nothing."
+    beside: str = "May run beside a broker."
+    example: str = ""
     refuses: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_log_dirs(self) -> bool:
+        """Whether log dirs are given to it, by --log-dir or without."""
+        return any(option.name == "--log-dir" for option in options_of(self.name))
+
+    @property
+    def positional(self) -> str | None:
+        """The name of what stands behind it in its help."""
+        return self.takes or ("DIR" if self.has_log_dirs else None)
+
+    @property
+    def words_in_front(self) -> int:
+        """How many words stand in front of the log dirs."""
+        return 0 if self.takes in (None, "DIR") else 1
+
+    @property
+    def usage_words(self) -> str:
+        """What stands behind the verb, for its usage line."""
+        more = " DIR…" if self.words_in_front and self.has_log_dirs else "…"
+        return "" if self.positional is None else f"{self.positional}{more}"
+
+    @property
+    def groups(self) -> list[tuple[str, list[Option]]]:
+        """Its options under the headings of its help."""
+        return in_groups(options_of(self.name))
 
 
 _JAVA_CLASS = "a Java class cannot be called from here"
 
+_BY_APPLY = "Changes nothing without --apply; what --apply replaces is kept for `kafkalog undo`."
+_NOT_WITH_APPLY = (
+    "May run beside a broker; with --apply not: the broker of the log dirs must be stopped."
+)
+_FILE_BEFORE = "data/samples/cleaning/before"
+
 VERBS = (
-    Verb("compact", "plan log compaction; with --apply carry it out", "kafkalog.cli.compact"),
-    Verb("segments", "list the segments below the log dirs", "kafkalog.cli.segments"),
-    Verb("retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain"),
     Verb(
-        "audit",
-        "what the policies in force make of the logs, and what blocks them",
-        "kafkalog.cli.audit",
+        "info", "what a log dir is, on one screen", "kafkalog.cli.info", takes="DIR",
+        example="data/samples/broker",
     ),
-    Verb("cluster", "members, leaders, placement, drift", "kafkalog.cli.cluster"),
-    Verb("verify", "check CRC, order and indexes; nothing is changed", "kafkalog.cli.verify"),
     Verb(
-        "recover",
-        "find indexes and snapshots that are not right; with --apply rebuild them",
-        "kafkalog.cli.recover",
+        "compact", "plan log compaction; with --apply carry it out", "kafkalog.cli.compact",
+        changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
+        example=f"{_FILE_BEFORE} --topic accounts --now 2026-12-01",
     ),
-    Verb("sql", "SQL over all views", "kafkalog.query", takes="DIR"),
     Verb(
-        "dump",
-        "batches, records and entries of files",
-        "kafkalog.cli.dump",
-        takes="FILE",
+        "segments", "list the segments below the log dirs", "kafkalog.cli.segments",
+        example=f"{_FILE_BEFORE} --topic accounts",
+    ),
+    Verb(
+        "retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain",
+        changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
+        example="data/samples/broker --topic orders --now 2026-12-06",
+    ),
+    Verb(
+        "audit", "what the policies in force make of the logs, and what blocks them",
+        "kafkalog.cli.audit", example="data/samples/broker --now 2026-12-01",
+    ),
+    Verb(
+        "cluster", "members, leaders, placement, drift", "kafkalog.cli.cluster",
+        names="log dirs of the nodes: give those of all nodes that are there",
+        example="data/samples/cluster/1/data data/samples/cluster/1/data-2",
+    ),
+    Verb(
+        "verify", "check checksums, order, indexes, and what a broker's start would say",
+        "kafkalog.cli.verify", example="data/samples/broker --topic orders",
+    ),
+    Verb(
+        "recover", "find indexes and snapshots that are not right; with --apply rebuild them",
+        "kafkalog.cli.recover", changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
+        example="data/samples/broker --topic orders",
+    ),
+    Verb(
+        "sql", "SQL over all views", "kafkalog.query", takes="DIR",
+        example="data/samples/broker --sql \"SELECT topic, count(*) FROM records GROUP BY topic\"",
+    ),
+    Verb(
+        "dump", "batches, records and entries of files", "kafkalog.cli.dump", takes="FILE",
+        names="files of a log dir, or directories of them",
+        example="data/samples/broker/orders-0/00000000000000000000.log --print-data-log",
         refuses={"--value-decoder-class": _JAVA_CLASS, "--key-decoder-class": _JAVA_CLASS},
     ),
     Verb(
-        "why",
-        "which rule keeps a partition or a record, and when it goes",
-        "kafkalog.cli.why",
-        takes="T-P",
+        "why", "which rule keeps a partition or a record, and when it goes", "kafkalog.cli.why",
+        takes="T-P", names="a partition, as orders-3, and log dirs",
+        example="orders-0 data/samples/broker --now 2026-12-01",
     ),
     Verb(
-        "salvage", "valid copies of damaged segments without the bad ranges", "kafkalog.cli.salvage"
+        "salvage", "valid copies of damaged segments without the bad ranges",
+        "kafkalog.cli.salvage",
+        changes="Writes copies to --output; the log dirs are not changed.",
+        example="data/samples/broker --topic orders --output /tmp/salvaged",
     ),
-    Verb("runs", "runs and what each still holds", "kafkalog.cli.held_runs", takes="RUN"),
-    Verb("undo", "put the files a run replaced back", "kafkalog.cli.undo", takes="RUN"),
     Verb(
-        "purge", "give the space of a run's replaced files back", "kafkalog.cli.purge", takes="RUN"
+        "runs", "runs and what each still holds", "kafkalog.cli.held_runs", takes="RUN",
+        names="runs, to see what each did (default: a list of all)",
     ),
-    Verb("export", "append or merge records into a Delta table", job="export_to_delta.py"),
-)
+    Verb(
+        "undo", "put the files a run replaced back", "kafkalog.cli.undo", takes="RUN",
+        names="a run, as kafkalog runs lists them",
+        changes="Changes the log dirs of the run: what it replaced is back, as it was.",
+        beside="Not beside a broker: the one of the log dirs must be stopped.", example="RUN",
+    ),
+    Verb(
+        "purge", "give the space of a run's replaced files back", "kafkalog.cli.purge",
+        takes="RUN", names="a run, as kafkalog runs lists them",
+        changes="Removes the replaced files that a run keeps: it cannot be undone then.",
+        beside="Not beside a broker: the one of the log dirs must be stopped.", example="RUN",
+    ),
+    Verb(
+        "export", "append or merge records into a Delta table", job="export_to_delta.py",
+        changes="Changes nothing of the log dirs; writes the table.",
+    ),
+)  # fmt: skip
 
 OPTIONS: tuple[Option, ...] = (*SHARED_OPTIONS, *VERB_OPTIONS)
 

@@ -16,7 +16,7 @@ _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
 _CHOOSING = (*_CHANGING, "audit", "cluster", "export", "salvage", "segments", "verify")
 _HISTORY = ("runs", "undo", "purge")
-_PRINTING = (*_CHANGING, "audit", "cluster", "dump", "salvage", "segments", "verify", "why")
+_PRINTING = ("info", *_CHANGING, "audit", "cluster", "dump", "salvage", "segments", "verify", "why")
 # The package's own limit, of which only numbers may be known here.
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 
@@ -34,13 +34,9 @@ _JOURNAL = (
 
 SHARED_OPTIONS = (
     Option(
-        "--log-dir", "DIR", "a log dir, a partition directory or a glob; repeatable",
-        (*_CHOOSING, "why"),
-        does_there={
-            "cluster": "a log dir of a node; repeatable: give those of all nodes that are there",
-            "verify": "a log dir, a partition directory or a glob; repeatable: give all of a node",
-        },
-        is_repeatable=True, is_required=True,
+        "--log-dir", "DIR", "the same as DIR without an option; repeatable",
+        (*_CHOOSING, "info", "sql", "why"),
+        is_repeatable=True,
     ),
     Option(
         "--topic", "NAME|GLOB", "only these topics; repeatable", _CHOOSING,
@@ -74,12 +70,14 @@ SHARED_OPTIONS = (
         (*_JUDGING, "cluster"),
     ),
     Option(
-        "--now", "MS|ISO", "the time it is done for (default: the clock)", (*_JUDGING, "cluster"),
-        parse_now,
+        "--now", "MS|ISO", "the time it is done for (default: the clock)",
+        (*_JUDGING, "cluster", "info"), parse_now,
         does_there={
             "audit": "the time of the audit (default: the clock)",
             "cluster": "show the cluster as of then, by the metadata alone (default: the log's "
             "end)",
+            "info": "the time of the look, behind which records are in the future (default: the "
+            "clock)",
             "compact": "the time at which the cleaner would begin (default: the clock)",
             "recover": "the time by which producers expire (default: the clock)",
             "retain": "the time of the deletion (default: the clock)",

@@ -32,7 +32,7 @@ from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
-from kafkalog.log.wrong_directory import refuse_wrong_directory
+from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
 
 # How the problem of a partition begins that was given by a link.
 BY_LINK = "given by a link"
@@ -124,6 +124,7 @@ def expand_paths(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
         if not str(name):
             # Path("") is the current directory: an unset variable must not name a log dir.
             raise InvalidConfigError("a path is empty")
+        refuse_uri(str(name))
         path = Path(name)
         if path.exists():
             yield path

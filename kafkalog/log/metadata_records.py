@@ -33,14 +33,12 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
-from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
+from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
-METADATA_DIR = f"{CLUSTER_METADATA_TOPIC}-0"
-# At the root of a log dir: what a new cluster's metadata begins with.
-BOOTSTRAP_FILE = "bootstrap.checkpoint"
+__all__ = ["BOOTSTRAP_FILE", "METADATA_DIR"]
 
 Segments = Sequence[tuple[int, Path]]
 

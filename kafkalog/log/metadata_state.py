@@ -24,12 +24,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.cluster_settings import KNOWN_FEATURES, TopicSettings
-from kafkalog.log.metadata_records import MetadataLogRecord
 from kafkalog.log.metadata_topics import MetadataTopics, PartitionEvent
 from kafkalog.messages.cluster_metadata import (
     ABORT_TRANSACTION_RECORD,
@@ -48,6 +47,16 @@ Fields = dict[str, Any]
 Events = Sequence[PartitionEvent]
 Note = Callable[[MetadataRecord, Events, GivenSettings], None]
 NoteControl = Callable[[ControlRecordType, Fields, GivenSettings], None]
+
+
+class AppendedRecord(Protocol):
+    """What a record has to say of itself; `control_type` is None for data."""
+
+    @property
+    def control_type(self) -> ControlRecordType | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
 
 UNKNOWN_CONTROL = "control record of an unknown type"
 # Control records that say something; the others frame a snapshot.
@@ -93,7 +102,7 @@ class MetadataState(Generic[GivenSettings]):
             "UnregisterBrokerRecord": self._unregister,
         }
 
-    def append(self, record: MetadataLogRecord, told: GivenSettings) -> None:
+    def append(self, record: AppendedRecord, told: GivenSettings) -> None:
         """Apply a record, or hold it back in its transaction.
 
         CorruptRecordError if it cannot be decoded or contradicts what was before,

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.options import did_you_mean
 
 _GLOB_CHARACTERS = frozenset("*?[")
 
@@ -40,7 +41,9 @@ def select_partitions(
     missing = [t for t in topics if not _GLOB_CHARACTERS & set(t) and t not in known_topics]
     missing += [str(name) for name in topic_partitions if name not in known]
     if missing:
-        raise InvalidConfigError(f"not in the log dirs: {', '.join(missing)}")
+        names = [*known_topics, *map(str, known)] if topic_partitions else known_topics
+        near = did_you_mean(missing[0], names) if len(missing) == 1 else ""
+        raise InvalidConfigError(f"not in the log dirs: {', '.join(missing)}{near}")
     return [
         partition
         for partition in everything

@@ -28,6 +28,19 @@ _SHOWN = 3
 # As plug-ins for remote storage name a segment: BASE_OFFSET-SEGMENT_ID.log.
 _REMOTE_LOG = re.compile(r"\d{20}-[A-Za-z0-9_-]{22}\.log", re.ASCII)
 _LOOKED_AT = 100
+# As a partition of a topic "version" would be called.
+_ZOOKEEPER_DIR = "version-2"
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_OF_ZOOKEEPER = re.compile(r"(log|snapshot)\.[0-9a-f]+(\.(gz|snappy))?")
+
+
+def refuse_uri(path: str) -> None:
+    """InvalidConfigError for what is no path of this machine, as `hdfs://…`."""
+    found = _URI.match(path)
+    if found is not None:
+        raise InvalidConfigError(
+            f"{found[1]}:// is not read here: a log dir is a local or mounted directory", path=path
+        )
 
 
 def refuse_wrong_directory(path: Path) -> None:
@@ -48,11 +61,26 @@ def refuse_wrong_directory(path: Path) -> None:
         )
     below = list(_log_dirs_below(path, names))
     shown = ", ".join(map(str, below[:_SHOWN])) + (", …" if len(below) > _SHOWN else "")
-    hint = f"; did you mean {shown}?" if below else "" if names else "; the directory is empty"
+    hint = "" if names else "; the directory is empty"
+    if below:
+        hint = f"; it is one level too high: did you mean {shown}?"
+    elif is_zookeeper_dir(path):
+        hint = "; it is a ZooKeeper's dataDir: --zookeeper-dir takes it, beside a log dir"
     raise InvalidConfigError(
         f"no log dir: it has neither a partition's directory nor {META_PROPERTIES_FILE}{hint}",
         path=str(path),
     )
+
+
+def is_zookeeper_dir(path: Path) -> bool:
+    """Whether it is a ZooKeeper's dataDir, or the `version-2` in it."""
+    for directory in (path, path / _ZOOKEEPER_DIR):
+        try:
+            if any(_OF_ZOOKEEPER.fullmatch(file.name) for file in directory.iterdir()):
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def _remote_storage(path: Path, names: list[str]) -> str | None:
@@ -69,6 +97,7 @@ def _is_log_dir(path: Path, names: list[str]) -> bool:
         parse_partition_dir_name(name) is not None
         and (path / name).is_dir()
         and not (path / name / META_PROPERTIES_FILE).exists()  # a log dir may be called broker-1
+        and not (name == _ZOOKEEPER_DIR and is_zookeeper_dir(path))
         for name in names
     )
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from kafkalog.columns.column import Column
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.limits import check_max_batch_bytes
-from kafkalog.options import Option
+from kafkalog.options import Option, did_you_mean
 from kafkalog.reading.conditions import Condition, RowFilter
 from kafkalog.reading.option_table import OPTIONS
 from kafkalog.reading.request import ReadMode, ReadRequest
@@ -164,7 +164,9 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
         if lower in known:
             given[known[lower]] = text
         elif lower not in _SPARK_OWN:
-            raise InvalidConfigError(f"option '{name}' is unknown; available: {', '.join(OPTIONS)}")
+            near = did_you_mean(name, OPTIONS)
+            available = near or f"; available: {', '.join(OPTIONS)}"
+            raise InvalidConfigError(f"option '{name}' is unknown{available}")
     return given
 
 

@@ -61,6 +61,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
     retain = ("retain", "--log-dir", str(broker), "--topic", "orders", *_RETAIN)
     cluster = ("data/samples/cluster/1/data", "data/samples/cluster/2/data")
     runs = [
+        ("info", _BROKER),
         compact,
         (*compact, "--apply"),
         ("retain", *_ORDERS, "--config", "retention.bytes=1", "--force", "config-differs"),

@@ -24,6 +24,7 @@ from kafkalog.reading.views import VIEWS
 ROOT = Path(__file__).resolve().parents[2]
 # Where a verb is explained, below docs/guides.
 GUIDES = {
+    "info": "info.md",
     "compact": "compact.md",
     "segments": "query.md#from-the-command-line",
     "retain": "retain.md",

@@ -1,0 +1,102 @@
+"""On a log dir with one thing wrong or odd `info` says something, and cries no error where `verify`
+has none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafkalog.cli.main import main
+from kafkalog.errors import InvalidConfigError
+from kafkalog.overview.overview import read_overview
+from tests.starts.rows import read_rows
+from tests.starts.states import STATES
+from tests.support.log_builder import LogBuilder
+from tests.test_sample_findings import NOW_MS
+
+ROWS = read_rows()
+# All of them take two minutes.
+SOME = STATES[::12]
+
+
+def complaints(name: str, root: Path) -> list[str]:
+    """What `info` has that `verify` has not, as errors; empty where it refuses the path."""
+    state = next(state for state in STATES if state.name == name)
+    root.mkdir()
+    disk = state.make(root)
+    try:
+        found = read_overview(disk.log_dirs, NOW_MS)
+    except InvalidConfigError as error:  # a second log dir that was lost: no verb looks further
+        return [] if "the directory is empty" in str(error) else [str(error)]
+    errors = {notice.id for notice in found.notices if notice.severity == "error"}
+    return sorted(errors - {"unreadable"}) if ROWS[name].verdict != "error" else []
+
+
+def test_a_disk_with_something_odd_has_an_overview(tmp_path: Path) -> None:
+    found = {s.name: complaints(s.name, tmp_path / str(n)) for n, s in enumerate(SOME)}
+    assert {name: errors for name, errors in found.items() if errors} == {}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(8))
+def test_every_disk_with_something_odd_has_an_overview(part: int, tmp_path: Path) -> None:
+    found = {s.name: complaints(s.name, tmp_path / str(n)) for n, s in enumerate(STATES[part::8])}
+    assert {name: errors for name, errors in found.items() if errors} == {}
+
+
+@pytest.mark.parametrize("damage", ["random", "zeros", "cut"])
+def test_damaged_files_of_any_kind_leave_an_overview(damage: str, tmp_path: Path) -> None:
+    log_dir = LogBuilder(tmp_path, "a-0").batch(("k", "v")).segment().batch(("k", "w")).write()
+    offsets = LogBuilder(tmp_path, "__consumer_offsets-0").batch(("k", "v")).write()
+    metadata = LogBuilder(tmp_path, "__cluster_metadata-0").batch(("k", "v")).write()
+    files = [p for d in (log_dir, offsets, metadata, tmp_path) for p in d.iterdir() if p.is_file()]
+    assert len(files) > 10
+    for path in files:
+        data = path.read_bytes()
+        bad = {"random": bytes((i * 37) % 251 for i in range(len(data))), "zeros": bytes(len(data)),
+               "cut": data[: len(data) // 2]}  # fmt: skip
+        path.write_bytes(bad[damage])
+    found = read_overview([tmp_path], NOW_MS)
+    assert {topic.name for topic in found.topics} >= {"a", "__consumer_offsets"}
+    assert [n.id for n in found.notices if n.id in ("checkpoint-unreadable", "metadata-unreadable")]
+
+
+def test_a_path_that_is_no_log_dir_is_refused_with_what_is_there(tmp_path: Path) -> None:
+    LogBuilder(tmp_path / "kafka" / "data-1", "a-0").batch(("k", "v")).write()
+    wrong = {
+        tmp_path / "kafka": "one level too high: did you mean",
+        tmp_path / "nowhere": "no such file",
+        "hdfs://namenode/kafka": "hdfs:// is not read here",
+        Path(__file__): "neither a directory nor a .log file",
+        Path(__file__).parents[2] / "data/samples/zookeeper/ensemble": "a ZooKeeper's dataDir",
+    }
+    for path, reason in wrong.items():
+        with pytest.raises(InvalidConfigError, match=reason):
+            read_overview([path], NOW_MS)
+
+
+def test_a_partition_directory_or_a_log_file_stands_for_its_partition(tmp_path: Path) -> None:
+    LogBuilder(tmp_path, "b-0").batch(("k", "v")).write()
+    directory = LogBuilder(tmp_path, "a-0").batch(("k", "v")).write()
+    for path in (directory, next(directory.glob("*.log"))):
+        found = read_overview([path], NOW_MS)
+        assert [(topic.name, topic.partitions) for topic in found.topics] == [("a", 1)]
+
+
+def test_the_command_prints_a_screen_and_one_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    LogBuilder(tmp_path, "orders-0").batch(("k", "v")).write()
+    (tmp_path / "lost+found").mkdir()
+    assert main(["info", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) <= 40
+    assert err == ""
+    assert "error foreign-directory: lost+found" in out
+    assert f"kafkalog verify {tmp_path}" in out
+    assert main(["info", "--log-dir", str(tmp_path), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["findings"][0]["id"] == "foreign-directory"
+    assert [topic["topic"] for topic in document["topics"]] == ["orders"]
