@@ -99,7 +99,7 @@ def nothing_to_compact(reason: str) -> Advice:
 
 def _resolved(task: AuditTask) -> tuple[ResolvedConfig, list[str]]:
     """The settings by which the command goes, and the options that it needs for that. A policy that
-    the disk proves and nobody says may be said, if nothing is deleted by it; no other one.
+    the disk proves and no setting has may be given, if nothing is deleted by it; no other one.
     """
     resolved = task.resolved
     options: list[str] = []

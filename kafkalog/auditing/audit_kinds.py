@@ -31,10 +31,10 @@ AUDIT_KINDS = (
     FindingKind(
         "settings-unknown",
         _INFO,
-        "nobody says by which settings the partition is kept; what options say, else Kafka's "
-        "defaults, is assumed",
+        "the settings of the partition are not known; those given as options, else Kafka's "
+        "defaults, are assumed",
         "knows them from the cluster's metadata",
-        "add the log dir with `__cluster_metadata-0`, `--zookeeper-dir`, or say them by `--config`",
+        "add the log dir with `__cluster_metadata-0`, `--zookeeper-dir`, or give `--config`",
     ),
     FindingKind(
         "policy-not-compact",
@@ -98,7 +98,7 @@ AUDIT_KINDS = (
     FindingKind(
         "below-log-start",
         _WARNING,
-        "segments lie entirely below the log start offset: nobody can read them",
+        "segments lie entirely below the log start offset: consumers cannot read them",
         "deletes them at its next check, whatever cleanup.policy says; before 2.0 not of compacted "
         "topics",
         "nothing, or the `kafkalog retain` that the finding names, which was tried",
@@ -130,7 +130,7 @@ AUDIT_KINDS = (
     FindingKind(
         "high-watermark-unknown",
         _INFO,
-        "no checkpoint tells the high watermark; the log's end is assumed",
+        "no checkpoint has the high watermark; the log's end is assumed",
         "begins at the log start, and deletes nothing until it is known",
         "add the log dir's `replication-offset-checkpoint`, or give `--high-watermark`",
     ),
@@ -205,7 +205,7 @@ AUDIT_KINDS = (
     FindingKind(
         "times-of-a-copy",
         _INFO,
-        "no file is as old as the newest record: their times are those of a copy, and tell nothing "
+        "no file is as old as the newest record: their times are those of a copy, and show nothing "
         "of the broker",
         "goes by a segment's file time where its records have none",
         "copy with times (`cp -a`, `rsync -a`) if they matter",
@@ -216,7 +216,7 @@ AUDIT_KINDS = (
         "the log dir is not one of a broker that was stopped in order; of a copy from a running "
         "broker files may be of different moments",
         "recovers every log past its recovery point when it starts",
-        "`kafkalog verify` tells what a start would cut; stop the broker before it is copied",
+        "`kafkalog verify` shows what a start would cut; stop the broker before it is copied",
     ),
     # -- directories -----------------------------------------------------------------------------
     FindingKind(
@@ -236,9 +236,9 @@ AUDIT_KINDS = (
     FindingKind(
         "audit-incomplete",
         _ERROR,
-        "a part of the log could not be read, and what is said of the partition leaves it out",
+        "a part of the log could not be read, and the findings on the partition leave it out",
         "may fail on it as well",
-        "look at the file; `kafkalog verify` tells what is wrong with it",
+        "look at the file; `kafkalog verify` shows what is wrong with it",
     ),
 )
 

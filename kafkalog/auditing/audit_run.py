@@ -15,7 +15,7 @@ from kafkalog.auditing.audit_tasks import AuditTasks
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.findings_across import find_across
 from kafkalog.auditing.kept_scans import KeptScans
-from kafkalog.auditing.log_dir_findings import find_signs, said_once
+from kafkalog.auditing.log_dir_findings import find_signs, reported_once
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import SignsOfLife
@@ -73,7 +73,8 @@ def audit_run(
     if kept is not None:
         tasks = [_with_scan(task, kept) for task in tasks]
     done = {audited.path: audited for audited in (execute(tasks) if tasks else ())}
-    partitions, once = said_once([done[task.partition.path] for task in tasks], everything.problems)
+    audited = [done[task.partition.path] for task in tasks]
+    partitions, once = reported_once(audited, everything.problems)
     return AuditRun(
         now_ms=request.now_ms,
         partitions=partitions,

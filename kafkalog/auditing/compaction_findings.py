@@ -43,7 +43,7 @@ def find_compaction(context: FindingContext) -> Iterator[Finding]:
 def _no_longer_compacted(context: FindingContext) -> Iterator[Finding]:
     config = context.audited.config
     if config.source(POLICY) in SUGGESTED:
-        return  # nobody says another policy than the one its checkpoint tells of
+        return  # no other policy is given than the one that its checkpoint shows
     cleaned = context.inventory.checkpoints.cleaner
     if cleaned is not None and cleaned > context.audited.log_start_offset:
         policy = ",".join(config.cleanup_policy) or "empty"

@@ -61,14 +61,14 @@ CONTENTS_KINDS = (
         _WARNING,
         "the records could not be read to their end, and counts leave the rest out",
         "may fail on it as well",
-        "`kafkalog verify` tells what is wrong with it",
+        "`kafkalog verify` shows what is wrong with it",
     ),
     FindingKind(
         "consumed-by-all",
         _INFO,
         "all groups that have offsets have read what is in front of an offset",
         "keeps it until retention takes it",
-        "`kafka-delete-records` up to that offset, if nobody else will read it",
+        "`kafka-delete-records` up to that offset, if no other consumer will read it",
     ),
     FindingKind(
         "committed-beyond-end",

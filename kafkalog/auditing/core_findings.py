@@ -53,7 +53,7 @@ def _settings(context: FindingContext) -> Iterator[Finding]:
     elif context.task.has_no_metadata and audited.config.source(POLICY) in SUGGESTED:
         yield context.say(
             "settings-unknown",
-            f"{audited.topic}: no cluster metadata beside the log dir, and nobody says {POLICY}"
+            f"{audited.topic}: no cluster metadata beside the log dir, and {POLICY} is not given"
             f"{_suggested(audited.config)}",
         )
     if not context.is_high_watermark_known and audited.segments:

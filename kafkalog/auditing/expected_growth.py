@@ -25,9 +25,9 @@ PACE = (
     "timestamps; what arrives rolls at segment.bytes or segment.ms and goes by the same limits"
 )
 TREND = "topics that are only compacted grow as the history of audits says"
-NO_TREND = "topics that are only compacted do not grow: no earlier audit tells how"
+NO_TREND = "topics that are only compacted do not grow: no earlier audit shows how"
 GAIN = "a round of compaction gives back what --estimate says, when it is first due"
-NO_GAIN = "what compaction gives back is not taken off: --estimate tells it"
+NO_GAIN = "what compaction gives back is not taken off: --estimate computes it"
 TIERED = "what arrives in tiered topics is uploaded as soon as it is due"
 
 

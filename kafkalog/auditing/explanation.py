@@ -105,7 +105,7 @@ class Explainer:
         if self.audited.log_start_offset <= offset < local_start:
             raise InvalidConfigError(
                 f"{self.audited.name}: offset {offset} lies in front of the first segment here, "
-                f"{local_start}: {self._in_front()}; what keeps it is told of local segments only"
+                f"{local_start}: {self._in_front()}; what keeps it is known of local segments only"
             )
         lost = next((m for m in self._lost if m.start_offset <= offset < m.end_offset), None)
         if lost is not None:

@@ -59,7 +59,7 @@ def committed_ranges(
     partitions: Sequence[AuditedPartition],
 ) -> tuple[dict[Key, CommittedRange], dict[str, int]]:
     """What all groups on these disks have committed, cluster by cluster, and how many partitions of
-    each one's offsets topic told it. Of replicas the one that goes furthest.
+    each one's offsets topic has it. Of replicas the one that goes furthest.
     """
     telling: dict[str, list[CommittedRange]] = {}
     counts: dict[str, int] = {}
@@ -114,7 +114,7 @@ def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
             text = (
                 f"all {row['groups']} groups have read up to offset {row['offset']} (last of them "
                 f"{row['group']}): {format_bytes(row['bytes'])} of closed segments are in front of "
-                f"it; told by {telling[cluster_id]} partitions of __consumer_offsets"
+                f"it; counted in {telling[cluster_id]} partitions of __consumer_offsets"
             )
             yield _found(audited, "consumed-by-all", text)
     yield from _beyond_retention_bytes(partitions)

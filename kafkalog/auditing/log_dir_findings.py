@@ -1,4 +1,4 @@
-"""What is so of a whole log dir and is said once: settings that nobody tells, times of a copy, how
+"""What is so of a whole log dir and is said once: settings that are not known, times of a copy, how
 the broker left it. Partitions find such things one by one; what they say is put together here.
 """
 
@@ -18,7 +18,7 @@ _INCOMPLETE = "audit-incomplete"
 _MOST_TOPICS = 5
 
 
-def said_once(
+def reported_once(
     partitions: Sequence[AuditedPartition], log_dir_problems: Iterable[str]
 ) -> tuple[tuple[AuditedPartition, ...], list[Finding]]:
     """The partitions without what is so of their log dir, and that as findings of the log dirs.

@@ -1,7 +1,7 @@
 """Offsets that a log once had and that are not here, where that is proven: what `verify` finds of
 them too (`log.missing_ranges`), from the headers that an audit has read anyway.
 
-Of a tiered topic the older segments are in remote storage; that is not told.
+Of a tiered topic the older segments are in remote storage; that is no finding.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import RunOptions, RunRequest, run_options_of
 from kafkalog.requests.run_settings import KnownEpoch
 
-# A broker's log.cleaner.dedupe.buffer.size where nobody says another.
+# A broker's log.cleaner.dedupe.buffer.size where no other is given.
 DEFAULT_DEDUPE_BUFFER_SIZE = 128 * 1024 * 1024
 DEFAULT_MAP_ENTRIES = usable_entries(DEFAULT_DEDUPE_BUFFER_SIZE)
 
@@ -84,7 +84,7 @@ class AuditTask:
         was set aside a live one with all its offsets.
     is_stray: the cluster does not have the topic, or not with this id; cluster_topic_id: the one it
         has; has_no_metadata: nothing tells of the cluster; cluster_id: as the log dir says.
-    uploaded_offset: the last one in remote storage, -1 for nothing, None if nobody tells.
+    uploaded_offset: the last one in remote storage, -1 for nothing, None if it is not known.
     reads_records, reads_keys: whether to decode records, and to look at their keys.
     known: the scan of an earlier run; keeps_scan: whether the result is to have its own;
         is_unchanged: its directory is as the earlier run saw it.

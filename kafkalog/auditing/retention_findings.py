@@ -63,7 +63,7 @@ def _held_back(context: FindingContext) -> Iterator[Finding]:
         elif cause == AWAITS_UPLOAD:
             uploaded = context.task.uploaded_offset
             why = (
-                "no __remote_log_metadata is there, so nobody tells what is uploaded"
+                "no __remote_log_metadata is there, so what is uploaded is not known"
                 if uploaded is None
                 else f"remote storage has offsets up to {uploaded}"
                 if uploaded >= 0

@@ -177,7 +177,7 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
 
 
 def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
-    """What `retention.bytes` lets a topic's partitions on these disks come to, told as (settings,
+    """What `retention.bytes` lets a topic's partitions on these disks come to, as (settings,
     bytes of the largest segment): it counts for each partition, and a pass leaves at least so much
     and less than one segment more. None without a limit.
 

@@ -3,7 +3,7 @@ leader epochs.
 
 A broker goes by topic ids: a directory of another id, or of a partition that is not the node's, is
 a stray. Directory ids tell in which log dir of a node a replica lives (KIP-858); where none is
-told yet a replica is missing only if all log dirs of its node were given.
+known yet a replica is missing only if all log dirs of its node were given.
 
 Source: Kafka LogManager.isStrayReplica, AssignmentsManager; KIP-858, KIP-320.
 """
@@ -83,10 +83,10 @@ def _missing(view: ClusterView, there: Iterable[Place]) -> Iterator[Finding]:
             if not own or (node, state["topic"], state["partition"]) in found:
                 continue
             registered = set(view.brokers.get(node, {}).get("logDirs") or ())
-            is_told = assigned in own
+            is_known = assigned in own
             has_all = is_reserved_directory_id(assigned) and registered and registered <= set(own)
-            if is_told or has_all:
-                where = own[assigned] if is_told else ", ".join(sorted(own.values()))
+            if is_known or has_all:
+                where = own[assigned] if is_known else ", ".join(sorted(own.values()))
                 is_needed = node in state["isr"]
                 yield view.finding(
                     "partition-missing",

@@ -29,7 +29,7 @@ CLUSTER_KINDS = (
     FindingKind(
         "broker-fenced",
         _WARNING,
-        "a registered broker is fenced: it leads nothing and serves nobody",
+        "a registered broker is fenced: it leads nothing and serves no client",
         "is left out of elections until it is back",
         _START,
     ),
@@ -120,7 +120,7 @@ CLUSTER_KINDS = (
     FindingKind(
         "topic-undeclared",
         _INFO,
-        "the cluster has a topic of which the file says nothing",
+        "the cluster has a topic that the file does not declare",
         "goes by the cluster's",
         "declare it, or delete it",
     ),
@@ -128,7 +128,7 @@ CLUSTER_KINDS = (
         "topic-absent",
         _WARNING,
         "the file declares a topic that the cluster does not have",
-        "knows nothing of it",
+        "does not know it",
         "create it, or take it out of the file",
     ),
 )

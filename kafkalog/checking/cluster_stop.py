@@ -1,8 +1,8 @@
-"""A cluster that was stopped: nobody leads anything, and that is no trouble of single partitions.
+"""A cluster that was stopped: no partition has a leader, and that is no finding of single ones.
 
 A broker that is stopped in order asks for it (controlled shutdown): its partitions get other
 leaders, the last ones none, and it is fenced. The stop begins with the first such request of those
-that are still down where no broker is up; what was amiss before is told as ever.
+that are still down where no broker is up; what was wrong before is a finding as ever.
 
 Source: Kafka ReplicationControlManager.handleBrokerInControlledShutdown; KIP-841.
 """

@@ -72,7 +72,7 @@ class CoordinatorChecks:
 
     def _note(self, loaded: CoordinatorRecord | LoadingProblem, offset: int, position: int) -> None:
         if isinstance(loaded, LoadingProblem):
-            kind = "coordinator-record-unknown" if loaded.is_passed_over else "coordinator-record"
+            kind = "coordinator-record-unknown" if loaded.is_skipped else "coordinator-record"
             self._found.add(kind, loaded.reason, position=position, offset=offset)
         elif self._topic == OFFSETS_TOPIC:
             self.groups.add_record(loaded, offset, position)
@@ -83,7 +83,7 @@ def _of(areas: RecordAreas, which: NDArray[np.int64]) -> RecordAreas:
 
 
 def _decoded(areas: RecordAreas) -> Iterator[tuple[RecordAreas, RecordSpans]]:
-    """The spans of all batches together, or of each sound one where one is not; that is told
+    """The spans of all batches together, or of each sound one where one is not; that is reported
     elsewhere.
     """
     try:

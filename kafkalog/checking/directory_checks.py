@@ -121,8 +121,8 @@ def _check_leftovers(view: PartitionView, names: list[str], found: FindingList) 
             continue
         if parsed.suffix == SWAP_SUFFIX:
             is_dropped = bool(cleaned) and parsed.offset >= min(cleaned)
-            fate = "dropped: a .cleaned is there" if is_dropped else "swapped in at the next start"
-            found.add("swap-left", fate, path=path, offset=parsed.offset)
+            text = "dropped: a .cleaned is there" if is_dropped else "swapped in at the next start"
+            found.add("swap-left", text, path=path, offset=parsed.offset)
             index = name.removesuffix(f"{LogFileKind.LOG}{SWAP_SUFFIX}")
             if index != name and f"{index}{LogFileKind.OFFSET_INDEX}{SWAP_SUFFIX}" not in there:
                 found.add("swap-without-index", "its index is missing", path=path)

@@ -2,10 +2,11 @@
 leader epochs are checked in `epoch_checks`, offsets that are not here in `missing_checks`.
 
 Offsets may be missing only where compaction took them. It never goes past the cleaner's checkpoint,
-and never touches a topic that is not compacted; a topic whose settings nobody tells counts as one
+and never touches a topic that is not compacted; a topic whose settings are not known counts as one
 if its batches show it.
 
-What the next start heals (an index that is made anew, a tail that is cut) is told as info.
+What the next start heals (an index that is made anew, a tail that is cut) is a finding of severity
+info.
 
 Source: Kafka LogLoader, LocalLog, LogCleaner.
 """

@@ -59,7 +59,7 @@ LOG_KINDS = (
         _WARNING,
         "the log start checkpoint is above the first leader epoch: no broker moved the start there",
         "begins there: the records below are hidden, and their segments deleted",
-        "if nobody deleted those records, correct the checkpoint before any start",
+        "if those records were not deleted on purpose, correct the checkpoint before any start",
     ),
     FindingKind(
         "log-start-beyond-end",

@@ -60,7 +60,7 @@ def check_metadata_files(directory: str) -> Iterator[Finding]:
         segments, snapshots = metadata_files(Path(directory))
         names = sorted(entry.name for entry in Path(directory).iterdir())
     except OSError:
-        return  # told with the directory itself
+        return  # a finding of the directory itself
     for snapshot in reversed(snapshots):
         for finding in _check(snapshot.path):
             is_older = finding.kind == _BROKEN and snapshot is not snapshots[0]
@@ -93,7 +93,7 @@ def _check_ahead(
     try:
         log_end, epoch = metadata_log_end(segments)
     except (KafkaLogError, OSError):
-        return  # told by the replay
+        return  # a finding of the replay
     newest = snapshots[0] if snapshots else None
     if newest is not None and newest.epoch > epoch and newest.end_offset < log_end:
         found.add(

@@ -45,15 +45,15 @@ def check_levels(tables: ClusterTables, levels: dict[str, int], found: FindingLi
                 )
     if level > _NEWEST_LEVEL and not refused:
         found.add(_KIND, f"{METADATA_VERSION} is at level {level}; {newer}")
-    unsaid = [
+    missing = [
         f"{what} (level {first})" for first, what, is_there in _SINCE
         if 0 < level < first and is_there(tables)
     ]  # fmt: skip
-    if unsaid:
+    if missing:
         found.add(
             _KIND,
             f"{METADATA_VERSION} is at level {level}, which cannot say what the metadata holds: "
-            f"{', '.join(unsaid)}",
+            f"{', '.join(missing)}",
             severity=Severity.ERROR,
         )
 

@@ -29,7 +29,7 @@ _SEVERITIES = {
 
 
 def check_missing(view: PartitionView, found: FindingList) -> None:
-    """Note what is missing. Damage is told by the segment that has it, and of a log that looks
+    """Note what is missing. Damage is a finding of the segment that has it, and of a log that looks
     compacted a gap is nothing to tell.
     """
     try:

@@ -44,10 +44,10 @@ def open_for_checks(request: VerifyRequest) -> Opened:
     partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
     log_dirs = {partition.log_dir for partition in inventory}
     check_run_dir(request.run_path, log_dirs)
-    told = GivenSettings(LogConfig.from_overrides([], is_partial=True))
+    no_settings = GivenSettings(LogConfig.from_overrides([], is_partial=True))
     whole = _whole_log_dirs(request, inventory)
     settings = RunSettings(
-        told, {*log_dirs, *map(str, whole)},
+        no_settings, {*log_dirs, *map(str, whole)},
         force_differs=False, kafka_version=None, zookeeper=request.zookeeper,
     )  # fmt: skip
     given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(str(p))) for p in whole]

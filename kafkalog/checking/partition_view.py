@@ -18,7 +18,7 @@ class PartitionView:
     reports: of the live segments, in offset order. is_broker_dir: the log dir has a
     meta.properties; what lies elsewhere is a copy, and judged as a cleanly stopped broker would
     load it. is_clean_stop: `.kafka_cleanshutdown` is there. config: the topic's settings, None if
-    nobody says them.
+    they are not known.
     """
 
     partition: PartitionInventory

@@ -167,7 +167,7 @@ def _check_transaction_index(
         if key not in known:
             own.add(
                 "transaction-index-stale",
-                f"producer {entry.producer_id} is said to have aborted offsets "
+                f"the entry of producer {entry.producer_id} says it aborted offsets "
                 f"{entry.first_offset} to {entry.last_offset}",
                 severity=severity,
                 offset=entry.last_offset,

@@ -2,7 +2,7 @@
 
 The command line and Spark do the same and differ in one thing, how tasks become reports: by
 processes here, by Spark tasks there (`Executor`). Nothing below a log dir is changed and no lock is
-taken, so it may run beside a broker; what that changes meanwhile is told as such.
+taken, so it may run beside a broker; what that changes meanwhile is reported as such.
 """
 
 from __future__ import annotations

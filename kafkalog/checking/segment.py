@@ -193,7 +193,7 @@ def _walk_batches(
     task: SegmentTask, walk: _Walk, found: FindingList, buffers: ChunkBuffers
 ) -> tuple[ChunkReader, str]:
     """Show the walk all batches up to damage; the reader of the last ones, and how the file ends. A
-    batch above the limit is told, and what lies behind it is checked.
+    batch above the limit is reported, and what lies behind it is checked.
     """
     start = 0
     while True:

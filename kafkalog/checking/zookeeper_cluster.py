@@ -20,7 +20,7 @@ from kafkalog.zookeeper.history import Until, ZooKeeperHistory
 from kafkalog.zookeeper.members import Brokers, Controllers
 from kafkalog.zookeeper.partitions import PartitionChanges, Topics
 
-# Kafka's DirectoryId.UNASSIGNED: nobody says in which log dir a replica is.
+# Kafka's DirectoryId.UNASSIGNED: the log dir of the replica is not known.
 _UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
 _BUILDERS = {
     "brokers": Brokers,

@@ -203,7 +203,7 @@ def merge_buckets(
     rewrite stage. What is not for this stage is passed on.
     """
     runs: dict[int, SpilledRuns] = {}
-    # Wrappers leave wide gaps between numbers, so windows without a record are passed over.
+    # Wrappers leave wide gaps between numbers, so windows without a record are skipped.
     windows: dict[int, set[int]] = {}
     for row in rows:
         layout = layouts[row.plan]

@@ -14,7 +14,7 @@ A marker with nothing left to mark first gets a delete horizon and goes in a rou
 empty data batch that is kept for its producer counts as seen, so it holds its marker. State is
 carried over the groups of a round (KAFKA-8351).
 
-What is aborted is told by the transaction indexes, not by a replay of the log
+What is aborted comes from the transaction indexes, not from a replay of the log
 (`log.producer_replay`): Kafka's cleaner goes by them, so where the two differ only this way keeps
 the output Kafka's.
 

@@ -1,7 +1,7 @@
 """A `.log` file, or a KRaft snapshot, which has the same batches: batch by batch, record by record.
 
-What is wrong with a batch is said on stderr, and the dump goes on behind it where that can be told;
-Kafka's own tool gives up there.
+What is wrong with a batch is said on stderr, and the dump goes on behind it where that can be
+found; Kafka's own tool gives up there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One metadata partition, replayed: the tables of the cluster, as of its end or of a place before.
 
 Strategy: from offset 0 on where the log begins there; else the oldest whole snapshot that reaches
-the log counts as told at its end offset, and the log goes on from it; where none reaches it, the
+the log counts as written at its end offset, and the log goes on from it; where none reaches it, the
 newest whole one, and the gap is a problem. Where the log cannot be read on, a whole snapshot behind
 that place is begun from in its stead. A snapshot ahead of the log is all that counts, as for a
 broker. `as_started` begins as a broker does that starts: with the newest whole snapshot. Records of
@@ -127,7 +127,7 @@ class ClusterHistory:
             self._begin(*newest)
             self.problems.append(
                 f"{newest[0].path}: is ahead of the log, which ends at offset {log_end}: what was "
-                "before it is not told"
+                "before it is left out"
             )
             return self._promise()
         if log_start > 0 or self._as_started:
@@ -172,7 +172,7 @@ class ClusterHistory:
             is_behind = newest is not None and newest[0].end_offset > end
             if newest is None or not is_behind or self._stops_before(newest[0]):
                 raise
-            self.problems.append(f"{error}; what was told before {newest[0].path} is left out")
+            self.problems.append(f"{error}; what the log has before {newest[0].path} is left out")
             self._begin_anew()
             self._begin(*newest)
             return self._follow(segments, newest[0].end_offset, None)
@@ -196,12 +196,12 @@ class ClusterHistory:
         return None
 
     def _begin(self, snapshot: MetadataSnapshot, records: Sequence[MetadataLogRecord]) -> None:
-        """With a snapshot's state, as told at its end."""
+        """With a snapshot's state, as written at its end."""
         header = decode_kraft_control(ControlRecordType.SNAPSHOT_HEADER, records[0].value or b"")
-        told_ms = header["lastContainedLogTimestamp"]
+        timestamp_ms = header["lastContainedLogTimestamp"]
         moment = Moment(
             snapshot.end_offset,
-            told_ms if told_ms > 0 else None,
+            timestamp_ms if timestamp_ms > 0 else None,
             snapshot.epoch,
             METADATA_SNAPSHOT,
             str(snapshot.path),

@@ -15,7 +15,8 @@ QUORUM_STATE = "quorum-state"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A record: its offset and time (None where it is not told), its leader's epoch, where it lies.
+    """A record: its offset and time (None where it is not known), its leader's epoch, where it
+    lies.
 
     Of a snapshot's records offset and time are those of the last record the snapshot contains, for
     it does not tell when each of them was written.

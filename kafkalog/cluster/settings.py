@@ -85,7 +85,7 @@ class Features:
         self.hold(fields["name"], fields["featureLevel"], moment)
 
     def hold(self, name: str, level: int, moment: Moment) -> None:
-        """A level, told by whatever record."""
+        """A level, of any kind of record."""
         if level == 0:
             self.spans.end(name, moment)
         else:

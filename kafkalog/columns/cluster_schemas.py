@@ -74,7 +74,7 @@ BROKERS: tuple[Column, ...] = (
 )
 
 CONTROLLERS: tuple[Column, ...] = (
-    nullable("controllerId", pa.int32(), "node id of the controller; null while nobody is"),
+    nullable("controllerId", pa.int32(), "node id of the controller; null while there is none"),
     not_null(
         "event",
         pa.string(),
@@ -108,7 +108,7 @@ PARTITION_CHANGES: tuple[Column, ...] = (
     nullable("addingReplicas", NODES, "that a reassignment adds"),
     nullable("removingReplicas", NODES, "that a reassignment removes"),
     nullable("eligibleLeaderReplicas", NODES, "not in sync, and may lead without losing records"),
-    nullable("lastKnownElr", NODES, "that were such before nobody was left"),
+    nullable("lastKnownElr", NODES, "eligible ones before the last in-sync replica was lost"),
     nullable("directories", TEXTS, "directory ids of the replicas' log dirs, in their order"),
     nullable(
         "leaderRecoveryState", pa.int32(), "0 recovered, 1 recovering from an unclean election"

@@ -161,7 +161,7 @@ PARTITIONS: tuple[Column, ...] = (
     not_null(
         "isCleanShutdown", pa.bool_(), "a broker closed it in order and has not started since"
     ),
-    nullable("brokerEpoch", pa.int64(), "of the broker that did, as far as its marker tells"),
+    nullable("brokerEpoch", pa.int64(), "of the broker that did, where its marker has it"),
     not_null("logDir", pa.string(), "log dir it is in"),
     not_null("path", pa.string(), "partition directory"),
 )

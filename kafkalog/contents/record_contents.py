@@ -8,8 +8,8 @@ The gain is that of one compaction of all that may be cleaned now, with the map 
 is superseded, aborted, or has no key, and the batches that lose all their records. A compressed
 batch is taken to shrink with its records. What stays as an empty batch for its producer is not
 counted, nor tombstones, which go a delete.retention.ms later. So it is never exact: the error says
-by how much a rewritten record may grow (its timestamp is told against another one), what empty
-batches take, and that few records compress worse than many.
+by how much a rewritten record may grow (its timestamp is stored as a delta against another one),
+what empty batches take, and that few records compress worse than many.
 
 Source: Kafka Cleaner.shouldRetainRecord.
 """

@@ -1,9 +1,9 @@
 """What the batch headers of one scan say by themselves, whatever lies in front of them or behind.
 
-A log is told from the scans of its segments, one after the other (`header_contents`); what one says
-is small and kept from run to run, so a segment that has not changed need not be read again. What
-only the whole log tells stays open here: the data of a transaction whose marker, or whose
-beginning, is in another scan.
+The contents of a log come from the scans of its segments, one after the other (`header_contents`);
+what one says is small and kept from run to run, so a segment that has not changed need not be read
+again. What only the whole log tells stays open here: the data of a transaction whose marker, or
+whose beginning, is in another scan.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def scan_contents(rows: Rows, aborted_markers: Int64s) -> ScanContents:
     sizes = rows["size_in_bytes"].astype(np.int64)
     control = is_control(rows)
     marker_bytes = int(sizes[control].sum())
-    told = _Transactions(aborted_markers)
+    transactions = _Transactions(aborted_markers)
     in_transaction = is_transactional(rows)
     if in_transaction.any():
-        told.replay(rows[in_transaction])
+        transactions.replay(rows[in_transaction])
     times = rows["max_timestamp"].astype(np.int64)
     oldest, known = smallest_timestamps(rows), times[times != NO_TIMESTAMP]
     records = rows["records_count"].astype(np.int64).clip(min=0)
@@ -89,12 +89,12 @@ def scan_contents(rows: Rows, aborted_markers: Int64s) -> ScanContents:
         data_bytes=int(sizes.sum()) - marker_bytes,
         marker_bytes=marker_bytes,
         markers=int(control.sum()),
-        aborted_bytes=told.aborted_bytes,
+        aborted_bytes=transactions.aborted_bytes,
         oldest_timestamp_ms=int(oldest.min()) if oldest.size else NO_TIMESTAMP,
         newest_timestamp_ms=int(known.max()) if known.size else NO_TIMESTAMP,
-        first_txns=tuple(told.first_txns),
-        last_txns=tuple(told.last_txns),
-        bare_markers=tuple(told.bare_markers),
+        first_txns=tuple(transactions.first_txns),
+        last_txns=tuple(transactions.last_txns),
+        bare_markers=tuple(transactions.bare_markers),
         slices=tuple(map(tuple, _slices(times, sizes, records).tolist())),
         horizons=_horizons(rows, control),
     )

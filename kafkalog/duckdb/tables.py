@@ -42,8 +42,8 @@ class LogTables:
 
     paths: log dirs, partition directories, `.log` files, globs. options: those of the data source,
     for the views that take them. threads: that decode a view at once. zookeeper_dir, zk_root: a
-    dead ZooKeeper's directories, and one cluster of it. now_ms: what ages are told from (default:
-    the clock).
+    dead ZooKeeper's directories, and one cluster of it. now_ms: the time that ages are computed for
+    (default: the clock).
     """
 
     paths: tuple[str, ...]

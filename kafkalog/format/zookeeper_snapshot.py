@@ -169,7 +169,7 @@ def _check_seal(reader: JuteReader) -> None:
 
 
 def _tail(reader: JuteReader) -> tuple[int | None, int | None, int | None]:
-    """(zxid and value of the digest, last zxid): which there are is told by the bytes left."""
+    """(zxid and value of the digest, last zxid): the bytes left show which there are."""
     left = reader.left
     if left not in (0, _LAST_ZXID_BYTES, _DIGEST_BYTES, _LAST_ZXID_BYTES + _DIGEST_BYTES):
         raise reader.fail(f"{left} bytes behind the nodes")

@@ -2,7 +2,7 @@
 value.
 
 `metadata_log` and `zookeeper.settings` read them, `planning.config_sources` weighs them against
-what else is told.
+what else is reported.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ of a segment as well; it may even take all of a segment. How far it came its che
 once a round is done: one that was interrupted has swapped groups in beyond it, and has no line if
 it was the first. So a topic that is compacted, or may have been, has gaps that prove nothing.
 
-What cleaning leaves in batches shows where nobody says: a delete horizon, fewer records than
+What cleaning leaves in batches shows where no setting says it: a delete horizon, fewer records than
 offsets, offsets missing between two batches. A leader gives out offsets without gaps; a log that
 `salvage` wrote may have some, too.
 
@@ -49,7 +49,7 @@ def compaction_sign(partition: PartitionInventory) -> str | None:
     return None
 
 
-def cleaner_would_tell(partition: PartitionInventory) -> bool:
+def has_cleaner_checkpoint(partition: PartitionInventory) -> bool:
     """Whether the log dir's cleaner checkpoint is there and can be read: how far a round came that
     was finished.
     """
@@ -62,13 +62,14 @@ def cleaner_would_tell(partition: PartitionInventory) -> bool:
 
 
 def batches_sign(partition: PartitionInventory) -> str | None:
-    """What cleaning left in a log of which nobody says whether it is compacted; None of one that
-    cannot have been. Headers of all batches are read. OSError or LogChangedError if they cannot be.
+    """What cleaning left in a log of which no setting says whether it is compacted; None of one
+    that cannot have been. Headers of all batches are read. OSError or LogChangedError if they
+    cannot be.
     """
     policy = cleanup_policy(partition)
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
         return None
-    if policy is not None and cleaner_would_tell(partition):
+    if policy is not None and has_cleaner_checkpoint(partition):
         return None  # it would have a line
     return compaction_mark(partition.segments)
 

@@ -74,7 +74,8 @@ class DiskTraces:
 
 
 def read_traces(partition: PartitionInventory, *, reads_indexes: bool = True) -> DiskTraces:
-    """What is left of a partition beside its `.log` files; a file that cannot be read says nothing.
+    """What is left of a partition beside its `.log` files; a file that cannot be read shows
+    nothing.
 
     The lines of a log dir's checkpoints are those of the live directory, as are leader epochs that
     a broker trims. `reads_indexes`: those of the last segment.

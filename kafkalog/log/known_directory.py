@@ -27,7 +27,7 @@ class KnownDirectory(JsonFacts):
 
 
 def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
-    """What to keep of a directory; None of one with troubles, or without a digest."""
+    """What to keep of a directory; None of one with problems, or without a digest."""
     if not partition.digest or partition.problems:
         return None
     if partition.other_segments or partition.leftovers or partition.orphan_indexes:

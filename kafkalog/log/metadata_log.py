@@ -6,7 +6,7 @@ older one, else begin at offset 0; then replay the log from there. A snapshot th
 log, by epoch and then by offset, is all that counts: a broker would drop the log. A log that begins
 behind the snapshot has lost what is in between: nothing behind the snapshot is applied then, and
 the gap is a problem. Where a record cannot be read, or contradicts the ones before, the state in
-front of it is what is told.
+front of it is what counts.
 
 Reading goes to the log's end. The high watermark of this log is on no disk (no checkpoint has it,
 and `quorum-state` tells votes only), so records at the end that a quorum never agreed on would
@@ -94,7 +94,7 @@ def _read(directory: Path) -> ClusterSettings:
     segments, snapshots = metadata_files(directory)
     log_start = segments[0][0] if segments else 0
     log_end, last_epoch = metadata_log_end(segments)
-    state, snapshot, passed_over = _load_newest(snapshots, log_start)
+    state, snapshot, skipped = _load_newest(snapshots, log_start)
     start = end = 0 if snapshot is None else snapshot.end_offset
     problems: tuple[str, ...] = ()
     if snapshot is not None and (snapshot.epoch, start) > (last_epoch, log_end):
@@ -103,7 +103,7 @@ def _read(directory: Path) -> ClusterSettings:
         read_from = "nothing" if snapshot is None else f"{snapshot.path.name} alone"
         error = CorruptRecordError(
             f"the log begins at offset {log_start}, and no whole snapshot reaches it: offsets "
-            f"{start} to {log_start - 1} are missing" + "".join(f"; {why}" for why in passed_over),
+            f"{start} to {log_start - 1} are missing" + "".join(f"; {why}" for why in skipped),
             path=str(directory),
         )
         problems = (_so_far(error, end),)
@@ -114,8 +114,8 @@ def _read(directory: Path) -> ClusterSettings:
         problems = () if broken is None else (_so_far(broken, end),)
     if state.has_open_transaction:
         read_from += ", without the transaction that is open there"
-    if passed_over:
-        read_from += f" (not whole: {'; '.join(passed_over)})"
+    if skipped:
+        read_from += f" (not whole: {'; '.join(skipped)})"
     return ClusterSettings(
         path=str(directory),
         read_from=read_from,
@@ -129,27 +129,27 @@ def _read(directory: Path) -> ClusterSettings:
 
 
 def _so_far(error: KafkaLogError, end: int) -> str:
-    return f"{error} (the state before offset {end} is told)"
+    return f"{error} (the state before offset {end} is used)"
 
 
 def _load_newest(
     snapshots: Sequence[MetadataSnapshot], log_start: int
 ) -> tuple[MetadataState[None], MetadataSnapshot | None, list[str]]:
-    """The state of the newest whole snapshot, and why newer ones were passed over.
+    """The state of the newest whole snapshot, and why newer ones were skipped.
 
     One that ends below the log's start is of use only where no other is whole.
     """
-    passed_over = []
+    skipped = []
     reaching = [snapshot for snapshot in snapshots if snapshot.end_offset >= log_start]
     for snapshot in [*reaching, *(each for each in snapshots if each not in reaching)]:
         state: MetadataState[None] = MetadataState(needed=_NEEDED)
         try:
             _load_snapshot(snapshot, state)
         except KafkaLogError as error:
-            passed_over.append(str(error))
+            skipped.append(str(error))
             continue
-        return state, snapshot, passed_over
-    return MetadataState(needed=_NEEDED), None, passed_over
+        return state, snapshot, skipped
+    return MetadataState(needed=_NEEDED), None, skipped
 
 
 def _load_snapshot(snapshot: MetadataSnapshot, state: MetadataState[None]) -> None:

@@ -13,8 +13,8 @@ cluster, for its history and for what a start makes of it.
 
 A record that contradicts the ones before it (a topic removed that was never created) means that
 something is missing in front of it: an error, not a guess. What is not understood is counted; who
-cannot go on without such a type names it as needed. Who wants more than the state at the end is
-told of each record when it counts.
+cannot go on without such a type names it as needed. Who wants more than the state at the end gets
+each record when it counts.
 
 Source: Kafka MetadataBatchLoader, TopicsDelta, ConfigurationsDelta, FeaturesDelta,
 ClusterControlManager; KIP-868.
@@ -42,11 +42,11 @@ from kafkalog.messages.cluster_metadata import (
 )
 from kafkalog.messages.kraft_control import decode_kraft_control
 
-GivenSettings = TypeVar("GivenSettings")
+Context = TypeVar("Context")
 Fields = dict[str, Any]
 Events = Sequence[PartitionEvent]
-Note = Callable[[MetadataRecord, Events, GivenSettings], None]
-NoteControl = Callable[[ControlRecordType, Fields, GivenSettings], None]
+Note = Callable[[MetadataRecord, Events, Context], None]
+NoteControl = Callable[[ControlRecordType, Fields, Context], None]
 
 
 class AppendedRecord(Protocol):
@@ -60,24 +60,24 @@ class AppendedRecord(Protocol):
 
 UNKNOWN_CONTROL = "control record of an unknown type"
 # Control records that say something; the others frame a snapshot.
-_TELLING = (
+_NOTED = (
     ControlRecordType.LEADER_CHANGE,
     ControlRecordType.KRAFT_VOTERS,
     ControlRecordType.KRAFT_VERSION,
 )
 
 
-class MetadataState(Generic[GivenSettings]):
+class MetadataState(Generic[Context]):
     """Fed with the records of a snapshot, then with those of the log behind it, in order.
 
     note, note_control: called for each record when it counts, with what became of partitions, and
-    with what was told about it. needed: types whose unknown versions are an error.
+    with the context it was appended with. needed: types whose unknown versions are an error.
     """
 
     def __init__(
         self,
-        note: Note[GivenSettings] | None = None,
-        note_control: NoteControl[GivenSettings] | None = None,
+        note: Note[Context] | None = None,
+        note_control: NoteControl[Context] | None = None,
         needed: Collection[int] = (),
     ) -> None:
         self._undecoded: Counter[str] = Counter()
@@ -85,7 +85,7 @@ class MetadataState(Generic[GivenSettings]):
         self.topics = MetadataTopics()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._brokers: set[int] = set()
-        self._held: list[tuple[MetadataRecord, GivenSettings]] | None = None
+        self._held: list[tuple[MetadataRecord, Context]] | None = None
         self._note, self._note_control, self._needed = note, note_control, needed
         self._replay: Mapping[str, Callable[[Fields], Events | None]] = {
             "TopicRecord": self.topics.create,
@@ -102,7 +102,7 @@ class MetadataState(Generic[GivenSettings]):
             "UnregisterBrokerRecord": self._unregister,
         }
 
-    def append(self, record: AppendedRecord, told: GivenSettings) -> None:
+    def append(self, record: AppendedRecord, context: Context) -> None:
         """Apply a record, or hold it back in its transaction.
 
         CorruptRecordError if it cannot be decoded or contradicts what was before,
@@ -110,13 +110,13 @@ class MetadataState(Generic[GivenSettings]):
         """
         kind = record.control_type
         if kind is None:
-            self._data(decode_metadata_record(record.value), told)
+            self._data(decode_metadata_record(record.value), context)
         elif kind is ControlRecordType.UNKNOWN:
             self._undecoded[UNKNOWN_CONTROL] += 1
-        elif kind in _TELLING:
+        elif kind in _NOTED:
             fields = decode_kraft_control(kind, record.value or b"")
             if self._note_control is not None:
-                self._note_control(kind, fields, told)
+                self._note_control(kind, fields, context)
 
     def unread(self) -> dict[str, int]:
         """What is not known: records that stayed bytes, by type and version, and features in force
@@ -155,7 +155,7 @@ class MetadataState(Generic[GivenSettings]):
             {number: state["leaderEpoch"] for number, state in partitions},
         )
 
-    def _data(self, record: MetadataRecord | RawRecord, told: GivenSettings) -> None:
+    def _data(self, record: MetadataRecord | RawRecord, context: Context) -> None:
         if isinstance(record, RawRecord):
             if record.api_key in self._needed:
                 raise UnsupportedMessageVersionError(f"{record.name} is not known")
@@ -172,15 +172,15 @@ class MetadataState(Generic[GivenSettings]):
                 for each, of_each in held:
                     self._apply(each, of_each)
         elif self._held is not None:
-            self._held.append((record, told))
+            self._held.append((record, context))
         else:
-            self._apply(record, told)
+            self._apply(record, context)
 
-    def _apply(self, record: MetadataRecord, told: GivenSettings) -> None:
+    def _apply(self, record: MetadataRecord, context: Context) -> None:
         replay = self._replay.get(record.message.name)
         events = None if replay is None else replay(record.fields)
         if self._note is not None:
-            self._note(record, events or (), told)
+            self._note(record, events or (), context)
 
     def _remove_topic(self, fields: Fields) -> Events:
         name = self.topics.names.get(fields["topicId"], "")

@@ -137,8 +137,8 @@ class MetadataTopics:
         return self.names[topic_id]
 
 
-def _directories(before: PartitionState, replicas: list[int], told: list[str] | None) -> list[str]:
-    if told:
-        return list(told)
+def _directories(before: PartitionState, replicas: list[int], given: list[str] | None) -> list[str]:
+    if given:
+        return list(given)
     had = dict(zip(before["replicas"], before["directories"], strict=False))
     return [had.get(replica, UNASSIGNED) for replica in replicas]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from kafkalog.format.file_names import offset_index_file_name
-from kafkalog.log.compaction_signs import batches_sign, cleaner_would_tell, compaction_sign
+from kafkalog.log.compaction_signs import batches_sign, compaction_sign, has_cleaner_checkpoint
 from kafkalog.log.disk_traces import index_witnesses
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.missing_range import (
@@ -80,7 +80,7 @@ def missing_between(
     if sign is None:
         sign = batches_sign(partition)
         cause = MissingCause.COMPACTION
-    elif not cleaner_would_tell(partition):
+    elif not has_cleaner_checkpoint(partition):
         cause = MissingCause.COMPACTION
     cleaned_to = partition.checkpoints.cleaner or 0
     for gap in gaps:

@@ -2,7 +2,7 @@
 
 Three places of a log can be missing as whole segments or files, and each has its witnesses: in
 front of the first segment (`missing_in_front`), between two (`missing_between`), at the end
-(`missing_at_the_end`). What each of them proves, and what not, is told there.
+(`missing_at_the_end`). What each of them proves, and what not, is said there.
 
 A partition directory that was named by its `.log` files is not judged. Beside a live broker things
 change while they are looked at: what looks missing is looked at once more.

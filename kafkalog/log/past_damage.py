@@ -7,7 +7,7 @@ the next sound batch is searched (`next_batch`), from the first byte behind wher
 begins: a length that is too long must not take a sound batch with it.
 
 A length above the limit is one of a large batch if the checksum over all its bytes is right, and
-damage if not. The range of such a batch is told as well, as not read.
+damage if not. The range of such a batch is reported as well, as not read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_SUSPECTS = 64
 
 def headers_past_damage(wanted: FileRange) -> tuple[NDArray[np.void], list[Damage]]:
     """(the headers of all batches, the ranges that nothing leads over). Bodies are read only where
-    something is wrong; the rows of batches with a wrong checksum are left out then, and told.
+    something is wrong; the rows of batches with a wrong checksum are left out then, and reported.
     OSError, LogChangedError as from reading.
     """
     scan = scan_headers(wanted.path, wanted.start, wanted.end)

@@ -5,8 +5,8 @@ interpreter of what they did, for all that ask.
  data                             its epoch, last sequence, offsets and timestamp are noted,
                                   whatever the epoch before
   - the first in a transaction    the transaction begins
-  - outside, while one is open    a broker fails to load the log; told, and the transaction stays
-                                  open
+  - outside, while one is open    a broker fails to load the log; reported, and the transaction
+                                  stays open
  marker                           the transaction ends, whatever epoch began it; another epoch than
                                   the producer's, newer (KIP-890 raises it with each transaction) or
                                   older, forgets its batches; coordinator epoch and timestamp are
@@ -18,7 +18,7 @@ interpreter of what they did, for all that ask.
 
 Each user has a `ProducerSink` of its own: `recovered_producers` (what recovery writes),
 `producer_state` (plans, the audit, open transactions), views, checks. Two do not ask here.
-`cleaning.transactions` is told by the transaction indexes what is aborted, as Kafka's cleaner is:
+`cleaning.transactions` takes what is aborted from the transaction indexes, as Kafka's cleaner does:
 where an index and the log differ, only so is its output Kafka's. And `cleaning.survivors` has the
 rules a second time on purpose, for `--verify deep`.
 
@@ -82,7 +82,7 @@ class TransactionEnd:
 
 
 class ProducerSink:
-    """Is told what happens, and overrides what it wants to know. A producer is as it is behind the
+    """What happens; a user overrides what it wants to know. A producer is as it is behind the
     batch; what is handed over changes when the replay goes on.
     """
 
@@ -157,7 +157,7 @@ class ProducerReplay:
                 if attributes & TRANSACTIONAL_FLAG_MASK:
                     self._go_on(producer_id, data)
                 elif producer_id in self.transactions:
-                    self._tell_outside(producer, runs, run)
+                    self._report_outside(producer, runs, run)
             elif not data.records:
                 self._known(producer_id)
             else:
@@ -185,7 +185,7 @@ class ProducerReplay:
         else:
             transaction.add(data)
 
-    def _tell_outside(self, producer: Producer, runs: ProducerRuns, run: int) -> None:
+    def _report_outside(self, producer: Producer, runs: ProducerRuns, run: int) -> None:
         transaction = self.transactions[producer.producer_id]
         for row in runs.rows[runs.batches_of(run)]:
             self._sink.outside(producer, transaction, row)

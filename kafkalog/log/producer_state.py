@@ -129,7 +129,7 @@ def restore_producer_state(
 ) -> ProducerState:
     """The state of the newest readable snapshot, to be fed with the batches from its offset on.
 
-    A snapshot that cannot be read is passed over for the next older one, as Kafka does.
+    A snapshot that cannot be read is left out for the next older one, as Kafka does.
     """
     for offset in sorted(loadable_snapshots(partition), reverse=True):
         path = Path(partition.path) / producer_snapshot_file_name(offset)

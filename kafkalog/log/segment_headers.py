@@ -20,7 +20,7 @@ from kafkalog.format.constants import LOG_OVERHEAD, MAX_INT64, RECORD_BATCH_OVER
 from kafkalog.format.record_batch import BATCH_ROW, HEADER
 from kafkalog.kernels.status import CORRUPT_LENGTH, OK, ZERO_TAIL
 from kafkalog.log.segment_file import ChunkBuffers, batch_error, is_zero
-from kafkalog.log.storage import HOP_BYTES, LocalFile
+from kafkalog.log.storage import HEADER_READ_BYTES, LocalFile
 
 if TYPE_CHECKING:
     from kafkalog.log.control_batches import ControlProblem
@@ -29,8 +29,8 @@ WINDOW_BYTES = 256 * 1024
 
 # Measured, from the page cache: past this average batch size a read per header costs less than
 # reading everything.
-_HOP_BYTES = 12 * 1024
-_HOP_BATCHES = 1024
+_SKIP_FROM_BYTES = 12 * 1024
+_HEADERS_A_READ = 1024
 # On a disk, single pages one after the other cost more than all of them at once, up to this size.
 _READ_AHEAD_BYTES = 256 * 1024
 # Of one scan, where a segment is scanned in several: 11 MB.
@@ -120,18 +120,20 @@ def scan_headers(
                 control_problem = _control_problem(file, rows, buf, starts, buf.size)
             position += pos
             batch_bytes = pos / max(count - before, 1)
-            while status == OK and batch_bytes > _HOP_BYTES and count < most:
+            while status == OK and batch_bytes > _SKIP_FROM_BYTES and count < most:
                 if batch_bytes <= _READ_AHEAD_BYTES:
-                    file.will_need(position, int(batch_bytes) * _HOP_BATCHES)
+                    file.will_need(position, int(batch_bytes) * _HEADERS_A_READ)
                 headers, positions, next_position = file.read_headers(
-                    position, file_end, _HOP_BATCHES
+                    position, file_end, _HEADERS_A_READ
                 )
                 if not positions.size:
                     break
                 rows = _decode_headers(headers, positions)
                 if judges_control and control_problem is None:
-                    starts = np.arange(rows.size) * HOP_BYTES
-                    control_problem = _control_problem(file, rows, headers, starts, HOP_BYTES)
+                    starts = np.arange(rows.size) * HEADER_READ_BYTES
+                    control_problem = _control_problem(
+                        file, rows, headers, starts, HEADER_READ_BYTES
+                    )
                 batch_bytes = (next_position - position) / rows.size
                 count, position = buffers.append_rows(count, rows), next_position
         return HeaderScan(
@@ -168,8 +170,8 @@ def _control_problem(
 
 
 def _decode_headers(headers: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
-    disk = np.ascontiguousarray(headers.reshape(-1, HOP_BYTES)[:, : HEADER.itemsize]).view(HEADER)
-    disk = disk.reshape(-1)
+    fields = headers.reshape(-1, HEADER_READ_BYTES)[:, : HEADER.itemsize]
+    disk = np.ascontiguousarray(fields).view(HEADER).reshape(-1)
     rows = np.zeros(disk.size, BATCH_ROW)
     for name in _SAME_FIELDS:
         rows[name] = disk[name]

@@ -20,7 +20,7 @@ from kafkalog.native.batch_headers import read_headers
 
 # A header, and of a control batch all of it: a marker's record has 17 bytes, and up to 9 more where
 # its batch is stamped with a delete horizon.
-HOP_BYTES = RECORD_BATCH_OVERHEAD + 27
+HEADER_READ_BYTES = RECORD_BATCH_OVERHEAD + 27
 
 
 class LocalFile:
@@ -85,14 +85,14 @@ class LocalFile:
     def read_headers(
         self, position: int, end: int, most: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        """The first HOP_BYTES of up to `most` whole batches in a row, one read each; see
+        """The first HEADER_READ_BYTES of up to `most` whole batches in a row, one read each; see
         `native.batch_headers`.
         """
-        headers = np.empty(most * HOP_BYTES, np.uint8)
+        headers = np.empty(most * HEADER_READ_BYTES, np.uint8)
         positions = np.empty(most, np.int64)
         count, position = read_headers(self._descriptor, position, end, headers, positions)
-        spend(count * HOP_BYTES)
-        return headers[: count * HOP_BYTES], positions[:count], position
+        spend(count * HEADER_READ_BYTES)
+        return headers[: count * HEADER_READ_BYTES], positions[:count], position
 
     def will_need(self, position: int, length: int) -> None:
         """Have the system read this range ahead, in the background."""

@@ -108,7 +108,7 @@ def _is_partition(path: Path, names: list[str]) -> bool:
         return False
     if any(name in _OWN_FILES or parse_file_name(name) is not None for name in names):
         return True
-    if any(is_of_kafka_0_7(name) for name in names):  # which is told by name
+    if any(is_of_kafka_0_7(name) for name in names):  # which its file names show
         return True
     return (path.resolve().parent / META_PROPERTIES_FILE).exists()
 

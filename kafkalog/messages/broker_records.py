@@ -55,7 +55,7 @@ REGISTER_BROKER_RECORD = metadata_message(
         versions=_FROM_3, tag=0, source="KIP-858",
     ),
     Field(
-        "cordonedLogDirs", Array(_UUID), "log dirs that take no new partitions, null: not told yet",
+        "cordonedLogDirs", Array(_UUID), "log dirs that take no new partitions, null: not known",
         versions=_FROM_4, nullable=_FROM_4, tag=1, default_is_null=True, source="KIP-1066",
     ),
 )  # fmt: skip

@@ -121,7 +121,7 @@ ABORT_TRANSACTION_RECORD = metadata_message(
     Field("reason", _STRING, "why", nullable=ALL, tag=0, default_is_null=True, source="KIP-868"),
 )  # fmt: skip
 CLEAR_ELR_RECORD = metadata_message(
-    "ClearElrRecord", 28, "0", "nobody may lead any more who is not in sync",
+    "ClearElrRecord", 28, "0", "only in-sync replicas may lead from here on",
     Field("topicName", _STRING, "of this topic; empty: of all topics", source="KIP-966"),
 )  # fmt: skip
 

@@ -2,8 +2,8 @@
 interpreter for checks and audits.
 
  of                                            groups and share groups   transactions
- an unknown type of key                        passed over, a warning    passed over, a warning
- an unknown version of a value                 the load fails            passed over, a warning
+ an unknown type of key                        skipped, a warning        skipped, a warning
+ an unknown version of a value                 the load fails            skipped, a warning
  bytes that are no such message, no key        the load fails            what follows is not loaded
  bytes behind a message                        read past                 read past
 
@@ -40,10 +40,10 @@ _STATES = frozenset(int(state) for state in TransactionState)
 
 @dataclass(frozen=True, slots=True)
 class LoadingProblem:
-    """is_passed_over: a coordinator warns and goes on; else it does not load what it should."""
+    """is_skipped: a coordinator warns and goes on; else it does not load what it should."""
 
     reason: str
-    is_passed_over: bool = False
+    is_skipped: bool = False
 
 
 def loading_problem(topic: str, key: bytes | None, value: bytes | None) -> LoadingProblem | None:
@@ -64,10 +64,10 @@ def load_record(
         return LoadingProblem(f"{error.reason}{where}")
     if isinstance(record, UnknownRecord):
         if record.version is None:
-            return LoadingProblem(f"type {record.number} is not known", is_passed_over=True)
+            return LoadingProblem(f"type {record.number} is not known", is_skipped=True)
         return LoadingProblem(
             f"{types[record.number].name}: version {record.version} of the value is not known",
-            is_passed_over=topic == TRANSACTION_TOPIC,
+            is_skipped=topic == TRANSACTION_TOPIC,
         )
     problem = _transaction_problem(record) if topic == TRANSACTION_TOPIC else None
     return problem or record

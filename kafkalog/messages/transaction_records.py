@@ -40,12 +40,12 @@ TRANSACTION_LOG = record_type(
             tag=0, default=-1, source="KIP-890",
         ),
         Field(
-            "nextProducerId", _INT64, "the one it was told to use next", versions=_FROM_1,
+            "nextProducerId", _INT64, "the one it is to use next", versions=_FROM_1,
             tag=1, default=-1, source="KIP-890",
         ),
         Field("producerEpoch", _INT16, "its epoch"),
         Field(
-            "nextProducerEpoch", _INT16, "the one it was told to use next", versions=_FROM_1,
+            "nextProducerEpoch", _INT16, "the one it is to use next", versions=_FROM_1,
             tag=3, default=-1, source="KIP-939",
         ),
         Field("transactionTimeoutMs", _INT32, "after which the broker aborts it"),

@@ -215,7 +215,7 @@ def _give_up(failure: dict[str, Any]) -> Done:
     raise LogCleaningAbortedError(prefix + failure["reason"])
 
 
-_LEFT_REASON = "left for the next run: --max-minutes had passed when its turn came"
+_LEFT_REASON = "left for the next run: --max-minutes had passed before it began"
 
 
 def across_tasks(plans: Sequence[CompactionPlan], run: CleanRun) -> AcrossTasks:

@@ -74,7 +74,7 @@ def carry_out(
     """Do some work on a plan that ends with its swap; every way to end is a CleanResult."""
     started = time.monotonic()
     if has_passed(run.end_s):
-        reason = "left for the next run: --max-minutes had passed when its turn came"
+        reason = "left for the next run: --max-minutes had passed before it began"
         return _result(plan, LEFT, reason, started)
     cleaning = Cleaning(plan, run, files or run.new_files())
     try:

@@ -90,7 +90,7 @@ def may_be_changed(partition: PartitionInventory, settings: RunSettings) -> bool
 
 
 def _mark(partition: PartitionInventory, resolved: ResolvedConfig) -> str | None:
-    """What shows that the log was compacted before, where nobody says its policy."""
+    """What shows that the log was compacted before, where its policy is not known."""
     if resolved.standing is not PolicyStanding.UNKNOWN:
         return None
     return compaction_mark(partition.segments[:1], FIRST_BATCHES)

@@ -133,7 +133,7 @@ def resolve_config(
     topic_id and node_id are those of the directories, None where they do not tell; cluster is None
     where there is neither a metadata log nor a ZooKeeper. `force_differs` lets the operator's word
     stand against the cluster's, but never makes a policy up. Without `needs_policy` a policy that
-    nobody tells is Kafka's default.
+    no source has is Kafka's default.
 
     InvalidConfigError if the operator's own settings are wrong; the cluster's are a refusal.
     """
@@ -143,8 +143,8 @@ def resolve_config(
     unreliable = _why_unreliable(topic, topic_id, cluster)
     # What a damaged metadata log still tells is better than Kafka's defaults for who looks; who
     # changes something is refused, and with `force_differs` goes by the operator's word alone.
-    is_told_in_part = not force_differs and _tells_in_part(topic, topic_id, cluster)
-    telling = cluster if unreliable is None or is_told_in_part else None
+    is_known_in_part = not force_differs and _is_known_in_part(topic, topic_id, cluster)
+    telling = cluster if unreliable is None or is_known_in_part else None
     try:
         in_force = {
             key: value
@@ -177,8 +177,8 @@ def resolve_config(
     refusal = _refusal(resolved, has_policy=has_policy, is_unknown=is_unknown)
     if refusal is not None:
         return replace(resolved, refusal=refusal)
-    is_told = is_reliable or _TIERED in said or _TIERED in in_force
-    return replace(resolved, is_local=is_told and not config.remote_storage_enable)
+    is_known = is_reliable or _TIERED in said or _TIERED in in_force
+    return replace(resolved, is_local=is_known and not config.remote_storage_enable)
 
 
 def _check_known(said: Iterable[str], known: Container[str], kafka_version: str) -> None:
@@ -241,7 +241,7 @@ def _why_unreliable(
     return None
 
 
-def _tells_in_part(topic: str, topic_id: str | None, cluster: ClusterSettings | None) -> bool:
+def _is_known_in_part(topic: str, topic_id: str | None, cluster: ClusterSettings | None) -> bool:
     """Whether metadata with problems has this very topic."""
     if cluster is None or not cluster.problems or topic not in cluster.topics:
         return False

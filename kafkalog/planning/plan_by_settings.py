@@ -79,8 +79,8 @@ def _why_not_by_default(plan: RetentionPlan) -> str | None:
     config = plan.config
     if RetentionRule.RETENTION_MS in rules and config.source("retention.ms") == LogConfig.DEFAULT:
         return (
-            f"{plan.reason}, but nobody says how long to keep, it is Kafka's default of "
-            f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) says it, or a file"
+            f"{plan.reason}, but no setting says how long to keep, it is Kafka's default of "
+            f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) sets it, or a file"
         )
     return None
 

@@ -30,7 +30,7 @@ RETENTION_MS = "retention.ms"
 HOW_TO_FORCE = f"to go on nevertheless: --force {FORCE_CONFIG_DIFFERS}"
 
 _FOR_EVER = -1
-# Where settings come from that the disk suggests and nobody says.
+# Where settings come from that the disk suggests, and no setting has.
 UNKNOWN = "unknown"
 INTERNAL = "internal topic"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -43,7 +43,7 @@ class PolicyStanding(StrEnum):
     IN_FORCE = "in-force"  # the cluster's metadata says it, of the topic or of its brokers
     SAID = "said"  # an operator says it of this topic
     DEFAULT = "default"  # the metadata has the topic, and no policy for it
-    UNKNOWN = "unknown"  # nobody tells
+    UNKNOWN = "unknown"  # neither has it
 
     @classmethod
     def of(cls, config: LogConfig) -> PolicyStanding:
@@ -87,8 +87,8 @@ def why_not_deleted_from(
     policy = f"{POLICY} is {','.join(config.cleanup_policy)} (from {config.source(POLICY)})"
     if standing is PolicyStanding.DEFAULT:
         return (
-            f"{policy}, which nobody says of {topic}, and {evidence}: --topic {topic} --config "
-            f"{POLICY}=delete with --force {FORCE_CONFIG_DIFFERS} would say it"
+            f"{policy}, which is not set for {topic}, and {evidence}: --topic {topic} --config "
+            f"{POLICY}=delete with --force {FORCE_CONFIG_DIFFERS} would set it"
         )
     return None if is_forced else f"{policy}, but {evidence}; {HOW_TO_FORCE}"
 
@@ -96,8 +96,8 @@ def why_not_deleted_from(
 def _why_unknown(topic: str, evidence: str | None) -> str:
     seen = f" ({evidence})" if evidence else ""
     return (
-        f"{POLICY} of {topic} is not known{seen}: no cluster metadata has it, and nobody says "
-        f"it of this topic, by --topic {topic} --config {POLICY}=… or by its table in "
+        f"{POLICY} of {topic} is not known{seen}: no cluster metadata has it, and it is not "
+        f"given for this topic, by --topic {topic} --config {POLICY}=… or by its table in "
         '--config-file; a glob, ["*"] and --server-properties do not count'
     )
 
@@ -127,7 +127,7 @@ def presumed_config(
     partition: PartitionInventory, config: LogConfig, standing: PolicyStanding
 ) -> LogConfig:
     """The settings to judge a partition by that is only looked at: what somebody says of all topics
-    is supposed of this one; where nobody says a policy, or the disk shows another one than a
+    is supposed of this one; where no policy is given, or the disk shows another one than a
     deleting one, it is the one the disk suggests, or none at all, which deletes nothing.
     """
     if standing is PolicyStanding.IN_FORCE or config.is_compacted:

@@ -96,7 +96,7 @@ def _state_rules(partition: PartitionInventory, high_watermark: int | None) -> I
     if high_watermark is None:
         yield (
             REFUSED,
-            "high watermark unknown: no checkpoint tells it and --high-watermark is not given",
+            "high watermark unknown: no checkpoint has it and --high-watermark is not given",
         )
 
 
@@ -144,7 +144,7 @@ def _segment_rules(segment: SegmentFacts) -> Iterator[Refusal]:
         fails = (
             "a broker's cleaner fails on it"
             if segment.bad_control_stops_cleaner
-            else "a broker does not load the log with it after a crash, whoever cleans it"
+            else "a broker does not load the log with it after a crash, cleaned or not"
         )
         place = f"segment {base} @ {segment.bad_control_position}"
         yield REFUSED, f"{place}: {segment.bad_control}: {fails}"

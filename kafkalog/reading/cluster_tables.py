@@ -18,7 +18,7 @@ from kafkalog.log.log_dir import open_log_dir
 
 _logger = logging.getLogger(__name__)
 # Of one cluster; the rest is counted.
-_MOST_TOLD = 8
+_MOST_SHOWN = 8
 
 
 def read_histories(
@@ -48,10 +48,10 @@ def history_tables(
     for history in histories:
         if history.problems and mode.upper() != "PERMISSIVE":
             raise CorruptRecordError(f"{history.problems[0]} (mode PERMISSIVE goes on)")
-        for problem in history.problems[:_MOST_TOLD]:
+        for problem in history.problems[:_MOST_SHOWN]:
             _logger.warning("left out: %s", problem)
-        if len(history.problems) > _MOST_TOLD:
-            left = len(history.problems) - _MOST_TOLD
+        if len(history.problems) > _MOST_SHOWN:
+            left = len(history.problems) - _MOST_SHOWN
             _logger.warning("left out: %d more of %s", left, history.directory)
     tables = {}
     for name, columns in CLUSTER_TABLES.items():

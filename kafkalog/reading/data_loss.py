@@ -2,8 +2,8 @@
 
 Which are missing `log.missing_ranges` says. A proven loss within the offsets of a read is an error
 in mode FAILFAST; with the other modes, and with `failOnDataLoss=false`, it is a warning in the log
-of the process that plans. So is what may be a loss; what a sound log may look like as well is told
-as information. Reads bounded to other offsets are not concerned, nor are those of single
+of the process that plans. So is what may be a loss; what a sound log may look like as well is
+reported as information. Reads bounded to other offsets are not concerned, nor are those of single
 `.log` files.
 """
 
@@ -33,7 +33,7 @@ def check_loss(
     """OffsetOutOfRangeError for offsets from `start_offset` to `end_offset` (excluded) that are
     proven to be missing, unless the selection bears losses; what it bears is said.
     """
-    if not selection.tells_loss or selection.file_glob is not None:
+    if not selection.reports_loss or selection.file_glob is not None:
         return
     for missing in missing_ranges(partition, start_offset, end_offset):
         if missing.is_proven and selection.refuses_loss:

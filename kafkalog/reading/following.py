@@ -181,7 +181,7 @@ def _again(split: ScanSplit, selection: PartitionSelection, needs: ScanNeeds) ->
 
 def _set_aside(split: ScanSplit) -> ScanSplit | None:
     """The split in the file of its plan, whatever that is called now; None where it is gone, or
-    where it has the name of the plan. The bytes that an index told may be the index of what came
+    where it has the name of the plan. The bytes that an index gave may be the index of what came
     instead: offsets decide."""
     path = Path(split.path)
     try:
@@ -227,7 +227,7 @@ def _plan(
         starting_timestamp=None,
         ending_timestamp=None,
         fail_on_data_loss=False,
-        tells_loss=False,
+        reports_loss=False,
     )
     bases = [segment.base_offset for segment in partition.segments]
     split_needs = SplitNeeds(row_filter=needs.row_filter, with_transactions=needs.with_transactions)

@@ -117,7 +117,7 @@ def _plan_partitions(
 def _read_segments(
     task: ScanTask[SegmentTask], request: ReadRequest, counts: ReadCounts
 ) -> Iterator[pa.RecordBatch]:
-    """A row a segment. Damage is told by `error` and `trailingBytes`; only a file that cannot be
+    """A row a segment. Damage is shown by `error` and `trailingBytes`; only a file that cannot be
     read is raised."""
     tasks = task.pieces
     needs_headers = any(name not in _FROM_INVENTORY for name in request.names)

@@ -127,7 +127,7 @@ class _PartitionWalk(ProducerSink):
         }
         self._start_offset = partition.log_start_offset
         self._replay = ProducerReplay(self)
-        self._nobody = Producer(NO_PRODUCER_ID)
+        self._unknown = Producer(NO_PRODUCER_ID)
         self._totals: dict[int, _Totals] = {}
         self._ended: list[Row] = []
         self.errors: list[KafkaLogError] = []
@@ -199,7 +199,7 @@ class _PartitionWalk(ProducerSink):
             return
         self._totals_of(NO_PRODUCER_ID).add(data_of(others))
         last = others[-1:]
-        self._nobody = Producer(
+        self._unknown = Producer(
             NO_PRODUCER_ID,
             int(last["producer_epoch"][0]),
             int(last_sequences(last)[0]),  # coordinators write 0 in each batch
@@ -207,7 +207,7 @@ class _PartitionWalk(ProducerSink):
         )
 
     def _producer(self, producer_id: int, totals: _Totals) -> Row:
-        known = self._replay.producers.get(producer_id, self._nobody)
+        known = self._replay.producers.get(producer_id, self._unknown)
         return (
             self.place
             | _columns(totals.data)

@@ -48,7 +48,7 @@ class PartitionSelection:
     # In a mode that bears damage a loss is said, and what is there is read.
     bears_damage: bool = False
     # False where the caller has looked for losses already.
-    tells_loss: bool = True
+    reports_loss: bool = True
     # Of the partitions' segments those whose `.log` has such a name.
     file_glob: str | None = None
     # Directories of remote storage with the older segments of tiered partitions.
@@ -96,7 +96,7 @@ def select_partitions(
         if selection.accepts(p.topic_partition)
         and (every_kind or p.kind == PartitionKind.LIVE or _is_named(p, selection))
     ]
-    _tell_unread(inventory, selection)
+    _report_unread(inventory, selection)
     present = {p.topic_partition for p in chosen}
     _refuse_missing(inventory, selection, present)
     for name, offsets in (
@@ -113,9 +113,9 @@ def select_partitions(
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
 
 
-def _tell_unread(inventory: LogInventory, selection: PartitionSelection) -> None:
+def _report_unread(inventory: LogInventory, selection: PartitionSelection) -> None:
     for unread in inventory.unread:
-        if not selection.tells_loss or not selection.accepts(unread.topic_partition):
+        if not selection.reports_loss or not selection.accepts(unread.topic_partition):
             continue
         if selection.refuses_loss:
             raise InvalidConfigError(
@@ -158,8 +158,8 @@ def refuse_replicas(
 
 
 def furthest_replicas(partitions: Iterable[PartitionInventory]) -> list[PartitionInventory]:
-    """Of each partition the directory whose log goes furthest, for what is told once whatever the
-    replicas: groups, transactions.
+    """Of each partition the directory whose log goes furthest, for what is reported once whatever
+    the replicas: groups, transactions.
     """
     found: dict[TopicPartition, PartitionInventory] = {}
     for partition in partitions:

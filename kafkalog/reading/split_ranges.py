@@ -162,7 +162,7 @@ def _from_offsets(
         return narrowed
     if narrowed.start >= narrowed.end:
         return None
-    # As much as indexes can tell is told; where that is a lot, an index is missing or wrong.
+    # As much as indexes show is reported; where that is a lot, an index is missing or wrong.
     is_large = narrowed.end - narrowed.start > _SMALL_BYTES
     return replace(narrowed, headers_first=is_large and (start is None or end == split.end))
 

@@ -74,13 +74,13 @@ def read_zookeeper(
         )
     history = ZooKeeperHistory(open_zookeeper_dir(paths_in(directory)), Until(until_zxid, until_ms))
     found = build_tables(history, {table: _BUILDERS[table] for table in tables}, zk_root)
-    _tell(found, ReadMode(mode))
+    _report(found, ReadMode(mode))
     return {
         table: build_cluster_table(found.rows[table], ZOOKEEPER_TABLES[table]) for table in tables
     }
 
 
-def _tell(found: ClusterTables, mode: ReadMode) -> None:
+def _report(found: ClusterTables, mode: ReadMode) -> None:
     if found.problems and mode == ReadMode.FAILFAST:
         more = len(found.problems) - 1
         rest = f" (and {more} more; mode PERMISSIVE goes on)" if more else ""

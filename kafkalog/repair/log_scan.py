@@ -51,7 +51,7 @@ from kafkalog.swap.local_files import path_in
 
 
 class Findings(Protocol):
-    """Is told what differs, in the order in which it is found."""
+    """Gets what differs, in the order in which it is found."""
 
     def note(self, name: str, reason: str, data: bytes) -> None:
         """A file that is to have these bytes."""

@@ -1,4 +1,4 @@
-"""What rebuilding the files beside a partition's segments is told, and what came of it."""
+"""The task of recovering one partition, and its result."""
 
 from __future__ import annotations
 

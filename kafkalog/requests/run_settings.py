@@ -102,7 +102,7 @@ class RunSettings:
         kafka_version: str | None,
         zookeeper: ZooKeeperClusters | None = None,
     ) -> None:
-        self._told = given
+        self._given = given
         self._force_differs = force_differs
         self._kafka_version = kafka_version
         self._resolved: dict[tuple[Hashable, ...], ResolvedConfig] = {}
@@ -124,7 +124,7 @@ class RunSettings:
         resolved = resolve_config(
             partition.topic_partition.topic,
             partition.topic_id,
-            self._told,
+            self._given,
             log_dir.cluster,
             log_dir.node_id,
             force_differs=self._force_differs,
@@ -144,7 +144,7 @@ class RunSettings:
         older = None if resolved.unreliable else self._why_older(partition)
         if older is None:
             return resolved
-        is_said = self._told.says_policy_of(partition.topic_partition.topic)
+        is_said = self._given.says_policy_of(partition.topic_partition.topic)
         standing = PolicyStanding.SAID if is_said else PolicyStanding.UNKNOWN
         refusal = resolved.refusal if is_said and resolved.is_forced else older
         return replace(resolved, unreliable=older, refusal=refusal, standing=standing)
@@ -190,7 +190,7 @@ class RunSettings:
 
     def _why_not_its_broker(self, log_dir: _LogDir) -> str | None:
         """A file of server.properties that names another node's id is not this broker's."""
-        properties = self._told.server_properties or {}
+        properties = self._given.server_properties or {}
         stated = properties.get("node.id", properties.get("broker.id", "-1")).strip()
         if log_dir.node_id is None or stated in ("-1", str(log_dir.node_id)):
             return None
@@ -252,7 +252,7 @@ def _note(path: str, cluster: ClusterSettings | None) -> str:
     if cluster is None:
         return (
             f"{path}: no cluster metadata, so settings that are not given are Kafka's defaults; "
-            f"the log dir with {METADATA_DIR} and {META_PROPERTIES_FILE} would tell them"
+            f"the log dir with {METADATA_DIR} and {META_PROPERTIES_FILE} has them"
         )
     if cluster.problems:
         return f"{path}: the cluster metadata cannot be relied on: {'; '.join(cluster.problems)}"

@@ -27,8 +27,8 @@ _ARRAY_BYTES = 128
 
 def spill_directory() -> str:
     """Spark tells its workers their local directories; others take the system's."""
-    told = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
-    writable = [path for path in told.split(",") if path and os.access(path, os.W_OK)]
+    named = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
+    writable = [path for path in named.split(",") if path and os.access(path, os.W_OK)]
     return writable[0] if writable else tempfile.gettempdir()
 
 

@@ -3,7 +3,7 @@
     RUN_DIR/<run id>/journal.jsonl     lines as `journal.schema.json`, beside this module, has them
 
 Lines are appended and synced before the run goes on, so the journal of a run that was cut off tells
-how far it came; a last line that is not whole does not count. Undoing and purging are told in the
+how far it came; a last line that is not whole does not count. Undoing and purging are noted in the
 journal of the run they are about.
 """
 
@@ -38,7 +38,7 @@ def append_events(run_path: Path, events: Iterable[Mapping[str, Any]], *, at_ms:
 
 
 def read_events(run_path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a run; none without a journal. Lines that are no JSON object are passed over.
+    """The events of a run; none without a journal. Lines that are no JSON object are skipped.
 
     InvalidConfigError if it cannot be read.
     """

@@ -79,7 +79,7 @@ def gaps(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
     segments), `batches` (between two batches of a segment), `batch` (inside a batch, where its
     header does not tell which: compaction takes records out of batches). Compaction leaves gaps of
     all kinds but the first; in a log that was never compacted the others are losses. Batches of
-    magic 0 and 1 do not say where they begin: gaps around those wrappers are not told.
+    magic 0 and 1 do not say where they begin: gaps around those wrappers are not reported.
     """
     columns = "topic,partition,baseOffset,lastOffset,recordsCount,segmentBaseOffset,isControl,path"
     found = load(spark, "batches", path, {"columns": columns} | options)

@@ -102,7 +102,9 @@ def _options(options: Mapping[str, str]) -> dict[str, str]:
     names = {name.lower(): name for name in options}
     for refused in _REFUSED:
         if refused in names:
-            raise InvalidConfigError(f"an export takes no option {names[refused]}: the table tells")
+            raise InvalidConfigError(
+                f"an export takes no option {names[refused]}: it goes on where the table ends"
+            )
     if options.get(names.get("mode", ""), "").upper() == "PERMISSIVE":
         raise InvalidConfigError("an export is FAILFAST or DROPMALFORMED: bad batches are no rows")
     chosen = dict(options)

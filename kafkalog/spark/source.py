@@ -1,6 +1,6 @@
 """The data source `kafkalog`.
 
-Spark finds it by itself through the package `pyspark_kafkalog`, or is told by `register`.
+Spark finds it by itself through the package `pyspark_kafkalog`, or `register` names it.
 """
 
 from __future__ import annotations

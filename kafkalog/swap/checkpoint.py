@@ -37,7 +37,7 @@ History = Mapping[tuple[str, int], Sequence[tuple[int | None, int | None]]]
 class CheckpointFile:
     """One of the checkpoint files of a log dir, as a run changes it.
 
-    keep_for: the run that keeps the file it replaces, None for none; note: is told the changes
+    keep_for: the run that keeps the file it replaces, None for none; note: gets the changes
     before they are made.
     """
 
@@ -72,7 +72,7 @@ class CheckpointFile:
 
     def restore(self, run_id: str, history: History) -> None:
         """Take back what a run changed, line by line, where nobody changed it since; a change that
-        was told and not made is none. If the file then says what it did before the run, it is the
+        was noted and not made is none. If the file then says what it did before the run, it is the
         very one it was.
         """
         kept, none = self._kept(run_id)

@@ -1,6 +1,6 @@
 """Changes of one cluster's nodes, and how tables are made of them, one change after the other.
 
-A `TableBuilder` is told every change of a cluster; `build_tables` drives some over a history. Rows
+A `TableBuilder` gets every change of a cluster; `build_tables` drives some over a history. Rows
 are in the order of what they tell, keyed by the columns of `columns.cluster_schemas`.
 """
 

@@ -38,12 +38,12 @@ class Brokers(TableBuilder):
         broker_id = int(parts[2])
         last = self._last.get(broker_id)
         value = self.problems.parsed(change, parse_broker)
-        told: Row = {}
+        known: Row = {}
         if value is not None:
-            told = {"endpoints": ",".join(value.endpoints), "rack": value.rack}
+            known = {"endpoints": ",".join(value.endpoints), "rack": value.rack}
         # A registration is made and set in one transaction (2.2 and newer).
         if last is not None and change.kind is ChangeKind.SET and last["offset"] == change.zxid:
-            last.update(told)
+            last.update(known)
             return
         is_new = change.kind is ChangeKind.CREATED
         gone = how_it_went(change)
@@ -55,7 +55,7 @@ class Brokers(TableBuilder):
             "brokerEpoch": change.zxid if is_new or last is None else last["brokerEpoch"],
             "sessionId": change.owner,
             "isReturn": last is not None and (is_new or last["isReturn"]),
-            **told,
+            **known,
         }
         self.rows.append(row)
         self._last[broker_id] = row

@@ -1,5 +1,5 @@
 """What changed between two trees, as far as the later one's stats tell: when a node was made and
-when its data was set last. What happened in between, and to nodes that are gone, is not told.
+when its data was set last. What happened in between, and to nodes that are gone, is not known.
 """
 
 from __future__ import annotations

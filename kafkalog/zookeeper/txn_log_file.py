@@ -2,8 +2,8 @@
 
 A server that starts takes the first thing it cannot read for the log's end, without a word, unless
 the checksum alone is wrong. A reader of a dead one wants what is behind it, and to know that
-something is missing: so damage is told and the next sound entry is looked for. Whatever only the
-last write can leave is a torn tail and no damage: an entry that is cut off, or whose end is not
+something is missing: so damage is reported and the next sound entry is looked for. Whatever only
+the last write can leave is a torn tail and no damage: an entry that is cut off, or whose end is not
 written yet, with nothing behind it.
 """
 
@@ -117,16 +117,16 @@ class TxnLogFile:
             first = self._first_byte(file, position)
             if first is None:
                 return None
-            # The zeros that a checksum begins with are not told from the ones before it.
+            # The zeros that a checksum begins with cannot be distinguished from the ones before it.
             start = max(position, first - 7)
         file.seek(start)
         following = _next_entry(file.read(SEARCH_BYTES))
         if following is not None:
-            self._tell(position, f"{found.why}; the next entry is at {start + following}")
+            self._report(position, f"{found.why}; the next entry is at {start + following}")
             file.seek(start + following)
             return start + following
         if found is _CLEAN_END or found.is_damage:
-            self._tell(position, found.why)
+            self._report(position, found.why)
         else:
             self.torn = f"{self.path} @ {position}: {found.why}"
         return None
@@ -142,7 +142,7 @@ class TxnLogFile:
             at += len(piece)
         return None
 
-    def _tell(self, position: int, what: str) -> None:
+    def _report(self, position: int, what: str) -> None:
         self.problems.append(f"{self.path} @ {position}: {what}")
 
 

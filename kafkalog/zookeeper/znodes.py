@@ -1,6 +1,6 @@
 """Values of Kafka's nodes: JSON written by every release from 0.8 to 3.9, whose keys come and go.
 
-Unknown keys are ignored, missing ones are None. What cannot be read is told and has no value.
+Unknown keys are ignored, missing ones are None. What cannot be read is reported and has no value.
 
 Source: Kafka ZkData, and the versions before it; spec of each release's registration.
 """

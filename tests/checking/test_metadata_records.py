@@ -155,4 +155,4 @@ def test_what_lies_in_front_of_damage_is_told(tmp_path: Path) -> None:
     assert settings.topics == whole.topics
     assert settings.end_offset == end
     (problem,) = settings.problems
-    assert problem.endswith(f"(the state before offset {end} is told)")
+    assert problem.endswith(f"(the state before offset {end} is used)")

@@ -20,7 +20,7 @@ from kafkalog.kernels.control_types import EMPTY, control_types
 from kafkalog.log.control_batches import ControlProblem, judge_chunk
 from kafkalog.log.segment_file import Chunk, read_chunks
 from kafkalog.log.segment_headers import scan_headers
-from kafkalog.log.storage import HOP_BYTES
+from kafkalog.log.storage import HEADER_READ_BYTES
 from tests.checking.running import findings
 from tests.support.control_variants import PRODUCER, VARIANTS
 from tests.support.log_builder import START_MS, LogBuilder
@@ -95,7 +95,7 @@ def test_a_marker_stamped_with_a_delete_horizon_is_read_without_a_second_look(
     ends = np.array([len(batch)])
     assert control_types(chunk.buf, np.zeros(1, np.int64), ends, chunk.rows, types) == 0
     assert types.tolist() == [ControlRecordType.ABORT]
-    assert HOP_BYTES >= len(batch) + 1
+    assert HEADER_READ_BYTES >= len(batch) + 1
 
 
 @pytest.mark.parametrize("number", range(-3, 10))

@@ -52,7 +52,7 @@ def only_problem(path: Path) -> str:
     settings = read_cluster_settings(path)
     (found,) = settings.problems
     assert str(path) in found
-    assert found.endswith(f" (the state before offset {settings.end_offset} is told)")
+    assert found.endswith(f" (the state before offset {settings.end_offset} is used)")
     return found
 
 

@@ -119,7 +119,7 @@ def test_kafkas_default_alone_deletes_nothing(
     for given in ([], ["--config=retention.bytes=100000"]):
         assert main(words(log_dir, "--apply", "--topic=t", WEEK_LATER, POLICY, *given)) == 3
         (partition,) = document(capsys)["partitions"]
-        assert "nobody says how long to keep" in partition["reason"]
+        assert "no setting says how long to keep" in partition["reason"]
     assert main(words(log_dir, "--apply", "--topic=t", "--config=cleanup.policy=compact")) == 0
     assert contents(log_dir) == before
     assert main(words(log_dir, "--apply", "--topic=t", POLICY, "--config=retention.bytes=0")) == 0

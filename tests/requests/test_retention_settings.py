@@ -87,5 +87,5 @@ def test_a_topic_nobody_limits_loses_nothing_by_kafkas_default(
     MetadataBuilder(log_dir).batch(topic("orders")).write()
     code, document = delete(log_dir, capsys=capsys)
     assert code == 3
-    assert "nobody says how long to keep" in document["partitions"][0]["reason"]
+    assert "no setting says how long to keep" in document["partitions"][0]["reason"]
     assert len(list(path.glob("*.log"))) == 1

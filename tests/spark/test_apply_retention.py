@@ -29,7 +29,7 @@ def test_retain_plans_and_applies(spark: SparkSession, log_dir: Path, tmp_path: 
     unsaid = {"topics": ["orders"], "now_ms": START_MS + 10**9}
     for said, why in (
         ([], "cleanup.policy of orders is not known"),
-        (["cleanup.policy=delete"], "nobody says how long to keep"),
+        (["cleanup.policy=delete"], "no setting says how long to keep"),
     ):
         refused = retain(spark, [str(log_dir)], **unsaid, config=said, apply=True)  # type: ignore[arg-type]
         assert why in refused.plans[0].reason

@@ -21,9 +21,9 @@ from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
 
 @dataclass(frozen=True, slots=True)
 class FunctionOptions:
-    """now_ms: what ages and expiry are told from. offsets_retention_minutes: the brokers'
-    `offsets.retention.minutes`. zookeeper_dir, zk_root: a dead ZooKeeper's data directory, and one
-    cluster of it, for the views of it and the offsets that old consumers kept there.
+    """now_ms: the time that ages and expiry are computed for. offsets_retention_minutes: the
+    brokers' `offsets.retention.minutes`. zookeeper_dir, zk_root: a dead ZooKeeper's data directory,
+    and one cluster of it, for the views of it and the offsets that old consumers kept there.
     """
 
     now_ms: int = field(default_factory=clock.now_ms)
