@@ -6,16 +6,19 @@ import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kafkalog.code_digest import check_same_code, code_digest
 from kafkalog.columns.column import Column
 from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.source_options import SourceOptions
 from kafkalog.reading.views import view_named
-from kafkalog.spark.pushdown import push_filters
+from kafkalog.spark.releases import DataSourceReader, InputPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 
 class ScanPartition(InputPartition):
@@ -86,6 +89,9 @@ class PushingReader(KafkaLogReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that partitions, headers and records can be held against; the others
         are handed back."""
+        # Not before 4.1, whose classes it compares with.
+        from kafkalog.spark.pushdown import push_filters
+
         row_filter, left = push_filters(self.options.view, self.options.row_filter, filters)
         self.options = replace(self.options, row_filter=row_filter)
         # Rows that stand for bad batches have nulls which no pushed filter sees.

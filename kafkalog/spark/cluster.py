@@ -15,6 +15,7 @@ from kafkalog.cluster.history import Until
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.cluster_tables import history_tables, read_histories
+from kafkalog.spark.releases import frame_of
 from kafkalog.spark.types import spark_schema
 
 MODES = ("FAILFAST", "PERMISSIVE")
@@ -42,7 +43,7 @@ def cluster_tables(
     until = Until(offset=at_offset, time_ms=at_time_ms)
     tables = history_tables(read_histories(paths, until), in_force=until != Until(), mode=mode)
     return {
-        name: spark.createDataFrame(table, spark_schema(CLUSTER_TABLES[name]))
+        name: frame_of(spark, table, spark_schema(CLUSTER_TABLES[name]))
         for name, table in tables.items()
     }
 

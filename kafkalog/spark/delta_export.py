@@ -29,6 +29,7 @@ from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.reading.selection import EARLIEST_OFFSET
 from kafkalog.spark.analysis import latest_by_key
 from kafkalog.spark.loading import Paths, load
+from kafkalog.spark.releases import condition_of
 
 APP_ID = "kafkalog export"
 MODES = ("append", "merge")
@@ -129,7 +130,7 @@ def _version(spark: SparkSession, name: str) -> int | None:
     try:
         (latest,) = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").select("version").collect()
     except AnalysisException as error:
-        if error.getCondition() in ("DELTA_TABLE_ONLY_OPERATION", "DELTA_TABLE_NOT_FOUND"):
+        if condition_of(error) in ("DELTA_TABLE_ONLY_OPERATION", "DELTA_TABLE_NOT_FOUND"):
             return None
         raise
     return int(latest.version)
@@ -178,7 +179,7 @@ def _append(
     try:
         _save(writer, table)
     except PySparkException as error:
-        if "CONCURRENT" in (error.getCondition() or ""):
+        if "CONCURRENT" in condition_of(error):
             raise _overtaken(table) from None
         raise
     return _committed(spark, table, F.col("userMetadata") == run)

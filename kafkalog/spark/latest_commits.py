@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkalog.reading.consumer_offsets import groups, offset_facts
 from kafkalog.reading.consumer_offsets.problems import ERROR_FIELD
 from kafkalog.reading.consumer_offsets.topic_state import COMMITS, OffsetsTopicState
 from kafkalog.reading.request import ReadMode
 from kafkalog.spark.loading import Paths
+from kafkalog.spark.releases import spark_from_arrow
 from kafkalog.spark.same_code import on_same_code
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class LatestRecords:
         if with_errors and self.mode == ReadMode.PERMISSIVE:
             schema = schema.append(ERROR_FIELD)
         work = partial(_put_together, function, mode=self.mode)
-        return self.packed.mapInArrow(on_same_code(work), from_arrow_schema(schema))
+        return self.packed.mapInArrow(on_same_code(work), spark_from_arrow(schema))
 
 
 def latest_records(
@@ -105,7 +105,7 @@ def latest_records(
 
     paths = [path] if isinstance(path, str) else list(path)
     tasks = plan_latest_records(paths, with_log_ends=with_log_ends)
-    schema = from_arrow_schema(_PACKED)
+    schema = spark_from_arrow(_PACKED)
     if not tasks:
         return LatestRecords(spark.createDataFrame([], schema), mode)
     numbers = spark.range(0, len(tasks), 1, len(tasks))
@@ -168,7 +168,7 @@ def judged_offsets(commits: DataFrame, now_ms: int, retention_ms: int) -> DataFr
     schema = offset_facts.GROUP_OFFSETS
     if ERROR_FIELD.name in commits.columns:
         schema = schema.append(ERROR_FIELD)
-    return commits.mapInArrow(on_same_code(work), from_arrow_schema(schema))
+    return commits.mapInArrow(on_same_code(work), spark_from_arrow(schema))
 
 
 def _judged(

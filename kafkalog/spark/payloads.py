@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.spark.releases import is_utf8
 
 FORMATS = ("json", "avro", "protobuf")
 _FRAME_BYTES = 5
@@ -99,7 +100,7 @@ def _from_json(body: Column, schema: object) -> tuple[Column, Column]:
         raise InvalidConfigError("the schema of JSON is a DDL string or a StructType")
     text = body.cast("string")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parsed = F.from_json(F.when(F.is_valid_utf8(text), text), asked, options)
+    parsed = F.from_json(F.when(is_utf8(body), text), asked, options)
     is_good = parsed.isNotNull() & parsed[_CORRUPT].isNull()
     why = F.when(body.isNotNull() & ~is_good, "not JSON of the schema")
     return F.when(is_good, parsed.dropFields(_CORRUPT)), why

@@ -23,11 +23,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 from pyspark.sql import Column
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
 from kafkalog.format.varint import parse_varint
+from kafkalog.spark.releases import HAS_ARROW_UDF, needs, spark_from_arrow
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -51,9 +50,12 @@ def protobuf_decoder(descriptors: bytes, message: str, *, is_framed: bool) -> Ca
     in front. InvalidConfigError for a descriptor set that is none, and a message that is not in it
     or holds itself.
     """
+    needs(HAS_ARROW_UDF, "decoding Protobuf", "4.1")
+    from pyspark.sql.pandas.functions import arrow_udf
+
     fields = pa.schema([("payload", _struct(_descriptor(descriptors, message), ()))])
     returns = pa.struct([*fields, pa.field("error", pa.string())])
-    spark_type = from_arrow_schema(pa.schema([("both", returns)])).fields[0].dataType
+    spark_type = spark_from_arrow(pa.schema([("both", returns)])).fields[0].dataType
 
     def decode(bodies: pa.Array) -> pa.Array:
         rows = [_decoded(descriptors, message, body, is_framed) for body in bodies.to_pylist()]

@@ -8,6 +8,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from kafkalog.spark.releases import HAS_FILTERS, needs, packages_conf, register_source
 from kafkalog.spark.source import KafkaLogSource, PushingSource
 
 # Records reach the JVM in Arrow batches our own worker wrote. Arrow checks each value it hands out
@@ -35,16 +36,6 @@ SESSION_CONF: dict[str, str] = {
     "spark.executor.extraJavaOptions": _ARROW_CHECKS_OFF,
 }
 
-# What export and Avro payloads need and Spark does not ship: the same lines are in
-# spark_conf/packages.conf. Delta's artifact has the Spark version in its name.
-PACKAGES_CONF: dict[str, str] = {
-    "spark.jars.packages": (
-        "io.delta:delta-spark_4.2_2.13:4.4.0,org.apache.spark:spark-avro_2.13:4.2.0"
-    ),
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-
 
 def configure_spark(
     builder: SparkSession.Builder, *, packages: bool = False
@@ -53,18 +44,24 @@ def configure_spark(
 
     With `packages` also Delta and Avro: Spark fetches their jars when its JVM starts. In a JVM that
     runs already, as under spark-submit, they come by spark_conf/packages.conf instead.
+    InvalidConfigError where there is no Delta for this Spark.
 
     Python workers start as `python3` unless told otherwise, which may be another Python without
     kafkalog: unless PYSPARK_PYTHON is set, they become this interpreter.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in (SESSION_CONF | (PACKAGES_CONF if packages else {})).items():
+    for key, value in (SESSION_CONF | (packages_conf() if packages else {})).items():
         builder = builder.config(key, value)
     return builder
 
 
 def register(spark: SparkSession) -> None:
     """Make `format("kafkalog")` known to this session, also where Spark did not find
-    `pyspark_kafkalog` by itself; with filters pushed down where both settings say so."""
-    is_pushing = all(spark.conf.get(name, "false") == "true" for name in (PUSHDOWN, PUSH_FILTERS))
-    spark.dataSource.register(PushingSource if is_pushing else KafkaLogSource)
+    `pyspark_kafkalog` by itself; with filters pushed down where both settings say so.
+
+    InvalidConfigError where this Spark has no data sources in Python, or pushes them no filters.
+    """
+    asked = spark.conf.get(PUSH_FILTERS, "false") == "true"
+    needs(HAS_FILTERS or not asked, PUSH_FILTERS, "4.1")
+    is_pushing = asked and spark.conf.get(PUSHDOWN, "false") == "true"
+    register_source(spark, PushingSource if is_pushing else KafkaLogSource)

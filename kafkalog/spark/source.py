@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from kafkalog.columns.column import Column
@@ -16,6 +15,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.source_options import SourceOptions, parse_options
 from kafkalog.reading.views import select_columns
 from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
+from kafkalog.spark.releases import HAS_READ_LIMITS, DataSource, needs
 from kafkalog.spark.stream_reader import KafkaLogStreamReader
 from kafkalog.spark.types import asked_columns, spark_schema
 
@@ -54,6 +54,8 @@ class KafkaLogSource(DataSource):
             raise InvalidConfigError("a stream has no end by number or time")
         if options.selection.file_glob is not None:
             raise InvalidConfigError("a stream follows all segments: it takes no pathGlobFilter")
+        if options.max_offsets_per_trigger is not None:
+            needs(HAS_READ_LIMITS, "option maxOffsetsPerTrigger", "4.2")
         return KafkaLogStreamReader(options, columns, arrow_schema)
 
     def _asked(self, schema: StructType) -> tuple[SourceOptions, tuple[Column, ...], pa.Schema]:

@@ -8,17 +8,17 @@ the batches.
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.views import select_columns
+from kafkalog.spark.releases import arrow_from_spark, spark_from_arrow
 
 
 def spark_schema(columns: tuple[Column, ...], *, all_nullable: bool = False) -> StructType:
     """The Spark schema of columns of a view."""
-    return from_arrow_schema(arrow_schema(columns, all_nullable=all_nullable))
+    return spark_from_arrow(arrow_schema(columns, all_nullable=all_nullable))
 
 
 def asked_columns(
@@ -31,11 +31,11 @@ def asked_columns(
     cast silently.
     """
     columns = select_columns(view, schema.fieldNames(), with_error=with_error)
-    asked = to_arrow_schema(schema, timezone="UTC")
+    asked = arrow_from_spark(schema)
     for column, field, struct_field in zip(columns, asked, schema.fields, strict=True):
         # A container's own nullability flags do not change what is in it.
         if str(field.type).replace(" not null", "") != str(column.type):
-            has = from_arrow_schema(arrow_schema([column])).fields[0].dataType.simpleString()
+            has = spark_from_arrow(arrow_schema([column])).fields[0].dataType.simpleString()
             raise InvalidConfigError(
                 f"column '{column.name}' is {has}, not {struct_field.dataType.simpleString()}"
             )

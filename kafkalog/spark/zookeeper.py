@@ -15,6 +15,7 @@ from kafkalog.reading.zookeeper_tables import (
     Directories,
     read_zookeeper,
 )
+from kafkalog.spark.releases import frame_of
 
 
 def zookeeper_views(
@@ -40,7 +41,7 @@ def zookeeper_views(
         mode=mode,
     )
     for name, table in tables.items():
-        spark.createDataFrame(table).createOrReplaceTempView(prefix + name)
+        frame_of(spark, table).createOrReplaceTempView(prefix + name)
     return [prefix + name for name in tables]
 
 
@@ -51,7 +52,7 @@ def old_commits(
     and `source`; with `history` all of them and their deletions, else those in force.
     """
     table = read_zookeeper([OLD_OFFSETS], directory, zk_root=zk_root)[OLD_OFFSETS]
-    found = spark.createDataFrame(table).selectExpr(
+    found = frame_of(spark, table).selectExpr(
         "group", "topic", "partition", "committedOffset AS offset",
         "timestampMs AS commitTimestampMs", "committedOffset IS NULL AS isTombstone",
         "offset AS recordOffset", "source",
