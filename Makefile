@@ -16,6 +16,7 @@ WHAT    ?= all
 MUTATIONS ?= 0
 PROCESSES ?= 2
 CLOCK_DAYS ?= 0
+SPARK ?=
 
 KERNEL_TESTS := tests/kernels tests/native
 
@@ -29,7 +30,7 @@ export CLOCK_DAYS
 export PYTHONPATH := $(CURDIR)/tests/support/clock_ahead:$(PYTHONPATH)
 endif
 
-.PHONY: help setup demo docs test test-all check test-kernels test-newest fuzz soak bench lock
+.PHONY: help setup demo docs test test-all check test-kernels test-newest matrix fuzz soak bench lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -65,6 +66,9 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 
 test-newest: setup ## the same with the newest numba, lz4, zstandard, google-crc32c, in an environment of their own
 	@.ci/test-newest.sh
+
+matrix: setup ## a chosen part of the tests on Spark 3.5, 4.0, 4.1, 4.2 and 4.3, or on some: make matrix SPARK="3.5.9 4.0.5"
+	@.ci/matrix.sh $(SPARK)
 
 fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make fuzz MINUTES=5 SEED=1 WHAT=all (cleaner, damage, loss)
 	@$(PYTHON) -m tests.fuzz.run_fuzz --minutes $(MINUTES) --seed $(SEED) --what $(WHAT) \

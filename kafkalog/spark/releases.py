@@ -14,7 +14,7 @@ lacks is refused by name, see `needs`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +190,24 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
         # 4.0 has found it through `pyspark_kafkalog`, and keeps what it has.
         if condition_of(error) != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+
+
+def add_tag(spark: SparkSession, tag: str) -> None:
+    """Jobs started from now on carry this tag."""
+    _tagging(spark, "add")(tag)
+
+
+def remove_tag(spark: SparkSession, tag: str) -> None:
+    """And no more."""
+    _tagging(spark, "remove")(tag)
+
+
+def _tagging(spark: SparkSession, verb: str) -> Callable[[str], None]:
+    # 3.5 has a session's tags over Spark Connect alone, and the context's for all others.
+    context = getattr(spark, "sparkContext", None) if RELEASE == "3.5" else None
+    owner, noun = (spark, "Tag") if context is None else (context, "JobTag")
+    found: Callable[[str], None] = getattr(owner, f"{verb}{noun}")
+    return found
 
 
 def packages_conf(release: str = RELEASE) -> dict[str, str]:

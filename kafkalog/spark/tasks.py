@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.spark.releases import add_tag, remove_tag
 from kafkalog.spark.same_code import code_differences, on_same_code
 
 Task = TypeVar("Task", bound=JsonFacts)
@@ -91,13 +92,13 @@ def described(spark: SparkSession, description: str) -> Iterator[None]:
     """
     tag = f"kafkalog: {description}".replace(",", ";")
     context = getattr(spark, "sparkContext", None)  # Connect has none
-    spark.addTag(tag)
+    add_tag(spark, tag)
     if context is not None:
         context.setJobDescription(tag)
     try:
         yield
     finally:
-        spark.removeTag(tag)
+        remove_tag(spark, tag)
         if context is not None:
             context.setJobDescription(None)
 

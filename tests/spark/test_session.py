@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafkalog.spark.session import PACKAGES_CONF, SESSION_CONF, configure_spark
+from kafkalog.spark.releases import WITH_DELTA, packages_conf
+from kafkalog.spark.session import SESSION_CONF, configure_spark
 
 CONF = Path(__file__).resolve().parents[2] / "spark_conf"
 
@@ -30,7 +31,9 @@ def test_builder_and_files_agree() -> None:
     defaults = settings("spark-defaults.conf")
     assert SESSION_CONF.items() <= defaults.items()
     assert defaults.items() <= settings("local.conf").items()
-    assert settings("packages.conf") == {**defaults, **PACKAGES_CONF}
+    for release in WITH_DELTA:
+        name = "packages.conf" if release == "4.2" else f"packages-{release}.conf"
+        assert settings(name) == {**defaults, **packages_conf(release)}
 
 
 def test_workers_are_this_python_unless_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,11 +67,24 @@ def code_tables() -> dict[str, list[str]]:
         "columns findings": column_table(FINDINGS),
         "limits": limit_table(),
         "modules": module_list(),
+        "spark releases": spark_releases(),
     }
     # views with the same columns share the table of the first one
     columns_of = {view.name: view.columns for view in VIEWS.values()} | CLUSTER_TABLES
     shown = {columns: view for view, columns in reversed(columns_of.items())}
     return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
+
+
+def spark_releases() -> list[str]:
+    """A row a feature: the releases that have it, as the tests of `make matrix` say."""
+    import tests.spark.test_releases  # noqa: F401 (its marks fill the table)
+    from tests.spark.releases import FEATURES, RELEASES
+
+    rows = [f"| | {' | '.join(RELEASES)} |", "|---" * (len(RELEASES) + 1) + "|"]
+    for name, there in FEATURES.items():
+        cells = ["yes" if release in there else "–" for release in RELEASES]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return rows
 
 
 def verb_sections() -> list[str]:
