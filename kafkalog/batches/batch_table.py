@@ -106,12 +106,6 @@ def last_offset_deltas(rows: Rows) -> NDArray[np.int64]:
     return result
 
 
-def base_sequences(rows: Rows) -> NDArray[np.int32]:
-    """Sequence of the record at the base offset, -1 without."""
-    result: NDArray[np.int32] = rows["base_sequence"]
-    return result
-
-
 def last_sequences(rows: Rows) -> NDArray[np.int32]:
     """Sequence of the record at the last offset, -1 without; after 2147483647 comes 0."""
     base = rows["base_sequence"].astype(np.int64)

@@ -66,7 +66,6 @@ class SegmentStatistics(JsonFacts):
     transactional_bytes: int
     control_batches: int
     control_bytes: int
-    max_batch_size: int
     bad_batches: int
     first_bad_position: int
     bad_reason: str
@@ -74,7 +73,6 @@ class SegmentStatistics(JsonFacts):
     bad_control_position: int
     bad_control_stops_cleaner: bool
     index_bytes: int
-    snapshot_bytes: int
     padded_time_index_bytes: int
 
     @property
@@ -154,7 +152,6 @@ class StatisticsBuilder(JsonFacts):
             transactional_bytes=self.transactional_bytes,
             control_batches=self.control_batches,
             control_bytes=self.control_bytes,
-            max_batch_size=facts.largest_batch_bytes,
             bad_batches=int(facts.corrupt is not None or is_cut),
             first_bad_position=facts.valid_bytes if is_cut else corrupt_position,
             bad_reason=facts.corrupt or (_CUT if is_cut else ""),
@@ -164,6 +161,5 @@ class StatisticsBuilder(JsonFacts):
             else facts.bad_control_position,
             bad_control_stops_cleaner=facts.bad_control_stops_cleaner,
             index_bytes=files.indexes,
-            snapshot_bytes=files.snapshot,
             padded_time_index_bytes=max(files.time_index - segment.time_index_bytes, 0),
         )

@@ -13,13 +13,10 @@ Source: Kafka CleanShutdownFileHandler; KIP-966.
 
 from __future__ import annotations
 
-import json
-
 from kafkalog.errors import CorruptCheckpointError
 from kafkalog.format.json_text import parse_json_object, whole_number
 
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-CLEAN_SHUTDOWN_VERSION = 0
 
 
 def parse_clean_shutdown(data: bytes, path: str | None = None) -> int | None:
@@ -28,9 +25,3 @@ def parse_clean_shutdown(data: bytes, path: str | None = None) -> int | None:
         return whole_number(parse_json_object(data, path).get("brokerEpoch"), 64)
     except CorruptCheckpointError:
         return None
-
-
-def pack_clean_shutdown(broker_epoch: int) -> bytes:
-    """The file's bytes as Kafka 3.7 and later write them."""
-    content = {"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch}
-    return json.dumps(content, separators=(",", ":")).encode()

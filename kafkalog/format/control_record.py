@@ -68,15 +68,6 @@ def parse_control_type(
     )
 
 
-def control_type_name(key: bytes | memoryview | None) -> str | None:
-    """The type's name for people; None, never an error, for a key that is none or has no name."""
-    if key is None or len(key) < _KEY.size:
-        return None
-    version, number = _KEY.unpack_from(key)
-    known = version >= 0 and 0 <= number <= ControlRecordType.KRAFT_VOTERS
-    return ControlRecordType(number).name if known else None
-
-
 def parse_end_transaction_marker(
     value: bytes | memoryview | None,
     *,

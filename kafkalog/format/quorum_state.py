@@ -15,7 +15,6 @@ Source: Kafka FileQuorumStateStore, QuorumStateData.json.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -68,24 +67,6 @@ def parse_quorum_state(data: bytes, path: str | None = None) -> QuorumState:
         applied_offset=fields.number("appliedOffset", 64),
         current_voters=fields.voters(),
     )
-
-
-def pack_quorum_state(state: QuorumState) -> bytes:
-    """The file's bytes as Kafka writes them: the fields of the version, in its order."""
-    promises: dict[str, Any] = {
-        "leaderId": state.leader_id,
-        "leaderEpoch": state.leader_epoch,
-        "votedId": state.voted_id,
-    }
-    if state.data_version == 1:
-        fields = promises | {"votedDirectoryId": state.voted_directory_id}
-    else:
-        voters = state.current_voters
-        fields = {"clusterId": state.cluster_id} | promises
-        fields["appliedOffset"] = state.applied_offset
-        fields["currentVoters"] = None if voters is None else [{"voterId": v} for v in voters]
-    fields["data_version"] = state.data_version
-    return json.dumps(fields, separators=(",", ":")).encode()
 
 
 class _Fields:

@@ -43,16 +43,6 @@ def pack_varlong(value: int) -> bytes:
     return pack_unsigned_varint(_zigzag(value, 64))
 
 
-def varint_size(value: int) -> int:
-    """Bytes that `pack_varint` or `pack_varlong` writes for `value`."""
-    return max(1, (_zigzag(value, 64).bit_length() + 6) // 7)
-
-
-def unsigned_varint_size(value: int) -> int:
-    """Bytes that `pack_unsigned_varint` writes for `value`."""
-    return max(1, (value.bit_length() + 6) // 7)
-
-
 def parse_unsigned_varint(
     data: bytes | memoryview, position: int = 0, end: int | None = None
 ) -> tuple[int, int]:

@@ -54,14 +54,6 @@ class IndexState:
     file_bytes: int
     entry_bytes: int
 
-    def looks_full(self, index_bytes: int) -> bool:
-        """Whether a broker with `segment.index.bytes` = `index_bytes` finds no room in it, going by
-        the file's length: it then rolls the active segment at the next append.
-        """
-        # one slot of a time index is kept for the closing entry
-        reserved = 1 if self.entry_bytes == TIME_INDEX_ENTRY_BYTES else 0
-        return self.file_bytes // self.entry_bytes >= index_bytes // self.entry_bytes - reserved
-
 
 def offset_index_state(
     path: Path, base_offset: int, batch_positions: NDArray[np.int64], log_bytes: int

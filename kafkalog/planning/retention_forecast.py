@@ -71,10 +71,6 @@ class RetentionForecast(JsonFacts):
     reason: str
     segments: tuple[SegmentForecast, ...]
 
-    def due_at(self, time_ms: int) -> tuple[int, ...]:
-        """Base offsets of the segments that a pass at this time deletes."""
-        return tuple(s.base_offset for s in self.segments if NEVER < s.due_ms <= time_ms)
-
     @property
     def due_bytes(self) -> int:
         """Bytes that the next pass deletes."""

@@ -9,7 +9,6 @@ Source: Kafka ProducerStateManager, EndTransactionMarker; KIP-98.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -39,8 +38,6 @@ from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection, refuse_replicas
 from kafkalog.reading.transaction_ranges import ABORTED, COMMITTED, OPEN
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
-
-_logger = logging.getLogger(__name__)
 
 _ROWS_PER_BATCH = 16_384
 Row = dict[str, object]

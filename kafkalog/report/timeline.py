@@ -38,7 +38,6 @@ class Bar:
     x: float
     width: float
     parts: tuple[BarPart, ...]
-    is_overdue: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,6 @@ def timeline(rows: Sequence[Mapping[str, Any]], now_ms: int) -> Timeline:
             round(number * width, 3),
             round(width, 3),
             tuple(_parts(each, named, others, span, highest)),
-            is_overdue=span.start_ms is None,
         )
         for number, (span, each) in enumerate(zip(spans, sums, strict=True))
     )

@@ -117,20 +117,6 @@ class DataTree:
             tree._put(node.path, Node.of(node.data, acls.get(node.acl_key, ()), node.stat))
         return tree
 
-    def children(self, path: str) -> list[str]:
-        """Names of a node's children, sorted; looks at every node."""
-        start = f"{path.rstrip('/')}/"
-        rest = (name[len(start) :] for name in self.nodes if name.startswith(start))
-        return sorted(name for name in rest if name and "/" not in name)
-
-    def children_counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for path in self.nodes:
-            if path:
-                parent = parent_of(path)
-                counts[parent] = counts.get(parent, 0) + 1
-        return counts
-
     def apply(self, transaction: Transaction) -> list[NodeChange]:
         """Do what a transaction says; what changed, in its order."""
         if transaction.has_failed:
@@ -258,8 +244,3 @@ def _owner(operation: Operation, txn: Transaction) -> int:
         owner = (_TTL_OWNER_BITS << 40) | (operation.ttl_ms & ((1 << 40) - 1))
         return owner - (1 << 64)
     return 0
-
-
-def shown_cversion(node: Node, children_count: int) -> int:
-    """What a client is shown as cversion (3.4 and newer)."""
-    return 2 * node.cversion - children_count

@@ -5,7 +5,6 @@ import pytest
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.control_record import (
     ControlRecordType,
-    control_type_name,
     pack_control_key,
     pack_end_transaction_marker,
     pack_marker_batch,
@@ -38,10 +37,9 @@ def test_commit_marker_of_the_specification_parses_and_packs() -> None:
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_type_round_trip_and_name(kind: ControlRecordType) -> None:
+def test_type_round_trip(kind: ControlRecordType) -> None:
     key = pack_control_key(kind)
     assert parse_control_type(key) == kind
-    assert control_type_name(key) == kind.name
 
 
 def test_higher_versions_and_extra_bytes_are_read_as_version_0() -> None:
@@ -53,7 +51,6 @@ def test_higher_versions_and_extra_bytes_are_read_as_version_0() -> None:
 @pytest.mark.parametrize("key", ["00000007", "00007fff", "0000ffff"])
 def test_type_without_a_name_is_unknown_not_an_error(key: str) -> None:
     assert parse_control_type(bytes.fromhex(key)) == ControlRecordType.UNKNOWN
-    assert control_type_name(bytes.fromhex(key)) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +61,6 @@ def test_malformed_control_key_is_corrupt(key: bytes | None, reason: str) -> Non
     with pytest.raises(CorruptRecordError, match=reason) as caught:
         parse_control_type(key, path="t-0/0.log", position=4, offset=5)
     assert (caught.value.path, caught.value.position, caught.value.offset) == ("t-0/0.log", 4, 5)
-    assert control_type_name(key) is None
 
 
 @pytest.mark.parametrize(

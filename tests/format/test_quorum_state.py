@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from data.copy_samples import SAMPLES
 from kafkalog.errors import CorruptCheckpointError
-from kafkalog.format.quorum_state import QuorumState, pack_quorum_state, parse_quorum_state
+from kafkalog.format.quorum_state import QuorumState, parse_quorum_state
 
 # the two forms as FileQuorumStateStore documents them
 VERSION_0 = (
@@ -26,26 +26,22 @@ def test_both_versions_parse_and_pack() -> None:
     old = QuorumState(0, 1, 2, -1, None, "", 0, ())
     new = QuorumState(1, -1, 2, 1, "J8aAPcfLQt2bqs1JT_rMgQ")
     assert parse_quorum_state(VERSION_0) == old
-    assert pack_quorum_state(old) == VERSION_0
     assert parse_quorum_state(VERSION_1) == new
-    assert pack_quorum_state(new) == VERSION_1
 
 
 @pytest.mark.parametrize(
     "path", sorted(SAMPLES.rglob("quorum-state")), ids=lambda p: p.parent.parent.name
 )
-def test_the_file_of_a_broker_is_read_and_written_as_it_is(path: Path) -> None:
+def test_the_file_of_a_broker_is_read(path: Path) -> None:
     data = path.read_bytes()
     state = parse_quorum_state(data)
     voter = 3000 if "migration" in path.parts else 1
     assert state.current_voters == ((voter,) if state.data_version == 0 else None)
-    assert pack_quorum_state(parse_quorum_state(data)) == data
 
 
 def test_only_the_first_line_counts_and_voters_may_be_null() -> None:
     data = VERSION_0.replace(b"[]", b"null") + b"\nanything"
     assert parse_quorum_state(data).current_voters is None
-    assert pack_quorum_state(parse_quorum_state(data)) == VERSION_0.replace(b"[]", b"null")
 
 
 @pytest.mark.parametrize(

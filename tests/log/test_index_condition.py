@@ -75,17 +75,13 @@ def test_a_time_index_is_what_its_end_says(
     assert (state.condition, state.entries_count) == (condition, count)
 
 
-def test_a_time_index_that_looks_full_is_not(tmp_path: Path) -> None:
+def test_a_preallocated_time_index_has_its_genuine_entries(tmp_path: Path) -> None:
     path = tmp_path / time_index_file_name(BASE)
     preallocated = PREALLOCATED // 12 * 12
     path.write_bytes(TIMES + bytes(preallocated - len(TIMES)))
     state = time_index_state(path, BASE, next_offset=131)
     assert state.condition is IndexCondition.ZERO_TAIL
     assert state.entries_count == 2
-    assert state.looks_full(PREALLOCATED)
-    path.write_bytes(TIMES)
-    assert not time_index_state(path, BASE, next_offset=131).looks_full(PREALLOCATED)
-    assert time_index_state(path, BASE, next_offset=131).looks_full(36)
 
 
 def test_the_index_of_a_log_that_was_shortened_is_stale(tmp_path: Path) -> None:

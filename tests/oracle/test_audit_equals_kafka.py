@@ -84,7 +84,7 @@ def test_a_tiered_log_without_records_rolls_and_goes_in_the_next_pass(
     call = RetentionCall(START_MS + 1000, config, 3, "4.3")
     forecast = forecast_of(log_dir, call, uploaded=-1, line="4.3")
     assert [segment.base_offset for segment in forecast.segments] == [0]
-    assert forecast.due_at(call.now_ms) == (0,)
+    assert [s.base_offset for s in forecast.segments if s.due_ms <= call.now_ms] == [0]
     assert "a pass rolls it" in forecast.segments[0].text
     for passes, deleted in ((1, []), (2, [0])):
         copy = log_dir.parent / f"{log_dir.name}-{passes}"

@@ -5,6 +5,7 @@ the digest after each transaction is the server's.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from kafkalog.errors import OffsetOutOfRangeError
 from kafkalog.zookeeper.data_dir import open_zookeeper_dir
 from kafkalog.zookeeper.history import Until, ZooKeeperHistory
-from kafkalog.zookeeper.tree import DataTree, is_session, shown_cversion
+from kafkalog.zookeeper.tree import DataTree, is_session, parent_of
 from tests.zookeeper.live import ENSEMBLE, SAMPLE, live
 
 TREES: list[tuple[str, Path, dict[str, Any]]] = [
@@ -27,7 +28,7 @@ TREES: list[tuple[str, Path, dict[str, Any]]] = [
 
 def shown(tree: DataTree) -> dict[str, Any]:
     """The tree as a client is shown it."""
-    counts = tree.children_counts()
+    counts = Counter(parent_of(path) for path in tree.nodes if path)
     return {
         path or "/": {
             "data": None if node.data is None else node.data.decode(),
@@ -37,11 +38,11 @@ def shown(tree: DataTree) -> dict[str, Any]:
                 "ctimeMs": node.ctime_ms,
                 "mtimeMs": node.mtime_ms,
                 "version": node.version,
-                "cversion": shown_cversion(node, counts.get(path, 0)),
+                "cversion": 2 * node.cversion - counts[path],
                 "aversion": node.aversion,
                 "owner": node.owner if is_session(node.owner) else 0,
                 "pzxid": node.pzxid,
-                "children": counts.get(path, 0),
+                "children": counts[path],
             },
             "acl": [f"{acl.perms} {acl.scheme} {acl.id}" for acl in node.acl],
         }
