@@ -6,12 +6,14 @@ import argparse
 import sys
 
 from kafkalog.cli.arguments import UsageError
-from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.output import ExitCode, finish_output, say
 from kafkalog.cli.sql_output import write_result
 from kafkalog.cli.statements import split_statements
 from kafkalog.duckdb.connection import usable_cores
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables
+from kafkalog.errors import KafkaLogError
+from kafkalog.runs.run_dir import default_run_dir
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -33,17 +35,41 @@ def given_statements(args: argparse.Namespace) -> list[str]:
 
 
 def run_on_duckdb(args: argparse.Namespace) -> int:
-    """The statements one after the other; the first that fails ends it."""
+    """The statements one after the other, of which the first that fails ends it; or a prompt."""
     log = _log(args)
+    if args.sql is None and sys.stdin.isatty() and sys.stdout.isatty():
+        return _prompt(log, args)
     statements = given_statements(args)
     if not statements:
         say("views: " + ", ".join(log.names()))
-        return ExitCode.DONE
     with SqlSession(log, for_text="\n".join(statements)) as session:
         for statement in statements:
-            found = session.run(statement)
-            if found is not None:
-                write_result(found, args.format, args.output, say)
+            _answer(session, statement, args)
+    return ExitCode.DONE
+
+
+def _answer(session: SqlSession, statement: str, args: argparse.Namespace) -> None:
+    found = session.run(statement)
+    if found is not None:
+        write_result(found, args.format, args.output, say)
+
+
+def _prompt(log: LogTables, args: argparse.Namespace) -> int:
+    """What is wrong with a statement, or with a log, ends that statement and not the prompt."""
+    from kafkalog.cli.sql_prompt import prompted_statements
+
+    say("Statements end with a semicolon; Tab completes, Ctrl-C interrupts, Ctrl-D leaves.")
+    say("views: " + ", ".join(log.names()))
+    history_file = default_run_dir().parent / "sql_history"
+    with SqlSession(log) as session:
+        for statement in prompted_statements(lambda: session.schemas, history_file):
+            try:
+                _answer(session, statement, args)
+                finish_output()
+            except KeyboardInterrupt:
+                say("interrupted")
+            except (KafkaLogError, UsageError, OSError) as error:
+                say(str(error))
     return ExitCode.DONE
 
 

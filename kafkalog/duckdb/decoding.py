@@ -119,7 +119,9 @@ class _Work:
         if number != self._read:
             return self._bytes >= self._ready_bytes
         output = self._outputs.get(number)
-        return bool(output and output.batches) and output.bytes >= self._ready_bytes // 8
+        if output is None or not output.batches:
+            return False
+        return output.bytes >= self._ready_bytes // 8
 
     def _put(self, number: int, batch: pa.RecordBatch) -> bool:
         """False where it is not wanted any more."""
