@@ -63,7 +63,7 @@ class SqlSession:
             if relation is None:
                 return None
             reader = relation.to_arrow_reader(_BATCH_ROWS)
-        except duckdb.Error as error:
+        except (duckdb.Error, RuntimeError) as error:
             raise self._own(error) from None
         schema = pa.schema(
             [_spark_type(f, t) for f, t in zip(reader.schema, relation.types, strict=True)]
@@ -103,7 +103,7 @@ class SqlSession:
         try:
             for batch in reader:
                 yield batch if batch.schema == schema else batch.cast(schema)
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
+        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
             raise self._own(error) from None
 
     def _own(self, error: Exception) -> BaseException:
@@ -114,6 +114,9 @@ class SqlSession:
         if noted is not None:
             return noted
         text = str(error).strip()
+        if isinstance(error, RuntimeError):
+            # What it makes of Ctrl-C; anything else is a fault.
+            return KeyboardInterrupt() if "interrupted" in text else error
         if unknown := _UNKNOWN_TABLE.search(text):
             there = ", ".join(self._names)
             return InvalidConfigError(f"there is no view {unknown[1]}; there are: {there}")
