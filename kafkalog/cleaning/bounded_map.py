@@ -39,6 +39,8 @@ def bounded_end_offset(
     dirty = _dirty_segments(plan)
     roles_of = BatchRoles(dirty, plan.first_dirty_offset, plan.end_offset, aborted)
     seed = np.frombuffer(secrets.token_bytes(16), np.uint64)
+    # A power of two, so that a hash is cut to a slot by a mask; larger than the keys it may hold,
+    # so that a probe ends.
     keys = np.zeros(2 << max(plan.map_entries, 1).bit_length(), np.uint64)
     state = np.full(STATE_SIZE, 0, np.int64)
     state[LATEST_OFFSET] = -1
@@ -63,6 +65,8 @@ def bounded_end_offset(
                     keys,
                     state,
                 )
+                # The key that found no room is the first that the map does not cover; what lies in
+                # front of its record is covered in full, and the round ends there, as Kafka's does.
                 if status == OUTPUT_FULL:
                     return int(state[LATEST_OFFSET]) + 1
                 if status:
@@ -73,6 +77,8 @@ def bounded_end_offset(
                         position=int(row["position"]),
                         offset=int(row["base_offset"]),
                     )
+        # Behind the last batch of a segment there may be offsets without records: they are covered,
+        # too.
         state[LATEST_OFFSET] = max(int(state[LATEST_OFFSET]), next_base - 1)
     return int(state[LATEST_OFFSET]) + 1
 

@@ -74,6 +74,8 @@ class BucketMap:
         `keep` gets the latest entry of each, perhaps in several parts and some of them twice; it
         must copy them. Entries that are only looked up are not among them.
         """
+        # Too many distinct keys for the memory: take half of them at a time, then a quarter. A pass
+        # that gave up has only marked what is superseded anyway, so marking again does no harm.
         parts = 1
         self.has_lookups = False
         while True:
@@ -94,6 +96,8 @@ class BucketMap:
         keys = min(count, self._most_keys)
         table = self._table_for(keys)
         self._state[:] = 0
+        # First all dirty records enter, in any order of the pieces; then the others are looked up,
+        # which is right only when each key's latest dirty record is known.
         for step in (ENTER, LOOK_UP):
             for piece in pieces():
                 status = merge_entries(

@@ -66,6 +66,7 @@ def checked_areas(
         else:
             corrupt = corrupt_batches(chunk, arena, segment.path, max_batch_bytes)
             kept_corrupt.note(chunk.rows[corrupt], segment.path)
+            # A corrupt batch is not in the map: its keys are not known, so it supersedes nothing.
             chunk = Chunk(chunk.buf, chunk.position, chunk.rows[~corrupt])
             if not chunk.rows.size:
                 continue
@@ -105,6 +106,8 @@ def corrupt_batches(
     RecordTooLargeError as in decoding.
     """
     corrupt = ~verify_checksums(chunk.buf, chunk.position, chunk.rows)
+    # A batch with a right checksum may still hold records that do not decode. The first such error
+    # ends the decoding of all, so take that batch out and begin again with the others.
     while True:
         rows = chunk.rows[~corrupt]
         try:
@@ -117,6 +120,8 @@ def corrupt_batches(
             raise
         except KafkaLogError as error:
             found = chunk.rows["position"] == error.position
+            # An error of no batch that is left, of the file itself: not to be answered by leaving
+            # batches out.
             if not (found & ~corrupt).any():
                 raise
             corrupt |= found

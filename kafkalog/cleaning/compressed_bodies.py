@@ -60,6 +60,8 @@ class CompressedBodies:
         view, codec_of, start_of = records.data, batch_codecs.tolist(), [0, *ends.tolist()]
         at_once = compresses(batch_codecs).tolist()
         b = 0
+        # Codecs that are called by address take many batches at once and stop at one that is too
+        # large for them; that one goes by the Python library, alone.
         while b < batches.size:
             done = self._compress_many(batch_codecs, records, ends, b, edges) if at_once[b] else b
             if done == b:
@@ -116,6 +118,8 @@ class BodyRebuilder:
         rows = chunk.rows
         batch_codecs = codecs(rows).astype(np.int64)
         is_compressed = batch_codecs != CompressionType.NONE
+        # Uncompressed batches are rebuilt by the kernel that assembles the output, without a copy
+        # in between; legacy ones by the encoder, one by one.
         which = np.flatnonzero(is_rebuilt & is_compressed & ~is_legacy(rows))
         bodies = CompressedBodies(rows.size, self._bodies)
         if not which.size:

@@ -121,6 +121,9 @@ class Decider:
                 corrupt = self._corrupt(chunk, segment.path)
                 if corrupt.any():
                     chunk = Chunk(stored.buf, stored.position, rows.copy())
+                    # The map left its records out, so it has no flags: with a count of 0 those of
+                    # the batches behind it stay in step. The count it states is put back when it is
+                    # written.
                     chunk.rows["records_count"][corrupt] = 0
                     stats.corrupt_batches += int(corrupt.sum())
                 yield segment, chunk, self._decide(chunk, segment, stats, stored.rows, corrupt)
@@ -169,6 +172,8 @@ class Decider:
     ) -> Decisions:
         rows = chunk.rows
         counts = rows["records_count"].astype(np.int64)
+        # Flags lie one behind the other in the order of the records: the map and this walk must
+        # count the same records, or a decision would fall on a neighbour.
         first_records = np.cumsum(counts) - counts
         actions = np.empty(rows.size, np.uint8)
         horizons = np.empty(rows.size, np.int64)
@@ -180,6 +185,8 @@ class Decider:
         rules = self._rules(chunk, segment)
         rules[corrupt] = RETAIN_EMPTY
         if self._record_limit is not None and self._record_limit < self._budget.max_batch_bytes:
+            # Kafka's cleaner skips what goes as a whole without reading its records, so no limit
+            # holds there.
             is_read = ((rules & (DISCARD | RETAIN_EMPTY)) != DISCARD) & ~corrupt
             refuse_large_records(chunk, is_read, self._record_limit, self.arena, segment.path)
         flags = self._flags.take(records)
@@ -228,6 +235,7 @@ def add_aborted(
     """
     if aborted.is_empty:
         return
+    # Only those that touch the offsets of this segment: later ones come with their segments.
     segment = sources[number]
     is_last = number + 1 == len(sources)
     end_offset = _end_offset(segment) if is_last else sources[number + 1].base_offset

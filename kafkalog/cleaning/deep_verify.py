@@ -95,6 +95,8 @@ def _verify(
     outputs = {output.name: output.path for output in finished.outputs}
     path = outputs[log_file_name(finished.base_offset)]
     written = _Written(path, max_bytes)
+    # Both sides come in order, but in parts of their own sizes: compare as many batches as both
+    # have at hand, and go on with what is left of either.
     for part in survivors.parts(group):
         rows, records = part.rows, part.records
         while rows.size:
@@ -109,6 +111,8 @@ def _verify(
     if left is not None:
         raise _differs("a batch that has to go is there", left.rows[0], path)
     name = transaction_index_file_name(finished.base_offset)
+    # An index entry must be there for each aborted transaction whose marker stays, and for no
+    # other: readers ask the index alone whom to leave out.
     listed = []
     if name in outputs:
         data = Path(outputs[name]).read_bytes()

@@ -90,6 +90,7 @@ def rewrite_group(
         time_index_file_name(group.base_offset),
         transaction_index_file_name(group.base_offset),
     )
+    # Names that a broker does not look at: until the swap nothing of this is a part of the log.
     scratch_paths = {name: writing.path_of(name) for name in names}
     output = OutputSegment(
         group.base_offset,
@@ -100,11 +101,13 @@ def rewrite_group(
     )
     try:
         group_stats, rebuilt = rewriter.rewrite(group.sources, output)
+        # The time is that of the last source, as in Kafka: retention may go by it.
         outputs = output.close(
             owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
         )
     finally:
         output.abandon()
+    # Verified as read back from the file, not from memory, and before anything live is touched.
     log, *indexes = outputs
     verify_segment(log, output.written_rows, rebuilt, writing.buffers)
     for index in indexes:

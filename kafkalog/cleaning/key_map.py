@@ -119,6 +119,7 @@ class KeyMap:
         if roles is None:
             roles = np.ones(rows.size, np.uint8)
         counts = rows["records_count"].astype(np.int64)
+        # Changed below, where the pool is full within a batch: the rest of it begins later then.
         starts = areas.starts.copy()
         flags = np.empty(int(counts.sum()), np.uint8)
         first_batch, done = 0, 0
@@ -133,6 +134,7 @@ class KeyMap:
             b += first_batch
             self._flags.append(flags[done : done + found])
             done += found
+            # How many records of the batch it stopped in are done.
             in_batch = done - int(counts[:b].sum())
             if not status:
                 break

@@ -77,6 +77,7 @@ class OutputSegment:
         far from the base.
         """
         size = sum(len(part) for part in parts)
+        # Positions in an offset index are 32 bits wide, and so are offsets, relative to the base.
         if self.position + size > MAX_INT32:
             raise LogCleaningRefusedError(
                 f"the new segment {self.base_offset} would pass {MAX_INT32} bytes"

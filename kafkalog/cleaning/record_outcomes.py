@@ -61,6 +61,8 @@ def record_outcomes(
     """
     buffers, budget = ChunkBuffers(), memory_budget(DEFAULT_MEMORY_BYTES, max_batch_bytes)
     aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+    # The very map and decisions of a round, without a place for output: what is explained here
+    # cannot differ from what a round does.
     flags = map_sources(
         plan.sources, plan.first_dirty_offset, plan.end_offset, aborted, buffers, budget
     )
@@ -82,6 +84,8 @@ def record_outcomes(
                     max_bytes=budget.max_batch_bytes,
                 )
                 offsets = decode_spans(areas, areas.rows, segment.path).offsets
+                # Flags are by record within the chunk, offsets are not known until the batch is
+                # decoded.
                 first = int(decisions.first_records[b])
                 own = decisions.flags[first : first + offsets.size]
                 horizon = int(decisions.horizons[b])
@@ -102,6 +106,9 @@ def _of_batch(
 ) -> Iterator[RecordOutcome]:
     is_control = bool(rules & CONTROL)
     for offset, flag in zip(offsets.tolist(), flags.tolist(), strict=True):
+        # The order of these questions is that of `decide_batches`: a discarded batch goes whatever
+        # its records are, and SUPERSEDED is set on each record that goes, so the reason is found
+        # from the rest.
         is_tombstone = bool(flag & TOMBSTONE)
         if rules & DISCARD:
             outcome = MARKER if is_control else ABORTED

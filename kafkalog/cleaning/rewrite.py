@@ -88,6 +88,8 @@ class GroupRewriter:
         self._source_checksums |= {segment.base_offset: 0 for segment in sources}
         for segment, chunk, decisions in self._decider.decide(sources, stats):
             before = self._source_checksums[segment.base_offset]
+            # Of all bytes that the new segment was made from: the record of what was replaced has
+            # it, so undo knows the files again.
             self._source_checksums[segment.base_offset] = extend_crc32c(before, chunk.buf)
             stats.bytes_before += chunk.buf.size
             try:
@@ -126,6 +128,8 @@ class GroupRewriter:
             decisions.horizons,
             path,
         )
+        # The kernel goes on until all are done, the output buffer is full, or a batch needs the
+        # encoder. What it has written by then is appended, and it goes on behind that.
         b = 0
         while b < batches:
             stopped, b, size, done, status = assemble_batches(
@@ -137,6 +141,8 @@ class GroupRewriter:
             if stopped == BAD_RECORD:
                 raise _changed(path, chunk.rows[b], STATUS_TEXT[status])
             if done:
+                # The kernel leaves CRCs of rebuilt batches open (-1): they are computed for many at
+                # once.
                 new_rows = rows_out[:done].copy()
                 is_rebuilt = set_checksums(self._out, output.position, new_rows)
                 for row in decisions.corrupt:
@@ -151,6 +157,8 @@ class GroupRewriter:
                 rebuilt.add(row["position"].copy(), np.array([encoded.fold], np.int64))
                 output.append(encoded.parts, row)
                 b += 1
+            # Stopped at the first batch with nothing written: it does not fit into an empty buffer
+            # either.
             elif stopped != ALL_DONE and not done:
                 self._grow_output(chunk.rows[b])
 
@@ -197,6 +205,7 @@ def set_checksums(
         starts = rows["position"][which] - out_position
         checksums = crc32c_of_ranges(out, starts + CRC_START, starts + rows["size_in_bytes"][which])
         rows["crc"][which] = checksums
+        # Big-endian on disk: four bytes a batch, all written in one assignment.
         stored = checksums.astype(">u4").view(np.uint8).reshape(-1, 4)
         out[starts[:, None] + CRC_POSITION + np.arange(4)] = stored
     is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)

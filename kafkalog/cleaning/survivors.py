@@ -74,6 +74,9 @@ class _Transactions:
         control = is_control(rows)
         for b in np.flatnonzero(control | is_transactional(rows)).tolist():
             producer_id, last_offset = int(rows["producer_id"][b]), int(rows["last_offset"][b])
+            # An aborted transaction counts from the first batch that reaches its first offset; a
+            # second entry of a producer that has one open is the same transaction, listed again by
+            # a later segment.
             while self._waiting and self._waiting[0].first_offset <= last_offset:
                 begun = self._waiting.pop(0)
                 if begun.producer_id not in self._ongoing:
@@ -82,6 +85,7 @@ class _Transactions:
             if not control[b]:
                 result[b] = producer_id in self._ongoing
                 (self._with_data if result[b] else self._committing).add(producer_id)
+            # What an earlier round left of a marker.
             elif not rows["records_count"][b]:
                 result[b] = True
             else:
@@ -90,6 +94,8 @@ class _Transactions:
         return result
 
     def _is_spent_marker(self, producer_id: int, kind: ControlRecordType) -> bool:
+        # A marker is needed while data of its transaction is there, be it an empty batch kept for
+        # the producer: without the marker that transaction would be open for ever.
         if kind is ControlRecordType.COMMIT:
             was_there = producer_id in self._committing
             self._committing.discard(producer_id)
@@ -250,6 +256,9 @@ class Survivors:
         if self._plan.retained_end_offset is not None:
             kept |= rows["last_offset"] + 1 == self._plan.retained_end_offset
         control = is_control(rows)
+        # A broker that loads the log must know each producer's last sequence: the batch that has it
+        # stays, with or without records. Of a producer that wrote no data its last marker stays, by
+        # the epoch.
         known = {producer.producer_id: producer for producer in self._plan.active_producers}
         for b in np.flatnonzero(np.isin(rows["producer_id"], list(known))).tolist():
             producer = known[int(rows["producer_id"][b])]

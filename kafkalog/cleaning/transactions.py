@@ -89,6 +89,7 @@ class CleanedTransactionMetadata:
 
     def on_data(self, producer_id: int, last_offset: int) -> bool:
         """A transactional data batch; True if it belongs to an aborted transaction."""
+        # By the last offset, as Kafka: an entry that begins within the batch holds for all of it.
         self._begin_up_to(last_offset)
         if producer_id in self._aborted:
             self._seen.add(producer_id)
@@ -102,6 +103,7 @@ class CleanedTransactionMetadata:
         if kind is None:
             return True
         if kind is ControlRecordType.ABORT:
+            # While the marker stays its index entry does, too: readers go by the entry.
             transaction = self._aborted.pop(producer_id, None)
             if transaction is None or producer_id not in self._seen:
                 return True
@@ -117,6 +119,7 @@ class CleanedTransactionMetadata:
     def _begin_up_to(self, offset: int) -> None:
         while self._pending and self._pending[0][0] <= offset:
             transaction = heapq.heappop(self._pending)[2]
+            # Indexes of neighbouring segments may list a transaction twice; the first one counts.
             if transaction.producer_id not in self._aborted:
                 self._aborted[transaction.producer_id] = transaction
                 self._seen.discard(transaction.producer_id)

@@ -44,6 +44,8 @@ def verify_segment(
     seen, rebuilt_seen, previous_offset = 0, 0, -1
     reader = read_chunks(log.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers)
     for chunk in reader:
+        # Chunks end elsewhere than when they were written: what was noted of each batch is read
+        # along in the same order, and what is left over on either side is an error below.
         end = min(seen + chunk.rows.size, written_rows.size)
         _check_rows(chunk.rows, written_rows.read(seen, end), log.path)
         seen = end
@@ -54,6 +56,8 @@ def verify_segment(
         positions = rebuilt.positions.read(rebuilt_seen, upto)
         positions = positions[: int(np.searchsorted(positions, chunk.position + chunk.buf.size))]
         upto = rebuilt_seen + positions.size
+        # Rebuilt batches were noted by position, which rises: those of this chunk are the next
+        # ones.
         at = np.searchsorted(chunk.rows["position"], positions)
         folds = rebuilt.folds.read(rebuilt_seen, upto)
         _check_records(chunk, chunk.rows[at], folds, arena, log.path)

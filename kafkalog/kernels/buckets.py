@@ -105,6 +105,8 @@ def _enter(
     """
     place = _place(held, table, mask, entry.first, entry.second)
     if table[place] == _EMPTY:
+        # At most half of the table is taken: a probe for a key that is not there ends after few
+        # steps.
         if held_count >= min(held.size // 3, table.size // 2):
             return -1
         to = np.uint64(held_count) * _WORDS
@@ -160,11 +162,14 @@ def merge_entries(
     returns OK, or MAP_FULL when half of the table or all of `held` is taken: what is marked by then
             is right, and the rest is not
     """
+    # A bucket that does not fit is merged in parts, each of which reads all entries and takes the
+    # keys of its part: equal keys have equal hashes, so no two parts share a key.
     mask, base = np.uint64(table.size - 1), np.uint64(first_index)
     wanted, part_mask = np.uint64(part), np.uint64(parts - 1)
     held_count, lookups = state[HELD], state[LOOKUPS]
     left = count
     for m in range(blocks.size):
+        # Only the last block of a bucket may be filled in part.
         number = np.uint64(blocks[m]) * _BLOCK
         end = number + np.uint64(min(left, BLOCK_ENTRIES))
         left -= BLOCK_ENTRIES
@@ -174,6 +179,8 @@ def merge_entries(
             number += _ONE
             if ((entry.second >> _PART_SHIFT) & part_mask) != wanted:
                 continue
+            # A clean record can be judged only when every dirty one has entered, whatever the order
+            # of the blocks: it is counted now, and looked up in the second step.
             if entry.record >= _LOOKUP_BIT:
                 if step == ENTER:
                     lookups += 1

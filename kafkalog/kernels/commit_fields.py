@@ -97,6 +97,9 @@ def _read_topic_id(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> 
 @helper
 def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at: int) -> bool:
     """The value from its version on; whether it is one."""
+    # Version 0: offset, metadata, commit timestamp. 1 adds the expire timestamp behind them, 2
+    # takes it away again, 3 adds the leader epoch behind the offset, 4 is compact and has tagged
+    # fields.
     if end - pos < 10:
         return False
     version = read_i16(buf, pos)
@@ -110,6 +113,7 @@ def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at:
         out[at + LEADER_EPOCH] = read_i32(buf, pos)
         pos += 4
     if version == 4:
+        # A compact string has its length plus one; no string is longer than an int16 says.
         length, pos = read_uvarint(buf, pos, end)
         length -= 1
         if pos < 0 or length > 0x7FFF:
@@ -119,6 +123,7 @@ def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at:
             return False
         length = read_i16(buf, pos)
         pos += 2
+    # The commit timestamp behind the metadata is always there: its 8 bytes are asked for as well.
     if length < 0 or length > end - pos - 8:
         return False
     out[at + METADATA_START] = pos
@@ -143,6 +148,8 @@ def read_record_fields(spans: Spans, r: int, out: I64Array, at: int) -> None:
     out[at + TOPIC_ID_LOW] = 0
     out[at] = UNREADABLE
     key, key_length = spans.key_starts[r], spans.key_lengths[r]
+    # From here on each return leaves the kind that holds so far: without a readable key the record
+    # is UNREADABLE, with one whose value is wrong it is BROKEN and still the latest of its key.
     if key < 0 or key_length < 2 or key_length > spans.keys.size - key:
         return
     type_ = read_i16(spans.keys, key)

@@ -83,6 +83,9 @@ def control_types(
         found = I64(_UNDECIDED)
         if count == 0:
             found = I64(_EMPTY)
+        # Only a batch of magic 2 that is whole in hand and not compressed can be read here. A walk
+        # over headers has the first bytes of a batch alone, which are enough for a marker and no
+        # more.
         elif (
             count == 1
             and rows[b]["magic"] >= _MAGIC_V2

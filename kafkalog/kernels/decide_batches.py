@@ -146,8 +146,12 @@ def decide_batches(
     f = first_record
     for b in range(rows.size):
         row, rule, count = rows[b], rules[b], rows[b]["records_count"]
+        # With the delete-horizon bit the base timestamp is the horizon: the time from which
+        # tombstones may go. Without it a tombstone stays in this round, and its batch is stamped.
         has_horizon = (row["attributes"] & DELETE_HORIZON_FLAG_MASK) != 0
         horizon = row["base_timestamp"] if has_horizon else _NO_HORIZON
+        # All records go, whatever their flags: those of an aborted transaction, and an expired
+        # marker.
         if rule & DISCARD:
             removed_out[REMOVED_MARKER if rule & CONTROL else REMOVED_ABORTED] += count
             decided = Decided(0, False, False)

@@ -71,6 +71,8 @@ def _write_anew(
     """The record in buf[body:end] with another timestamp delta; returns the position behind it.
     From `offset_at` on it stays as it is.
     """
+    # Behind the attributes byte only the timestamp delta changes, so the record's length changes by
+    # the difference of the two varints' sizes; all behind the delta is copied as it is.
     old_bytes = offset_at - body - 1
     w = write_varint(out, w, end - body - old_bytes + varint_size(new_delta))
     out[w] = buf[body]
@@ -149,6 +151,7 @@ def encode_records(
     """
     w: Any = I64(0)
     for b in range(rows.size):
+        # Outputs lie one behind the other: where a batch ends is where the next one begins.
         made = encode_batch(
             buf, starts[b], ends[b], rows[b], flags, first_records[b], horizons[b], out, w
         )
@@ -174,6 +177,8 @@ def fold_records(
     r = 0
     for b in range(ends.size):
         fold = np.uint64(0)
+        # The same fold as `encode_batch` makes while it writes: equal ones show that the new batch
+        # has the offsets and timestamps that were meant to stay.
         while r < ends[b]:
             fold = mix_record(fold, offsets[r], timestamps[r])
             r += 1

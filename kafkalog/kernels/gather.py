@@ -40,6 +40,7 @@ def measure(lengths: I32Array) -> tuple[int, int]:
     nulls = 0
     for r in range(lengths.size):
         length = lengths[r]
+        # A null has length -1 and no bytes.
         total += max(length, 0)
         nulls += length < 0
     return total, nulls
@@ -83,6 +84,8 @@ def gather(
                 return r, _SPAN_OUT_OF_RANGE, end, nulls
             if length > capacity - end:
                 return r, _OUTPUT_FULL, end, nulls
+            # The last wide copy of a value begins at or before its last byte, so both buffers need
+            # room for one register from there.
             last = length - 1
             if length <= _LONG and start + last <= last_wide and end + last <= last_wide_out:
                 for i in range(0, length, _WIDE):
@@ -94,6 +97,8 @@ def gather(
             nulls += 1
         offsets_out[r + 1] = end
         if (r & 7) == 7:
+            # Arrow's bitmap has the least significant bit first: a byte is written when its eight
+            # are known.
             validity_out[r >> 3] = U8(bits)
             bits = 0
     if (n & 7) != 0:

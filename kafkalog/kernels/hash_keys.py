@@ -116,6 +116,7 @@ def _put(pool: Pool, free_block: int, first: np.uint64, second: np.uint64, index
     # Whatever the shift is, the bucket is one of those there are.
     bucket: Any = I64(first >> pool.shift) & (pool.tails.size - 1)
     entry = pool.tails[bucket]
+    # The bucket has no block yet, or its last one is full: take the pool's next free one.
     if entry % BLOCK_ENTRIES == 0:
         pool.block_bucket[free_block] = bucket
         entry = free_block * I64(BLOCK_ENTRIES)
@@ -235,9 +236,13 @@ def _map_batch(
         record = read_record(buf, pos, end)
         if record.status != status.OK:
             return record.status, pos, Progress(r, free_block, previous)
+        # Offsets rise within a partition. If one did not, "later" would have no meaning, and an
+        # older value could replace a newer one.
         offset: Any = base_offset + record.offset_delta
         if offset <= previous or offset > last_offset:
             return status.OFFSET_ORDER, pos, Progress(r, free_block, previous)
+        # All fields of a record are walked here: what does not decode is found before anything is
+        # written.
         code, noted = _check_encoding(buf, pos, record)
         if code != status.OK:
             return code, pos, Progress(r, free_block, previous)
@@ -290,6 +295,8 @@ def map_records(
             batch); OUTPUT_FULL when a record may need a block and the pool has none
     """
     window = Window(first_dirty_offset, latest_offset, k0, k1)
+    # The bucket is the hash's top log2(buckets) bits. A shift of 64 has no defined result, so with
+    # one bucket the shift stays 63 and `_put` masks the bit away.
     shift = np.uint64(63)
     while np.uint64(tails.size) >> (np.uint64(64) - shift) > np.uint64(1):
         shift -= np.uint64(1)
@@ -297,6 +304,8 @@ def map_records(
     progress = Progress(I64(0), state[FREE_BLOCK], state[PREVIOUS_OFFSET])
     code, pos, b = I64(status.OK), I64(0), I64(0)
     while b < rows.size and code == status.OK:
+        # Where the pool was full within a batch, the caller hands over the rest of it: its offsets
+        # begin in the middle, so they are not compared with the batch's header again.
         done = state[DONE_OF_BATCH] if b == 0 else I64(0)
         pos = starts[b]
         base_offset, last_offset = rows[b]["base_offset"], rows[b]["last_offset"]

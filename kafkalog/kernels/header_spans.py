@@ -53,6 +53,8 @@ def header_spans(
         count = I64(header_counts[r])
         if count < 0:
             return h, status.HEADER_COUNT, pos, r
+        # Counts were read from the file: they are compared with the room for them before anything
+        # is written.
         if count > capacity - h:
             return h, status.OUTPUT_FULL, pos, r
         if pos < 0 or pos > end:
@@ -62,6 +64,7 @@ def header_spans(
             if header.status != status.OK:
                 return h, header.status, pos, r
             key_starts_out[h], key_lengths_out[h] = header.key, header.key_length
+            # Any length below 0 is null to Kafka; Arrow's layout here knows -1 alone.
             value_starts_out[h], value_lengths_out[h] = header.value, max(header.value_length, -1)
             pos = header.end
             h += 1

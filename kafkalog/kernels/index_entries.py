@@ -48,6 +48,7 @@ def index_entries(
     time_entries = 0
     for b in range(rows.size):
         last_offset = rows[b]["last_offset"]
+        # Strictly greater: of equal timestamps the first batch's offset stays, as in Kafka.
         if rows[b]["max_timestamp"] > state[_MAX]:
             state[_MAX] = rows[b]["max_timestamp"]
             state[_MAX_OFFSET] = last_offset
@@ -55,11 +56,14 @@ def index_entries(
             offsets_out[entries] = last_offset
             positions_out[entries] = rows[b]["position"]
             entries += 1
+            # A time index holds rising timestamps only. Where none rose since the last entry it
+            # gets none, though the offset index does.
             if state[_MAX] > state[_LAST]:
                 timestamps_out[time_entries] = state[_MAX]
                 timestamp_offsets_out[time_entries] = state[_MAX_OFFSET]
                 time_entries += 1
                 state[_LAST] = state[_MAX]
             state[_SINCE] = 0
+        # Counted behind the check: the bytes of a batch count for the entries of later ones.
         state[_SINCE] += rows[b]["size_in_bytes"]
     return entries, time_entries

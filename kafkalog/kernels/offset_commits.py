@@ -117,6 +117,8 @@ def _keep_block(
         kind = fields[at + KIND]
         if states[r] >= 0 and kind != OTHER and kind != UNREADABLE:
             first, second = hashes[2 * (r - start)], hashes[2 * (r - start) + 1]
+            # A record that a later one of the same key follows is overwritten in place: rows are by
+            # number, and numbers are given in the order in which keys come up.
             number, slot = _number_of(latest, first, second)
             if number < 0:
                 number = count
@@ -186,6 +188,8 @@ def read_offset_commits(
     """
     spans = Spans(keys, values, key_starts, key_lengths, value_starts, value_lengths)
     latest = Latest(table, known, latest_out, new_out, texts_out)
+    # Without a table the fields of every record stay where they are for the caller; with one a
+    # block's fields are scratch, and only the latest of each key is kept.
     keeps = table.size > 0
     in_place = fields_out.size == key_starts.size * FIELDS
     counts = Counts(I64(count), I64(0), I64(0))
@@ -208,6 +212,8 @@ def read_offset_commits(
 @kernel((U64_IN, I64, I64_OUT))
 def fill_table(known: U64Array, count: int, table_out: I64Array) -> None:
     """Enter the numbers below `count` in an empty table, by their hashes uint64[count * 2]."""
+    # Linear probing, as in `_number_of`: the low bits of the hash name the first slot, and the next
+    # empty one is taken.
     mask = table_out.size - 1
     for number in range(count):
         at = I64(known[2 * number] & U64(0x7FFF_FFFF_FFFF_FFFF)) & mask

@@ -91,10 +91,13 @@ def _copy_legacy(buf: U8Array, pos: int, magic: int, rows_out: RowArray, b: int)
     """What the entry at `pos` says of itself; the fields that it does not have get sentinels."""
     offset = read_i64(buf, pos)
     timestamp: Any = I64(_NO_TIMESTAMP)
+    # Magic 0 has no timestamp, so its timestamp-type bit means nothing and is left out.
     attributes = I64(buf[pos + _LEGACY_ATTRIBUTES]) & _CODEC_MASK
     if magic == _MAGIC_V1:
         attributes = I64(buf[pos + _LEGACY_ATTRIBUTES]) & _LEGACY_MASK
         timestamp = read_i64(buf, pos + _LEGACY_TIMESTAMP)
+    # A compressed entry wraps others: how many there are, and the first one's offset, only its
+    # content says. Its own offset is that of the last message in it.
     is_wrapper = (attributes & _CODEC_MASK) != 0
     rows_out[b]["base_offset"] = offset
     rows_out[b]["last_offset"] = offset
@@ -134,6 +137,7 @@ def _check_entry(buf: U8Array, pos: int, end: int, file_end: int) -> tuple[int, 
         magic == _MAGIC_V2 and length < _MIN_LENGTH_V2
     ):
         return status.CORRUPT_LENGTH, 0
+    # The header goes on behind what is in hand: not an error, the caller reads more.
     if end - pos < min(length + _OVERHEAD, _HEADER_BYTES):
         return status.OK, 0
     if magic == _MAGIC_V2 and read_i32(buf, pos + _RECORDS_COUNT) < 0:
@@ -168,10 +172,12 @@ def scan_batches(
         code, size = _check_entry(buf, pos, end, file_end)
         if code != status.OK:
             return count, code, pos
+        # Not in hand: the next call begins here.
         if size == 0:
             break
         if count == rows_out.size:
             return count, status.OUTPUT_FULL, pos
+        # The magic byte is at the same place in all three layouts, and says which one it is.
         magic = I64(buf[pos + _MAGIC])
         if magic == _MAGIC_V2:
             _copy_header(buf, pos, rows_out, count)

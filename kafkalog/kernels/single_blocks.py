@@ -43,6 +43,9 @@ def _read_little_endian(buf: U8Array, pos: int, size: int) -> int:
 
 @helper
 def _lz4_block(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
+    # Around the block: its size in front, and the end mark of four zero bytes behind it. The size
+    # compared below is of a compressed block: an uncompressed one has the top bit set, so never
+    # fits.
     size = end - start - _LZ4_HEADER_BYTES - 8
     if (
         size < 1
@@ -57,6 +60,8 @@ def _lz4_block(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
 
 @helper
 def _snappy_block(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
+    # Raw snappy, or a xerial stream (16 bytes of header, then blocks with their size in front)
+    # whose only block reaches to the end.
     block = start
     if (
         end - start >= _XERIAL_HEADER_BYTES
@@ -66,6 +71,8 @@ def _snappy_block(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
         block = start + _XERIAL_HEADER_BYTES + 4
         if block > end or read_i32(buf, block - 4) != end - block:
             return start, end, 0
+    # Snappy says its uncompressed size first. One that its bytes cannot grow to is damage, or an
+    # attempt to have memory allocated.
     room, after = read_uvarint(buf, block, end)
     if after < 0 or room > (end - block) * _SNAPPY_MAX_GROWTH:
         return start, end, 0
@@ -76,6 +83,8 @@ def _snappy_block(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
 def _zstd_frame(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
     if end - start < 8 or read_i32(buf, start) != _ZSTD_MAGIC:
         return start, end, 0
+    # Frame header descriptor: bits 0-1 size of a dictionary id, 2 checksum at the end, 5 single
+    # segment (no window descriptor), 6-7 size of the content size field (RFC 8878, 3.1.1.1.1).
     descriptor = I64(buf[start + 4])
     is_single_segment = (descriptor >> 5) & 1
     size_flag = descriptor >> 6
@@ -85,11 +94,14 @@ def _zstd_frame(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
         return start, end, 0
     if not is_single_segment and I64(buf[start + 5]) >> 3 > _ZSTD_MAX_WINDOW_EXPONENT:
         return start, end, 0
+    # Behind magic and descriptor there is a window descriptor of one byte, unless it is a single
+    # segment.
     at = start + 6 - is_single_segment
     content_bytes: int = I64(-1)
     if size_bytes:
         if at + size_bytes > end:
             return start, end, 0
+        # Of two bytes the field counts from 256 on (RFC 8878, 3.1.1.1.4).
         content_bytes = _read_little_endian(buf, at, size_bytes) + 256 * (size_bytes == 2)
     at += size_bytes
     most: int = I64(0)
@@ -97,12 +109,15 @@ def _zstd_frame(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
     while not is_last:
         if at + 3 > end:
             return start, end, 0
+        # Block header: bit 0 last block, 1-2 type (0 raw, 1 one byte repeated, 2 compressed, 3
+        # reserved), then the block's size; of a repeated byte one byte lies there.
         word = _read_little_endian(buf, at, 3)
         is_last, kind, size = word & 1, (word >> 1) & 3, word >> 3
         if kind == 3 or size > _ZSTD_MAX_BLOCK:
             return start, end, 0
         at += 3 + (1 if kind == 1 else size)
         most += _ZSTD_MAX_BLOCK if kind == 2 else size
+    # A content checksum, if bit 2 says so, has four bytes.
     at += descriptor & 4
     if at != end or content_bytes > most:
         return start, end, 0
@@ -136,6 +151,8 @@ def find_single_blocks(
             start, end, room = _snappy_block(buf, starts[b], ends[b])
         elif codecs[b] == _ZSTD:
             start, end, room = _zstd_frame(buf, starts[b], ends[b])
+        # What would pass the cap goes the slow way, which finds out while it decompresses and
+        # raises.
         if room == 0 or room > max_bytes:
             start, end, room = starts[b], ends[b], I64(0)
         starts_out[b], ends_out[b], rooms_out[b] = start, end, room

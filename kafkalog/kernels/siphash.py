@@ -51,10 +51,13 @@ def siphash_128(
     buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
     """SipHash-2-4-128 of buf[pos:pos + length]; the caller has checked the range."""
+    # The constants spell "somepseudorandomlygeneratedbytes"; 0xEE and 0xDD tell the 128-bit variant
+    # from the 64-bit one.
     v0 = k0 ^ np.uint64(0x736F6D6570736575)
     v1 = k1 ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE)
     v2 = k0 ^ np.uint64(0x6C7967656E657261)
     v3 = k1 ^ np.uint64(0x7465646279746573)
+    # Two rounds (the 2 of 2-4) for each word of eight bytes.
     whole = pos + (length & ~7)
     while pos < whole:
         word = _read_u64_little_endian(buf, pos)
@@ -63,6 +66,8 @@ def siphash_128(
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0 ^= word
         pos += 8
+    # The last word has the bytes that are left, and the length in its highest byte, so that a key
+    # and the same key with zeros behind it differ.
     word = np.uint64(length & 0xFF) << np.uint64(56)
     for i in range(length & 7):
         word |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
