@@ -39,6 +39,8 @@ def index_difference(path: str, wanted: bytes, kind: LogFileKind) -> str | None:
     except FileNotFoundError:
         return None if kind is LogFileKind.TRANSACTION_INDEX and not wanted else MISSING
     with os.fdopen(fd, "rb") as file:
+        # No more is read into memory than is wanted: behind it there may be 10 MiB of preallocated
+        # zeros, or anything, of which only the length and whether it is zeros is asked.
         found = file.read(len(wanted))
         rest, only_zeros = 0, True
         while piece := file.read(_PIECE_BYTES):
@@ -54,6 +56,7 @@ def index_difference(path: str, wanted: bytes, kind: LogFileKind) -> str | None:
         return f"{len(found) + rest} bytes, not a multiple of {entry_bytes}; {due}"
     if wanted.startswith(found):
         return f"{(len(found) + rest) // entry_bytes} entries, {due}"
+    # The first entry that differs is named, with both sides.
     for number in range(len(wanted) // entry_bytes):
         at = number * entry_bytes
         if len(found) < at + entry_bytes:

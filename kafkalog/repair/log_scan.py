@@ -89,6 +89,8 @@ class LogScan:
         producers = RecoveredProducers(end_offset, self._first_entries())
         epochs = LeaderEpochReplay(self._known_epochs()[0] or ())
         for number, segment in enumerate(segments):
+            # Where segments overlap, the same offsets would be replayed twice: producers and
+            # indexes would be wrong.
             if segment.base_offset < end_offset:
                 raise LogCleaningRefusedError(
                     f"begins before the offset {end_offset} where the segment before it ends",
@@ -159,6 +161,8 @@ class LogScan:
         at the end of the one before.
         """
         base = segment.base_offset
+        # Compared before producers expire: the loader wrote this snapshot at the end of the segment
+        # before, and expires them only when it reads it back.
         if producers.end_offset == base and not is_first:
             self._look_at_snapshot(base, producers)
         self._read_back(producers, -1 if is_first else self._log_start)
@@ -176,6 +180,7 @@ class LogScan:
 
     def _look_at_end(self, producers: RecoveredProducers, end_offset: int) -> None:
         """The snapshot at the log's end, and those that the loader removes."""
+        # Snapshots at segment bases stay, and one at the log's end; all others the loader removes.
         wanted = {segment.base_offset for segment in self._partition.segments} | {end_offset}
         if end_offset != self._partition.segments[-1].base_offset:
             if producers.end_offset != end_offset:

@@ -263,10 +263,14 @@ class _Recovery:
     def _swap(self) -> None:
         directory = self._partition.path
         with locked_partition(self._scratch):
+            # Reading took its time: once more, with the lock held, whether the files are those that
+            # were read.
             self._check_before_swap()
             record = self._record()
             begin_replacement(self._scratch, record, self._files)
             self.replaced = record
+            # Each file by one rename over the old one: a broker that starts in between finds old or
+            # new ones, each whole, and checks or rebuilds them as after any crash.
             for name in self._written:
                 source = self._scratch.output(self._attempt_id, name)
                 self._files.rename(source, path_in(directory, name))
@@ -275,6 +279,8 @@ class _Recovery:
                 if finding.action == REMOVE:
                     self._files.remove(path_in(directory, finding.name))
             self._files.sync_directory(directory)
+            # The only change to a `.log` comes last, when all that lies beside it is right for what
+            # stays.
             if record.cut is not None:
                 self._cut_tail(record.cut)
             end_replacement(self._scratch, record, self._files)
@@ -308,12 +314,15 @@ class _Recovery:
             return None
         segment, valid_bytes = self._cut
         before = file_facts(segment.path, Path(segment.path).name)
+        # Zeros that a broker preallocated are not worth keeping: undo makes them anew by the
+        # length.
         kept_bytes = last_nonzero(segment.path, valid_bytes) - valid_bytes
         checksum = checksum_of(segment.path, valid_bytes, kept_bytes)
         return CutTail(valid_bytes, kept_bytes, checksum, before)
 
     def _cut_tail(self, cut: CutTail) -> None:
         path = path_in(self._partition.path, cut.before.name)
+        # An attempt that died has done it already.
         if os.lstat(path).st_size == cut.valid_bytes:
             return
         if self._task.keeps_undo:

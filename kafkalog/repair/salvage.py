@@ -114,9 +114,12 @@ def salvage_partition(
     status, reason, fault, log_end_offset = SALVAGED, "", "", None
     log_start = partition.log_start_offset
     try:
+        # What damage hides is in `left_out` of the segment it is in; this is what no file has.
         missing = [m for m in missing_ranges(partition) if m.cause is not MissingCause.DAMAGE]
         copy.mkdir(parents=True)
         _copy_small_files(partition, copy, files)
+        # A segment's batches must lie below the next one's base: those that do not are damage, or
+        # copies.
         later_bases = [segment.base_offset for segment in partition.segments[1:]]
         for segment, end_offset in zip_longest(partition.segments, later_bases):
             walk = SegmentWalk(segment, end_offset, max_batch_bytes)

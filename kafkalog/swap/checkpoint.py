@@ -65,6 +65,8 @@ class CheckpointFile:
         }
         if not changes:
             return
+        # Noted in the journal, then the old file kept, then the new one written: undo can take back
+        # whatever was begun.
         self.note(self.log_dir, self.name, changes)
         if self.keep_for is not None:
             self._keep(self.keep_for)
@@ -81,18 +83,23 @@ class CheckpointFile:
         self.files.remove(f"{self.path}.tmp")
         found = _entries(self.path)
         left = dict(found)
+        # Backwards through the run's changes of this line: each is taken back only if the line
+        # still says what that change made it say. A line that a broker wrote since stays.
         for partition, steps in history.items():
             for before, after in reversed(steps):
                 if left.get(partition) == after:
                     left.pop(partition, None)
                     left |= {} if before is None else {partition: before}
         was = _entries(kept)
+        # If nothing but the run changed the file, the very file comes back, with its inode and
+        # times.
         if left != _known(was, self.log_dir):
             if left != found:
                 self._write(left)
         elif not kept.exists():
             self.files.remove(str(self.path))
         elif not (self.path.exists() and self.path.samefile(kept)):
+            # A link cannot be made over a name that exists, a rename can replace one in one step.
             between = f"{self.path}.tmp"
             self.files.link(str(kept), between)
             self.files.rename(between, str(self.path))

@@ -73,6 +73,8 @@ def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
     cleaned = _with_suffix(names, CLEANED_SUFFIX)
     swaps = _with_suffix(names, SWAP_SUFFIX)
     if cleaned:
+        # As Kafka's loader: a `.cleaned` says that the swap did not reach the point of no return,
+        # and from its offset on all is undone. The sources are still there under their own names.
         undone_from = min(found.parsed.offset for found in cleaned)
         undone = [found for found in swaps if found.parsed.offset >= undone_from]
         # A `.swap` without any `.cleaned` would be finished.
@@ -83,11 +85,15 @@ def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
         swaps = [found for found in swaps if found.parsed.offset < undone_from]
         done.append(f"undid an unfinished cleaning from offset {undone_from}")
     if swaps:
+        # Without a `.cleaned` a swap is past the point of no return: each `.swap` takes the place
+        # of its sources.
         _finish_swaps(directory, swaps, groups, files)
         bases = sorted({found.parsed.offset for found in swaps})
         done.append(f"finished the swap of segment {', '.join(map(str, bases))}")
     if done:
         files.sync_directory(directory)
+    # Only where something was interrupted: files that lie about for another reason are not ours to
+    # take.
     orphans = _orphans(directory) if done or records else []
     deleted = _deleted_by_us(directory, names)
     _remove(directory, [*orphans, *deleted], files)
@@ -181,6 +187,9 @@ def _finish_swaps(
 ) -> None:
     logs = [found for found in swaps if found.parsed.kind is LogFileKind.LOG]
     read = [_read_swap(directory, found, groups) for found in logs]
+    # Of a broker's own swap there is no record: as its loader does, take away what begins between
+    # the lowest of these and the end of the highest. Of ours the record names the sources, also
+    # those behind the end, which lost all their batches.
     foreign = [swap for swap in read if swap.sources is None]
     replaced = {source for swap in read for source in swap.sources or (swap.base_offset,)}
     live = _with_suffix(list_names(directory), LIVE_SUFFIX)
@@ -188,6 +197,7 @@ def _finish_swaps(
         start = min(swap.base_offset for swap in foreign)
         end = max(swap.next_offset for swap in foreign)
         replaced |= {file.parsed.offset for file in live if start <= file.parsed.offset < end}
+    # A producer snapshot stays where a segment begins, also a new one.
     surviving = {swap.base_offset for swap in read}
     gone = [
         file
@@ -236,6 +246,8 @@ def _read_swap(directory: str, log: _Found, groups: Sequence[SwapGroup]) -> _Swa
             )
         if scan.rows.size:
             next_offset = int(scan.rows["last_offset"][-1]) + 1
+    # The record counts only for the very segment it was written for: a broker may have compacted
+    # since, to a `.swap` with the same name.
     content = fingerprint(scan.rows for scan in iterate_headers(path))
     recorded = [
         group.sources

@@ -52,11 +52,14 @@ def check_no_writer(directories: Iterable[str], proc: Path = Path("/proc")) -> N
     files to the broker's user may do so.
     """
     paths = {log for directory in directories for log in Path(directory).glob("*.log")}
+    # By device and inode: the other log dir has the same files under another path.
     logs: dict[tuple[int, int], str] = {}
     for path in paths:
         with suppress(OSError):
             stat = path.stat()
             logs[stat.st_dev, stat.st_ino] = str(path)
+    # A descriptor that leads to one of these files and may write is a broker at work, whose lock of
+    # its own log dir says nothing of this one. What may not be looked at is left out.
     for process in sorted(proc.glob("[0-9]*")) if logs else ():
         if int(process.name) == os.getpid():
             continue

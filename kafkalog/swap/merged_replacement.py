@@ -16,6 +16,8 @@ def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
     if earlier is None:
         return later
     swapped = list(earlier.swapped)
+    # Files that the first replacement made and the second one took away exist no more: they are
+    # neither to be put back nor to be looked for. What the first one kept stands for both.
     for swap in later.swapped:
         touched = [e for e in swapped if _common(e.made, swap.kept)]
         made = [file for e in touched for file in e.made]
@@ -29,6 +31,7 @@ def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
             )
         )
     kept, made = list(earlier.kept), [*earlier.made, *later.made]
+    # The same of single files: one that this run had made itself is not a file from before the run.
     for file in later.kept:
         owner = next((e for e in swapped if _common(e.made, [file])), None)
         if owner is not None:
@@ -39,6 +42,7 @@ def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
             )
         elif _common(earlier.made, [file]):
             made = _without(made, [file])
+        # Of a name the first kept file is the one from before the run.
         elif file.name not in {f.name for f in kept}:
             kept.append(file)
     return replace(

@@ -220,6 +220,7 @@ def remaining(directory: str, record: Replacement) -> Replacement:
     def is_live(file: FileFacts) -> bool:
         return file.is_at(path_in(directory, file.name))
 
+    # What is live again as it was needs no undo: a swap that a loader undid, or that never began.
     cut = record.cut
     if cut is not None and is_live(cut.before):
         cut = None
@@ -227,6 +228,7 @@ def remaining(directory: str, record: Replacement) -> Replacement:
     for swap in record.swapped:
         left = tuple(file for file in swap.kept if not is_live(file))
         made = tuple(file for file in (*swap.made, *swap.between) if is_live(file))
+        # Snapshots alone make no swap: they go and come with the segments they belong to.
         if any(not f.name.endswith(LogFileKind.PRODUCER_SNAPSHOT) for f in left):
             swapped.append(SwappedFiles(left, made))
     kept = tuple(file for file in record.kept if not is_live(file))
@@ -269,6 +271,8 @@ def drop_undo(scratch: Scratch, files: LocalFiles) -> int:
     freed = 0
     names = [name for name in list_names(scratch.directory) if scratch.keeps(name)]
     record = Path(scratch.undo_record).name
+    # The record last, and only when the removals before it are on the disk: as long as it is there,
+    # the rest can be found again.
     for name in sorted(names, key=lambda name: (name == record, name)):
         if name == record:
             files.sync_directory(scratch.directory)

@@ -103,6 +103,7 @@ def retain_partition(
         status, reason = REFUSED, str(error)
     except Exception as error:
         status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
+    # Nothing is left in between: what was begun is finished or undone at once.
     if status != DELETED:
         try:
             resolved = clear_run(scratch, files)
@@ -126,6 +127,7 @@ def trimmed_leader_epochs(entries: Sequence[EpochEntry], start_offset: int) -> l
 def _retain(
     plan: RetentionPlan, journal: RunJournal, scratch: Scratch, files: LocalFiles
 ) -> Replacement:
+    # The plan holds for the files it was made from: if one has another size, time or inode, stop.
     check_unchanged(plan.path, plan.token)
     key = plan.topic_partition.topic, plan.topic_partition.partition
     new_files = _new_files(plan)
@@ -138,6 +140,8 @@ def _retain(
         *existing_files(plan.path, bases, (LogFileKind.PRODUCER_SNAPSHOT,)),
     ]
     replaced = [name for name in made if os.path.lexists(path_in(plan.path, name))]
+    # Before anything changes: what goes, by its facts, and a second name for each file, so that
+    # undo finds the very same ones.
     record = Replacement(
         journal.run_id,
         RETAIN,
@@ -152,9 +156,12 @@ def _retain(
         first_offset=plan.kept[0].base_offset if plan.kept else plan.roll_offset,
     )
     begin_replacement(scratch, record, files)
+    # The log start first: a broker that starts from here on deletes by itself what is below it, so
+    # each state on the way is one it may have made itself.
     CheckpointFile(
         plan.log_dir, LOG_START_OFFSET_FILE, files, journal.keep_for, journal.checkpoint
     ).update({key: plan.log_start_offset})
+    # The new active segment, where all others go, and the trimmed leader epochs.
     for name in made:
         files.rename(scratch.output(_ATTEMPT, name), path_in(plan.path, name))
     if made:

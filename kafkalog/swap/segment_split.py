@@ -122,6 +122,7 @@ def _write_pieces(segment: SegmentInfo, splitting: Splitting, pieces: list[Outpu
         first = 0
         while first < chunk.rows.size:
             last_offsets = chunk.rows["last_offset"][first:]
+            # A new piece where an offset lies further from the base than 32 bits, as Kafka splits.
             if not pieces or last_offsets[0] - pieces[-1].base_offset > MAX_INT32:
                 base_offset = int(complete["base_offset"][first])
                 pieces.append(_new_piece(base_offset, splitting))
@@ -155,6 +156,8 @@ def _append(piece: OutputSegment, chunk: Chunk, which: slice) -> None:
 
 def _share_aborted_transactions(segment: SegmentInfo, pieces: list[OutputSegment]) -> None:
     """An entry belongs to the segment that holds its marker."""
+    # Kafka's split writes no transaction index for the parts, and what was aborted is then read as
+    # committed: here the entries are shared out.
     known = AbortedTransactions([segment], 0).of_segment(segment)
     ends = [piece.base_offset for piece in pieces[1:]]
     for piece, end in zip(pieces, [*ends, None], strict=True):
@@ -176,6 +179,8 @@ def _swap(
     scratch, files = splitting.scratch, splitting.files
     directory = scratch.directory
     old = segment.base_offset
+    # To a recovery each piece is a group of its own. Only the first has the old segment as its
+    # source: the others replace nothing that was there.
     groups = [
         SwapGroup(
             piece.base_offset,
@@ -185,6 +190,8 @@ def _swap(
         for number, piece in enumerate(pieces)
     ]
     replaced = list(existing_files(directory, [old], SEGMENT_KINDS))
+    # A producer snapshot belongs to the base of a segment. If the first piece begins later than the
+    # old segment did, nothing begins at the old base any more.
     snapshots = [] if any(piece.base_offset == old for piece in pieces) else [old]
     gone = existing_files(directory, snapshots, (LogFileKind.PRODUCER_SNAPSHOT,))
     swapped = SwappedFiles(

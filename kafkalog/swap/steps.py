@@ -50,6 +50,8 @@ def _begin(names: Sequence[str]) -> Iterator[Step]:
     *first, last = names
     for name in first:
         yield Step(RENAME, name + CLEANED_SUFFIX, name + SWAP_SUFFIX)
+    # A loader that finds any `.cleaned` deletes every `.swap` at or above the lowest one, and goes
+    # back. Synced here, a power cut cannot leave the last rename without those before it.
     if len({_base_digits(name) for name in names}) > 1:
         yield _SYNC
     yield Step(RENAME, last + CLEANED_SUFFIX, last + SWAP_SUFFIX)
@@ -69,6 +71,9 @@ def take_away(
     def gone(name: str) -> Step:
         return Step(RENAME, name, name + DELETED_SUFFIX) if sets_aside else Step(REMOVE, name)
 
+    # Sources behind the end of the new segments a loader does not take away by itself: each goes,
+    # synced, before the next, so that a value that is in an earlier one is never left with its
+    # tombstone gone.
     behind = []
     for name in names:
         if name in swapped or int(_base_digits(name)) < end_offset:
@@ -87,6 +92,8 @@ def take_away(
 
 def put_in_place(names: Iterable[str]) -> Iterator[Step]:
     """Step 5: `.swap` → final names."""
+    # Each `.log` by itself, then the indexes: an index without its log is deleted by a loader, a
+    # log without its index gets a new one.
     ascending = sorted(names, key=_base_digits)
     logs = [name for name in ascending if name.endswith(LogFileKind.LOG)]
     for name in logs:

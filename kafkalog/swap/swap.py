@@ -103,10 +103,13 @@ def swap_groups(
     """
     directory = scratch.directory
     begin_replacement(scratch, record, files, cleaned_names(directory, finished))
+    # From here on nobody else may finish: what other attempts of the same task wrote goes.
     own = {Path(output.path).name for group in finished for output in group.outputs}
     remove_other_attempts(scratch, record.attempt_id, files, own)
     remove_left_by_broker(scratch, record, files)
     sources = [source for group in finished for source in group.sources]
+    # All groups in one sequence: their `.cleaned` become `.swap` from the last to the first, see
+    # `steps`.
     steps = swap_steps(
         [output.name for group in reversed(finished) for output in group.outputs],
         list(existing_files(directory, sources, SEGMENT_KINDS)),

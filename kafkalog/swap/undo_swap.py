@@ -221,6 +221,7 @@ def _swap_back(scratch: Scratch, swap: SwappedFiles, files: LocalFiles) -> None:
     missing = [f.name for f in segments if not f.is_at(path_in(directory, f.name))]
     bases = sorted({name.split(".")[0] for name in missing}, reverse=True)
     names = [name for base in bases for name in missing if name.startswith(base)]
+    # Links, not renames: what is kept stays kept until all of the undo is done.
     for name in names:
         target = path_in(directory, name + CLEANED_SUFFIX)
         files.remove(target)
