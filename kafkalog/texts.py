@@ -29,3 +29,16 @@ def format_bytes(size_in_bytes: int) -> str:
         amount /= 1024
         units.pop(0)
     return f"{size_in_bytes} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def format_duration(milliseconds: int) -> str:
+    """`93784000` → `1 d 2 h`: the two largest units, the rest cut off."""
+    if abs(milliseconds) < 1000:
+        return f"{milliseconds} ms"
+    sign, rest = "-" if milliseconds < 0 else "", abs(milliseconds)
+    parts: list[tuple[int, str]] = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        amount, rest = divmod(rest, size)
+        if amount or parts:
+            parts.append((amount, unit))
+    return sign + " ".join(f"{amount} {unit}" for amount, unit in parts[:2] if amount)

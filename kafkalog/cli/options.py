@@ -76,6 +76,11 @@ VERBS = (
         example="data/samples/broker",
     ),
     Verb(
+        "lag", "how far groups are behind, by the disk: records, bytes, time", "kafkalog.cli.lag",
+        names="log dirs: those of __consumer_offsets, and of the topics that groups read",
+        example="data/samples/broker",
+    ),
+    Verb(
         "compact", "plan log compaction; with --apply carry it out", "kafkalog.cli.compact",
         changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
         example=f"{_FILE_BEFORE} --topic accounts --now 2026-12-01",

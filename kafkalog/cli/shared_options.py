@@ -16,7 +16,18 @@ _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
 _CHOOSING = (*_CHANGING, "audit", "cluster", "export", "salvage", "segments", "verify")
 _HISTORY = ("runs", "undo", "purge")
-_PRINTING = ("info", *_CHANGING, "audit", "cluster", "dump", "salvage", "segments", "verify", "why")
+_PRINTING = (
+    "info",
+    "lag",
+    *_CHANGING,
+    "audit",
+    "cluster",
+    "dump",
+    "salvage",
+    "segments",
+    "verify",
+    "why",
+)
 # The package's own limit, of which only numbers may be known here.
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 
@@ -35,7 +46,7 @@ _JOURNAL = (
 SHARED_OPTIONS = (
     Option(
         "--log-dir", "DIR", "the same as DIR without an option; repeatable",
-        (*_CHOOSING, "info", "sql", "why"),
+        (*_CHOOSING, "info", "lag", "sql", "why"),
         is_repeatable=True,
     ),
     Option(

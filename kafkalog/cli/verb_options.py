@@ -79,6 +79,7 @@ VERB_OPTIONS = (
         _AUDIT,
     ),
     Option("--since", "RUN", "read only what has changed since this verify run", _VERIFY),
+    Option("--group", "G", "only this group; repeatable", ("lag",), is_repeatable=True),
     Option(
         "--what-if", "KEY=VALUE",
         "simulate retention with this topic setting, as retention.ms=3d or retention.bytes=10GiB; "

@@ -100,3 +100,47 @@ COORDINATOR_LOAD: tuple[Column, ...] = (
     nullable("recordsPerSecond", pa.float64(), "records by the time between; null for one"),
     nullable("bytesPerSecond", pa.float64(), "bytes by the time between; null for one record"),
 )
+
+# How far behind it is, as the disk tells.
+LAG: tuple[Column, ...] = (
+    _GROUP,
+    not_null("topic", pa.string(), "the topic it reads"),
+    not_null("partition", pa.int32(), "partition of that topic"),
+    not_null(
+        "state",
+        pa.string(),
+        "behind, atEnd; beyondEnd (committed above the log's end), belowStart (what it would read "
+        "next is gone), noCommit (a member has the partition, and nothing is committed), noLog (no "
+        "log dir here has the partition)",
+    ),
+    nullable("committedOffset", pa.int64(), "the next offset the group wants"),
+    nullable("commitTimestampMs", pa.int64(), "when it was committed"),
+    nullable("logStartOffset", pa.int64(), "first offset a consumer can read"),
+    nullable("highWatermark", pa.int64(), "as a broker would start with it, by the checkpoint"),
+    nullable(
+        "logEndOffset",
+        pa.int64(),
+        "offset the next record gets: what Kafka's tool shows once the replicas have caught up",
+    ),
+    nullable("lag", pa.int64(), "log end offset less the committed one, below 0 if beyondEnd"),
+    nullable("lostOffsets", pa.int64(), "offsets from the committed one to the log start"),
+    nullable(
+        "lagBytes",
+        pa.int64(),
+        "bytes on the disk from the batch with the committed offset to the log's end",
+    ),
+    nullable(
+        "lagMs",
+        pa.int64(),
+        "the log end's timestamp less that of the first record that is not committed, 0 at least",
+    ),
+    nullable("firstTimestampMs", pa.int64(), "of the first record that is not committed"),
+    nullable("logEndTimestampMs", pa.int64(), "largest one of the last batch"),
+    nullable(
+        "isLeaderHere",
+        pa.bool_(),
+        "the replica that was read leads, or may lead at once; false: the leader's log may end "
+        "elsewhere; null: no metadata here tells",
+    ),
+    nullable("error", pa.string(), "why bytes and time are not known"),
+)

@@ -5,7 +5,7 @@ function views of `reading.function_views`, and those of a dead ZooKeeper.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from kafkalog.duckdb.dataset import ComputedRows, RowSource
 from kafkalog.duckdb.log_rows import LogRows, Progress
+from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.function_views.record_queries import RecordQuery
 from kafkalog.reading.function_views.table import (
     FUNCTION_VIEWS,
     OFFSETS_RETENTION_MINUTES,
     ZOOKEEPER_VIEWS,
 )
+from kafkalog.reading.request import ReadMode
 from kafkalog.reading.sql_views import SQL_VIEWS, options_for
 
 if TYPE_CHECKING:
@@ -55,6 +57,15 @@ class LogTables:
     now_ms: int | None = None
     progress: Progress | None = None
 
+    @property
+    def mode(self) -> ReadMode:
+        """What becomes of what cannot be read; InvalidConfigError for a mode that is not there."""
+        given = (text for name, text in self.options.items() if name.lower() == "mode")
+        text = next(given, ReadMode.FAILFAST)
+        if text.upper() not in ReadMode.__members__:
+            raise InvalidConfigError(f"mode '{text}' is not one of {', '.join(ReadMode)}")
+        return ReadMode(text.upper())
+
     def names(self) -> list[str]:
         """Of all tables there are."""
         names = [*SQL_VIEWS, *FUNCTION_VIEWS] if self.paths else []
@@ -73,7 +84,7 @@ class LogTables:
             rows = self._rows_of(view, own)
             return SqlTable(name, rows.schema, rows)
         view_of = FUNCTION_VIEWS.get(name) or ZOOKEEPER_VIEWS[name]
-        schema = view_of.schema
+        schema = view_of.schema_in(self.mode)
         if view_of.query is not None:
             return SqlTable(name, schema, self._source_of(view_of.query), view_of.query.over)
         if view_of.made is None:
@@ -109,12 +120,13 @@ class Reads:
 
         log = self._log
         if self._shared is None:
-            now = {} if log.now_ms is None else {"now_ms": log.now_ms}
             options = FunctionOptions(
+                mode=log.mode,
                 offsets_retention_minutes=log.offsets_retention_minutes,
                 zookeeper_dir=log.zookeeper_dir,
                 zk_root=log.zk_root,
-                **now,
             )
+            if log.now_ms is not None:
+                options = replace(options, now_ms=log.now_ms)
             self._shared = SharedReads(log.paths, options)
         return make(self._shared)

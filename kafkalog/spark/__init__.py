@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.group_views import group_members as group_members
     from kafkalog.spark.group_views import group_offsets as group_offsets
     from kafkalog.spark.group_views import groups as groups
+    from kafkalog.spark.group_views import lag as lag
     from kafkalog.spark.group_views import rebalances as rebalances
     from kafkalog.spark.group_views import top_committers as top_committers
     from kafkalog.spark.payloads import decode as decode
@@ -80,6 +81,7 @@ _PUBLIC = {
     "group_members": "kafkalog.spark.group_views",
     "group_offsets": "kafkalog.spark.group_views",
     "groups": "kafkalog.spark.group_views",
+    "lag": "kafkalog.spark.group_views",
     "rebalances": "kafkalog.spark.group_views",
     "top_committers": "kafkalog.spark.group_views",
     "open_transactions": "kafkalog.spark.coordinated",

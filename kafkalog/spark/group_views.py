@@ -10,19 +10,22 @@ Source: Kafka GroupMetadataManager, OffsetMetadataManager, OffsetExpirationCondi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog import clock
 from kafkalog.format.topics import OFFSETS_TOPIC
-from kafkalog.messages.group_types import KINDS
+from kafkalog.log.names import paths_in
+from kafkalog.reading.function_views.table import OFFSETS_RETENTION_MINUTES
+from kafkalog.spark.gathered import made_in_one_task, made_of_all, summed_up
 from kafkalog.spark.internal_topics import load_view, read_mode
 from kafkalog.spark.latest_commits import judged_offsets, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
-
-# Kafka's default of offsets.retention.minutes: seven days.
-OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
 
 
 def groups(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
@@ -93,53 +96,53 @@ def group_offsets(
     return judged_offsets(commits.drop("usedTopics"), now, retention_ms)
 
 
+def lag(spark: SparkSession, path: Paths) -> DataFrame:
+    """A row for each group, topic and partition: group, topic, partition, state (behind, atEnd,
+    beyondEnd, belowStart, noCommit, noLog), committedOffset, commitTimestampMs, logStartOffset,
+    highWatermark, logEndOffset, lag, lostOffsets, lagBytes, lagMs, firstTimestampMs,
+    logEndTimestampMs, isLeaderHere, error.
+
+    As `kafka-consumer-groups --describe` tells it, of a cluster that is stopped, and in bytes and
+    time. `reading.function_views.lag` says what the log's end is. The tasks read the groups' topic,
+    and one of them a few batches of each partition that a group is behind in.
+    """
+    from kafkalog.reading.function_views.lag import LAG
+
+    latest = latest_records(spark, path)
+    frames = {"commits": latest.commits, "members": latest.members}
+    return made_of_all(spark, frames, partial(_lag, paths_in(path)), LAG)
+
+
+def _lag(paths: Sequence[str], frames: Mapping[str, pa.Table]) -> pa.Table:
+    from kafkalog.reading.function_views.lag import lag as made
+    from kafkalog.reading.function_views.shared_reads import SharedReads
+
+    reads = SharedReads(paths)
+    changes = reads.cluster_tables["partition_changes"]
+    return made(frames["commits"], frames["members"], reads.inventory, changes)
+
+
 def top_committers(spark: SparkSession, path: Paths) -> DataFrame:
     """A row a group, the one with the most bytes first: group, coordinatorPartition, commits,
     tombstones, bytes, firstCommitMs, lastCommitMs, commitsPerHour. Of the log as it is: what was
     compacted away does not count.
     """
-    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC)
-    hours = "greatest(lastCommitMs - firstCommitMs, 1) / 3600000D"
-    return (
-        commits.groupBy("group", F.col("offsetsPartition").alias("coordinatorPartition"))
-        .agg(
-            F.expr("count_if(NOT isTombstone)").alias("commits"),
-            F.expr("count_if(isTombstone)").alias("tombstones"),
-            F.sum("recordBytes").alias("bytes"),
-            F.min("commitTimestampMs").alias("firstCommitMs"),
-            F.max("commitTimestampMs").alias("lastCommitMs"),
-        )
-        .withColumn("commitsPerHour", F.expr(f"IF(commits > 1, commits / ({hours}), NULL)"))
-        .orderBy(F.desc("bytes"), "group")
-    )
+    from kafkalog.reading.function_views import group_costs as made
+
+    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC, made.COMMITTER_COLUMNS)
+    sums = summed_up(commits, made.committer_sums, made.COMMITTER_SUMS)
+    return made_in_one_task(sums, made.top_committers, made.TOP_COMMITTERS)
 
 
 def rebalances(spark: SparkSession, path: Paths) -> DataFrame:
     """A row for each group and hour: group, kind, hour, rebalances (generations of a classic group,
     epochs of the others), lastEpoch.
     """
-    messages = load_view(spark, "group_messages", path, OFFSETS_TOPIC).where("value IS NOT NULL")
-    classic = messages.where("messageType = 'GroupMetadata'").selectExpr(
-        "get_json_object(key, '$.group') AS group", "'classic' AS kind", "timestamp",
-        "CAST(get_json_object(value, '$.generation') AS INT) AS epoch",
-    )  # fmt: skip
-    kinds = {f"{prefix}Metadata": kind for prefix, kind in KINDS.items()}
-    kind_of = F.create_map(*(F.lit(text) for pair in kinds.items() for text in pair))
-    others = (
-        messages.where(F.col("messageType").isin(list(kinds)))
-        .withColumn("kind", kind_of[F.col("messageType")])
-        .selectExpr(
-            "get_json_object(key, '$.groupId') AS group", "kind", "timestamp",
-            "CAST(get_json_object(value, '$.epoch') AS INT) AS epoch",
-        )
-    )  # fmt: skip
-    each = classic.unionByName(others).groupBy("group", "kind", "epoch").agg(F.min("timestamp"))
-    each = each.withColumnRenamed("min(timestamp)", "timestamp")
-    return (
-        each.groupBy("group", "kind", F.date_trunc("hour", "timestamp").alias("hour"))
-        .agg(F.count("epoch").alias("rebalances"), F.max("epoch").alias("lastEpoch"))
-        .orderBy("group", "hour")
-    )
+    from kafkalog.reading.function_views import group_costs as made
+
+    messages = load_view(spark, "group_messages", path, OFFSETS_TOPIC, made.REBALANCE_COLUMNS)
+    epochs = summed_up(messages, made.group_epochs, made.GROUP_EPOCHS)
+    return made_in_one_task(epochs, made.rebalances, made.REBALANCES)
 
 
 def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
@@ -147,25 +150,19 @@ def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
     batches, records, firstMs, lastMs, recordsPerSecond, bytesPerSecond. An estimate from the log as
     it is: what was compacted away does not count.
     """
-    batches = load_view(spark, "batches", path, OFFSETS_TOPIC)
-    load = batches.groupBy(F.col("partition").alias("coordinatorPartition")).agg(
-        F.sum("sizeInBytes").alias("bytes"),
-        F.count("*").alias("batches"),
-        F.sum("recordsCount").alias("records"),
-        F.min("maxTimestampMs").alias("firstMs"),
-        F.max("maxTimestampMs").alias("lastMs"),
-    )
+    from kafkalog.reading.function_views import group_costs as made
+
+    batches = load_view(spark, "batches", path, OFFSETS_TOPIC, made.LOAD_COLUMNS)
     latest = latest_records(spark, path)
-    keys = latest.commits.groupBy(F.col("offsetsPartition").alias("coordinatorPartition")).agg(
-        F.count("*").alias("offsets")
-    )
-    count = latest.groups.groupBy("coordinatorPartition").agg(F.count("*").alias("groups"))
-    seconds = "(greatest(lastMs - firstMs, 1) / 1000D)"
-    return (
-        load.join(keys, "coordinatorPartition", "left")
-        .join(count, "coordinatorPartition", "left")
-        .fillna(0, ["offsets", "groups"])
-        .withColumn("recordsPerSecond", F.expr(f"IF(records > 1, records / {seconds}, NULL)"))
-        .withColumn("bytesPerSecond", F.expr(f"IF(records > 1, bytes / {seconds}, NULL)"))
-        .orderBy("coordinatorPartition")
-    )
+    frames = {
+        "sums": summed_up(batches, made.load_sums, made.LOAD_SUMS),
+        "commits": latest.commits.select("offsetsPartition"),
+        "groups": latest.groups.select("coordinatorPartition"),
+    }
+    return made_of_all(spark, frames, _coordinator_load, made.COORDINATOR_LOAD)
+
+
+def _coordinator_load(frames: Mapping[str, pa.Table]) -> pa.Table:
+    from kafkalog.reading.function_views import group_costs as made
+
+    return made.coordinator_load(frames["sums"], frames["commits"], frames["groups"])

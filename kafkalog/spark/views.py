@@ -7,27 +7,17 @@ is a schema with fewer columns. So beside the wide views there are narrow ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+import kafkalog.spark as room
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.reading.function_views.table import FUNCTION_VIEWS, RECORD_VIEWS, TOPIC_VIEWS
 from kafkalog.reading.sql_views import SQL_VIEWS, options_for
-from kafkalog.spark.analysis import gaps, hot_keys, key_stats, latest_by_key
 from kafkalog.spark.loading import Paths, load
-
-# Temporary view → the function it shows: what needs more than one look at a partition. Each takes
-# a session, a path and options of the source.
-FUNCTION_VIEWS: dict[str, Callable[..., DataFrame]] = {
-    "latest_by_key": latest_by_key,
-    "key_stats": key_stats,
-    "hot_keys": hot_keys,
-    "gaps": gaps,
-}
-# The source's view that the function reads, whose options it takes.
-_READ_BY = {"gaps": "batches"}
 
 
 def records(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
@@ -111,9 +101,9 @@ def create_views(
         chosen = {**options_for(view, options), **own}
         load(spark, view, path, chosen).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
-    for name, function in FUNCTION_VIEWS.items():
-        chosen = options_for(_READ_BY.get(name, "records"), options)
-        function(spark, path, **chosen).createOrReplaceTempView(prefix + name)
+    for name in RECORD_VIEWS:
+        chosen = options_for(FUNCTION_VIEWS[name].reads, options)
+        getattr(room, name)(spark, path, **chosen).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
     for name, frame in _cluster_tables(spark, path).items():
         frame.createOrReplaceTempView(prefix + name)
@@ -130,18 +120,6 @@ def _cluster_tables(spark: SparkSession, path: Paths) -> dict[str, DataFrame]:
         return cluster_tables(spark, ())
 
 
-# Functions of this room over what internal topics say.
-TOPIC_VIEWS = (
-    "groups", "group_members", "group_offsets", "top_committers", "rebalances",
-    "coordinator_load", "transactional_ids", "open_transactions", "remote_segments",
-    "share_states",
-)  # fmt: skip
-
-
-# Those of them that go on behind a record that cannot be read.
-MODE_VIEWS = ("groups", "group_members", "group_offsets")
-
-
 def create_topic_views(
     spark: SparkSession, path: Paths, *, prefix: str = "", mode: str = "FAILFAST"
 ) -> list[str]:
@@ -151,9 +129,7 @@ def create_topic_views(
 
     Apart from `create_views`, because these look at the disk when they are made.
     """
-    import kafkalog.spark as room
-
     for name in TOPIC_VIEWS:
-        options = {"mode": mode} if name in MODE_VIEWS else {}
+        options = {"mode": mode} if FUNCTION_VIEWS[name].has_errors else {}
         getattr(room, name)(spark, path, **options).createOrReplaceTempView(prefix + name)
     return [prefix + name for name in TOPIC_VIEWS]

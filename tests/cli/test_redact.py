@@ -45,6 +45,8 @@ AUDITS = (
 VERBS = (
     *(("audit", *words) for words in AUDITS),
     ("segments",),
+    ("lag",),
+    ("lag", "--json"),
     ("segments", "--json"),
     ("verify",),
     ("verify", "--json"),

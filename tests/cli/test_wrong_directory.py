@@ -16,6 +16,7 @@ from tests.support.log_builder import LogBuilder
 
 VERBS = {
     "segments": [],
+    "lag": [],
     "verify": ["--workers=1"],
     "audit": ["--workers=1"],
     "cluster": [],
@@ -52,7 +53,7 @@ def test_an_empty_directory_is_an_error_of_every_verb(
     assert list(path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"why", "retain", "cluster"}))
+@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "lag"}))
 def test_a_formatted_log_dir_without_partitions_is_sound(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

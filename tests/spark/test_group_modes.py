@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.messages.group_records import GROUP_METADATA, OFFSET_COMMIT
 from kafkalog.spark import create_topic_views, group_members, group_offsets, groups
-from tests.spark.test_topics import rows
 from tests.support.log_builder import LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 
 pytestmark = pytest.mark.spark
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
 
 
 def test_modes_of_groups_whose_records_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from data.copy_samples import SAMPLES
+from kafkalog.reading.function_views.table import TOPIC_VIEWS
 from kafkalog.spark import create_topic_views, group_members, group_offsets, groups
-from kafkalog.spark.views import TOPIC_VIEWS
 
 pytestmark = pytest.mark.spark
 

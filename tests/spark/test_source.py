@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from data.copy_samples import SAMPLES
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.schemas import RECORDS
+from kafkalog.reading.function_views.table import RECORD_VIEWS
 from kafkalog.reading.sql_views import SQL_VIEWS
 from kafkalog.reading.views import VIEWS, view_columns
 from kafkalog.spark import batches, create_views, records
-from kafkalog.spark.views import FUNCTION_VIEWS
 from tests.support.log_builder import START_MS, LogBuilder
 
 pytestmark = pytest.mark.spark
@@ -148,7 +148,7 @@ def test_offsets_partitions_and_several_paths(spark: SparkSession, path: str) ->
 
 def test_views_of_a_log(spark: SparkSession, path: str) -> None:
     names = create_views(spark, path, prefix="v_", subscribe="orders")
-    views = (*SQL_VIEWS, *FUNCTION_VIEWS)
+    views = (*SQL_VIEWS, *RECORD_VIEWS)
     assert names == [f"v_{name}" for name in (*views, *CLUSTER_TABLES)]
     # Those of internal topics have none of `orders`, and say so.
     expected = {

@@ -14,10 +14,11 @@ from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
-from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, NODES, TEXTS
+from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.column import Column
 from kafkalog.columns.schemas import FINDINGS
 from kafkalog.format.limits import LIMITS
+from kafkalog.reading.function_views.table import FUNCTION_VIEWS
 from kafkalog.reading.option_table import OPTIONS
 from kafkalog.reading.views import VIEWS
 
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Where a verb is explained, below docs/guides.
 GUIDES = {
     "info": "info.md",
+    "lag": "lag.md",
     "compact": "compact.md",
     "segments": "query.md#from-the-command-line",
     "retain": "retain.md",
@@ -51,8 +53,6 @@ SPARK_NAMES = {
     pa.int64(): "LONG",
     pa.float64(): "DOUBLE",
     pa.timestamp("us", tz="UTC"): "TIMESTAMP",
-    NODES: "ARRAY<INT>",
-    TEXTS: "ARRAY<STRING>",
 }
 
 
@@ -70,7 +70,8 @@ def code_tables() -> dict[str, list[str]]:
         "spark releases": spark_releases(),
     }
     # views with the same columns share the table of the first one
-    columns_of = {view.name: view.columns for view in VIEWS.values()} | CLUSTER_TABLES
+    views = (*VIEWS.values(), *FUNCTION_VIEWS.values())
+    columns_of = {view.name: view.columns for view in views} | CLUSTER_TABLES
     shown = {columns: view for view, columns in reversed(columns_of.items())}
     return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
 
@@ -137,10 +138,20 @@ def column_table(columns: tuple[Column, ...]) -> list[str]:
     rows = ["| column | type | null | means |", "|---|---|---|---|"]
     for column in columns:
         mark = " †" if column.on_request else ""
-        kind = SPARK_NAMES.get(column.type, "ARRAY<STRUCT<key: STRING, value: BINARY>>")
+        kind = spark_name(column.type)
         null = "yes" if column.nullable else ""
         rows.append(f"| `{column.name}`{mark} | `{kind}` | {null} | {_cell(column.meaning)} |")
     return rows
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """A type as Spark's SQL writes it."""
+    if pa.types.is_list(kind):
+        return f"ARRAY<{spark_name(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        fields = (f"{field.name}: {spark_name(field.type)}" for field in kind)
+        return f"STRUCT<{', '.join(fields)}>"
+    return SPARK_NAMES[kind]
 
 
 def finding_kinds(kinds: tuple[FindingKind, ...]) -> list[str]:

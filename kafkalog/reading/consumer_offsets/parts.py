@@ -26,7 +26,11 @@ from kafkalog.reading.consumer_offsets.offset_facts import LOG_END_COLUMNS
 from kafkalog.reading.consumer_offsets.view import offset_partitions
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
-from kafkalog.reading.selection import PartitionSelection, select_partitions
+from kafkalog.reading.selection import (
+    PartitionSelection,
+    furthest_replicas,
+    select_partitions,
+)
 from kafkalog.reading.split_plan import plan_splits
 from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit
 from kafkalog.reading.view_reader import ScanTask
@@ -70,11 +74,13 @@ def plan_latest_of(
     with_log_ends: bool = False,
     part_bytes: int = SPLIT_BYTES,
 ) -> list[CommitsPart | ScanTask[PartitionInventory]]:
-    """The same of what is opened already; `named`: the partition directories that were named."""
+    """The same of what is opened already; `named`: the partition directories that were named. Of
+    several replicas of a partition the one that goes furthest is read.
+    """
     selection = PartitionSelection().naming(named)
     tasks: list[CommitsPart | ScanTask[PartitionInventory]] = []
     wanted = select_partitions(inventory, selection, every_kind=False)
-    for partition in offset_partitions(wanted, selection):
+    for partition in furthest_replicas(offset_partitions(wanted, selection)):
         size = max(part_bytes, -(-partition.size_in_bytes // _MOST_PARTS))
         # Segments smaller than a part are not cut, which where they have no index costs a walk.
         splits = plan_splits([partition], selection, split_bytes=max(size, SPLIT_BYTES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -10,10 +10,13 @@ from os import PathLike
 import pyarrow as pa
 
 from kafkalog import clock
+from kafkalog.format.topics import TRANSACTION_TOPIC
 from kafkalog.log.inventory import LogInventory
 from kafkalog.reading.cluster_tables import histories_of, history_tables
 from kafkalog.reading.consumer_offsets.topic_state import OffsetsTopicState, read_offsets_topic
 from kafkalog.reading.function_views.table import OFFSETS_RETENTION_MINUTES
+from kafkalog.reading.function_views.topic_rows import read_topic
+from kafkalog.reading.function_views.transactions import STATE_COLUMNS, transactional_ids
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.scan import open_paths
 from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
@@ -21,11 +24,13 @@ from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
 
 @dataclass(frozen=True, slots=True)
 class FunctionOptions:
-    """now_ms: the time that ages and expiry are computed for. offsets_retention_minutes: the
-    brokers' `offsets.retention.minutes`. zookeeper_dir, zk_root: a dead ZooKeeper's data directory,
-    and one cluster of it, for the views of it and the offsets that old consumers kept there.
+    """mode: of what `__consumer_offsets` says at its end. now_ms: the time that ages and expiry are
+    computed for. offsets_retention_minutes: the brokers' `offsets.retention.minutes`.
+    zookeeper_dir, zk_root: a dead ZooKeeper's data directory, and one cluster of it, for the views
+    of it.
     """
 
+    mode: ReadMode = ReadMode.FAILFAST
     now_ms: int = field(default_factory=clock.now_ms)
     offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES
     zookeeper_dir: tuple[str, ...] = ()
@@ -73,4 +78,13 @@ class SharedReads:
     def offsets_topic(self) -> OffsetsTopicState:
         """What `__consumer_offsets` says at its end, and where the partitions on the disk end."""
         inventory, named = self.opened
-        return read_offsets_topic(inventory, named)
+        return read_offsets_topic(inventory, named, self.options.mode)
+
+    def topic(self, view: str, topic: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a source view of one internal topic, see `topic_rows`."""
+        return read_topic(view, self.inventory, topic, columns)
+
+    @cached_property
+    def transactional_ids(self) -> pa.Table:
+        """What the coordinators of transactions know."""
+        return transactional_ids(self.topic("messages", TRANSACTION_TOPIC, STATE_COLUMNS))

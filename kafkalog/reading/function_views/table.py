@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafkalog.columns import group_schemas, record_summaries
+from kafkalog.columns import coordinator_schemas, group_schemas, record_summaries
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, OLD_CONSUMER_OFFSETS
 from kafkalog.columns.column import Column, arrow_schema
+from kafkalog.columns.schemas import ERROR
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_STATE_TOPIC
 from kafkalog.reading.function_views import record_queries
 from kafkalog.reading.function_views.record_queries import RecordQuery
+from kafkalog.reading.request import ReadMode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +37,7 @@ ZOOKEEPER_PREFIX = "zookeeper_"
 class FunctionView:
     """One view: `made` of what was read, or a `query` over a view of the source.
 
-    row: what a row of it is.
+    row: what a row of it is. has_errors: in mode PERMISSIVE it has a column `error` more.
     """
 
     name: str
@@ -42,11 +45,23 @@ class FunctionView:
     columns: tuple[Column, ...]
     made: Callable[[SharedReads], pa.Table] | None = None
     query: RecordQuery | None = None
+    has_errors: bool = False
+
+    @property
+    def reads(self) -> str:
+        """The view of the source that the query is over, whose options it takes; empty without."""
+        return "" if self.query is None else self.query.view
 
     @property
     def schema(self) -> pa.Schema:
         """Of its rows in every engine; each column can be null."""
         return arrow_schema(self.columns, all_nullable=True)
+
+    def schema_in(self, mode: ReadMode) -> pa.Schema:
+        """The same in a mode of reading."""
+        shows_errors = self.has_errors and mode == ReadMode.PERMISSIVE
+        columns = (*self.columns, ERROR) if shows_errors else self.columns
+        return arrow_schema(columns, all_nullable=True)
 
 
 # -- what makes the rows ---------------------------------------------------------------------------
@@ -63,6 +78,61 @@ def _group_members(reads: SharedReads) -> pa.Table:
 def _group_offsets(reads: SharedReads) -> pa.Table:
     retention_ms = reads.options.offsets_retention_minutes * 60_000
     return reads.offsets_topic.offsets(reads.options.now_ms, retention_ms)
+
+
+def _lag(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views.lag import lag
+
+    state, changes = reads.offsets_topic, reads.cluster_tables["partition_changes"]
+    return lag(state.commits(), state.members(), reads.inventory, changes)
+
+
+def _top_committers(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views import group_costs
+
+    commits = reads.topic("offset_commits", OFFSETS_TOPIC, group_costs.COMMITTER_COLUMNS)
+    return group_costs.top_committers(group_costs.committer_sums(commits).to_batches())
+
+
+def _rebalances(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views import group_costs
+
+    messages = reads.topic("group_messages", OFFSETS_TOPIC, group_costs.REBALANCE_COLUMNS)
+    return group_costs.rebalances(group_costs.group_epochs(messages).to_batches())
+
+
+def _coordinator_load(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views import group_costs
+
+    sums = group_costs.load_sums(reads.topic("batches", OFFSETS_TOPIC, group_costs.LOAD_COLUMNS))
+    state = reads.offsets_topic
+    return group_costs.coordinator_load(sums, state.commits(), state.groups())
+
+
+def _transactional_ids(reads: SharedReads) -> pa.Table:
+    return reads.transactional_ids
+
+
+def _open_transactions(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views import transactions
+
+    now_ms = reads.options.now_ms
+    found = transactions.find_open_transactions(reads.inventory, now_ms)
+    commits = reads.topic("offset_commits", OFFSETS_TOPIC, transactions.BLOCKED_COLUMNS)
+    blocked = transactions.blocked_groups(commits)
+    return transactions.open_transactions(found, reads.transactional_ids, blocked, now_ms)
+
+
+def _remote_segments(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views import remote_segments as table
+
+    return table.remote_segments(reads.topic("messages", REMOTE_LOG_TOPIC, table.EVENT_COLUMNS))
+
+
+def _share_states(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views import share_states as table
+
+    return table.share_states(reads.topic("messages", SHARE_STATE_TOPIC, table.STATE_COLUMNS))
 
 
 def _cluster_table(name: str) -> Callable[[SharedReads], pa.Table]:
@@ -94,11 +164,43 @@ _OF_RECORDS = (
     ),
 )  # fmt: skip
 _OF_TOPICS = (
-    FunctionView("groups", "a group", group_schemas.GROUPS, _groups),
-    FunctionView("group_members", "a member of a group", group_schemas.GROUP_MEMBERS,
-                 _group_members),
-    FunctionView("group_offsets", "a group's offset of a partition", group_schemas.GROUP_OFFSETS,
-                 _group_offsets),
+    FunctionView("groups", "a group", group_schemas.GROUPS, _groups, has_errors=True),
+    FunctionView(
+        "group_members", "a member of a group", group_schemas.GROUP_MEMBERS, _group_members,
+        has_errors=True,
+    ),
+    FunctionView(
+        "group_offsets", "a group's offset of a partition", group_schemas.GROUP_OFFSETS,
+        _group_offsets, has_errors=True,
+    ),
+    FunctionView("lag", "a group's lag in a partition", group_schemas.LAG, _lag),
+    FunctionView(
+        "top_committers", "a group, the one with the most bytes first",
+        group_schemas.TOP_COMMITTERS, _top_committers,
+    ),
+    FunctionView(
+        "rebalances", "a group and hour with rebalances", group_schemas.REBALANCES, _rebalances
+    ),
+    FunctionView(
+        "coordinator_load", "a partition of `__consumer_offsets`", group_schemas.COORDINATOR_LOAD,
+        _coordinator_load,
+    ),
+    FunctionView(
+        "transactional_ids", "a transactional id", coordinator_schemas.TRANSACTIONAL_IDS,
+        _transactional_ids,
+    ),
+    FunctionView(
+        "open_transactions", "a partition that an open transaction keeps waiting",
+        coordinator_schemas.OPEN_TRANSACTIONS, _open_transactions,
+    ),
+    FunctionView(
+        "remote_segments", "a remote segment", coordinator_schemas.REMOTE_SEGMENTS,
+        _remote_segments,
+    ),
+    FunctionView(
+        "share_states", "a share group's state of a partition", coordinator_schemas.SHARE_STATES,
+        _share_states,
+    ),
 )  # fmt: skip
 _CLUSTER_ROWS = {
     "brokers": "an event of a broker",

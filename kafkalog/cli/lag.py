@@ -1,0 +1,123 @@
+"""`kafkalog lag DIR…`: how far groups are behind, in the columns of the view `lag`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.redaction import redacted_name
+from kafkalog.format.topics import OFFSETS_TOPIC
+from kafkalog.reading.consumer_offsets.parts import unreadable
+from kafkalog.reading.consumer_offsets.problems import problems
+from kafkalog.reading.function_views import lag
+from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
+from kafkalog.reading.function_views.topic_rows import live_partitions
+from kafkalog.reading.request import ReadMode
+from kafkalog.texts import format_bytes, format_duration
+
+# Those that need a word.
+_STATES = {
+    lag.BEYOND_END: "committed above the end of the log: it was cut or made anew, or this is an "
+    "old replica; consumers start again where auto.offset.reset says",
+    lag.BELOW_START: "what they would read next is gone (lostOffsets); consumers start again "
+    "where auto.offset.reset says",
+    lag.NO_LOG: "no log dir here has the partition: give those of the brokers that have it",
+    lag.NO_COMMIT: "a member was given the partition, and nothing is committed",
+}
+_FINDINGS = (lag.BEYOND_END, lag.BELOW_START)
+_MOST_NAMES = 20
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Print the lag; FINDINGS if a group is outside of a log, or something could not be read."""
+    started = time.monotonic()
+    reads = SharedReads(args.log_dir, FunctionOptions(mode=ReadMode.DROPMALFORMED))
+    if not live_partitions(reads.inventory, OFFSETS_TOPIC):
+        raise InvalidConfigError(
+            f"no partition of {OFFSETS_TOPIC} here, which has what groups have committed: give the "
+            "log dirs of the brokers that have it"
+        )
+    state = reads.offsets_topic
+    commits, members = state.commits(), state.members()
+    _refuse_unknown(args.group, {*commits["group"].to_pylist(), *members["group"].to_pylist()})
+    changes = reads.cluster_tables["partition_changes"]
+    rows = lag.lag(commits, members, reads.inventory, changes, args.group).to_pylist()
+    left_out = [problem.text for problem in problems(unreadable(state.records))]
+    if args.redact:
+        rows = [row | {"group": redacted_name(row["group"])} for row in rows]
+        left_out = [f"a record of {OFFSETS_TOPIC} cannot be read" for _ in left_out]
+    if args.json:
+        seconds = round(time.monotonic() - started, 3)
+        write_json({"seconds": seconds, "partitions": rows, "problems": left_out})
+    else:
+        _write(rows)
+        for line in (*left_out, *_explanations(rows), _summary(rows)):
+            say(line)
+    has_findings = any(row["state"] in _FINDINGS or row["error"] is not None for row in rows)
+    return ExitCode.FINDINGS if has_findings or left_out else ExitCode.DONE
+
+
+def _refuse_unknown(wanted: Sequence[str], known: set[str]) -> None:
+    unknown = sorted(set(wanted) - known)
+    if unknown:
+        names = sorted(known)
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        raise InvalidConfigError(
+            f"no group {', '.join(unknown)} here; there are "
+            f"{', '.join(names[:_MOST_NAMES]) or 'none'}{more}"
+        )
+
+
+def _write(rows: Sequence[Mapping[str, Any]]) -> None:
+    shown = [
+        {
+            "group": row["group"],
+            "topic": row["topic"],
+            "partition": row["partition"],
+            "committed": row["committedOffset"],
+            "logEnd": row["logEndOffset"],
+            "lag": row["lag"],
+            "bytes": None if row["lagBytes"] is None else format_bytes(row["lagBytes"]),
+            "time": None if row["lagMs"] is None else format_duration(row["lagMs"]),
+            "lost": row["lostOffsets"] or None,
+            "state": row["state"] + ("" if row["isLeaderHere"] is not False else ", no leader"),
+        }
+        for row in rows
+    ]
+    if shown:
+        is_lost = any(row["lost"] is not None for row in shown)
+        write_table([name for name in shown[0] if name != "lost" or is_lost], shown)
+
+
+def _explanations(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    counts = Counter(row["state"] for row in rows)
+    for state, text in _STATES.items():
+        if counts[state]:
+            yield f"{state} ({counts[state]}): {text}"
+    elsewhere = sum(row["isLeaderHere"] is False for row in rows)
+    if elsewhere:
+        yield (
+            f"no leader ({elsewhere}): the replica here is not the leader's, whose log may end "
+            "elsewhere"
+        )
+    for row in rows:
+        if row["error"] is not None:
+            yield f"{row['topic']}-{row['partition']}: {row['error']}"
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    groups = len({row["group"] for row in rows})
+    behind = [row for row in rows if (row["lag"] or 0) > 0]
+    records = sum(row["lag"] for row in behind)
+    size = format_bytes(sum(row["lagBytes"] or 0 for row in behind))
+    longest = max((row["lagMs"] for row in behind if row["lagMs"] is not None), default=None)
+    time_behind = "" if longest is None else f", {format_duration(longest)} at most"
+    return (
+        f"{groups} groups, {len(rows)} partitions, {len(behind)} of them behind: {records} records,"
+        f" {size}{time_behind}"
+    )
