@@ -22,6 +22,7 @@ from kafkalog.dialect.types import (
     TIMESTAMP,
     VOID,
     SqlType,
+    decimal,
     in_duckdb,
 )
 
@@ -108,11 +109,11 @@ def _to_text(item: Typed) -> str:
     if kind in {"timestamp", "date"}:
         return f"spark_{kind}_to_text({item.sql})"
     if kind == "decimal":
-        return f"CAST({item.sql} AS VARCHAR)"
+        # DuckDB writes .25 where no digit before the point fits.
+        wider = decimal(min(item.type.precision + 1, 38), item.type.scale)
+        return f"CAST(CAST({item.sql} AS {in_duckdb(wider)}) AS VARCHAR)"
     if kind == "double":
-        raise refusal(
-            "a cast from double to string", "Java writes other digits; cast to a decimal first"
-        )
+        return f"spark_double_to_text({item.sql})"
     raise refusal(f"a cast from {item.type} to string")
 
 

@@ -8,7 +8,7 @@ import re
 from sqlglot import exp
 
 from kafkalog.dialect.errors import refusal
-from kafkalog.dialect.scope import Context
+from kafkalog.dialect.scope import NAMELESS, Context
 from kafkalog.dialect.typed import Typed, computed
 from kafkalog.dialect.types import TIMESTAMP
 
@@ -21,7 +21,8 @@ _MICROSECONDS = {
     "MILLISECOND": 1_000,
     "MICROSECOND": 1,
 }
-_SHOWN = ("DAY", "HOUR", "MINUTE", "SECOND")
+_MONTHS = {"MONTH": 1, "YEAR": 12}
+_SHOWN = ("HOUR", "MINUTE", "SECOND")
 
 
 def plus_interval(context: Context, node: exp.Expression) -> Typed:
@@ -35,38 +36,37 @@ def plus_interval(context: Context, node: exp.Expression) -> Typed:
     item = context.compile(left)
     if item.type != TIMESTAMP:
         raise refusal(f"{item.type} {word} INTERVAL")
-    length, label = interval(right)
+    length, unit, label = interval(right)
     if node.this is not left:
         shown = f"{label} {word} {item.label}"
     else:
         shown = f"{item.label} {word} {label}"
+    if unit == "MONTH":
+        moved = f"epoch_us(spark_naive({item.sql}) {word} to_months({length}))"
+        return computed(f"make_timestamptz({moved})", TIMESTAMP, shown)
     micros = f"(epoch_us({item.sql}) {word} {length}::BIGINT)"
     return computed(f"make_timestamptz({micros})", TIMESTAMP, shown)
 
 
-def interval(node: exp.Interval) -> tuple[int, str]:
-    """The microseconds of an interval, and Spark's name for it."""
+def interval(node: exp.Interval) -> tuple[int, str, str]:
+    """The length of an interval, its unit (MICROSECOND or MONTH), and Spark's name for it."""
     unit = node.args.get("unit")
     value = node.this
     if not isinstance(unit, exp.Var) or not isinstance(value, exp.Literal):
-        raise refusal(
-            f"{node.sql(dialect='spark')}", "INTERVAL n UNIT of a number and one unit only"
-        )
+        raise refusal(f"{node.sql(dialect='spark')}", "INTERVAL n UNIT of a number and a unit only")
     name = unit.name.upper().removesuffix("S")
-    if name not in _MICROSECONDS or re.fullmatch(r"-?\d{1,9}", value.this) is None:
-        raise refusal(f"{node.sql(dialect='spark')}", f"units are {', '.join(_MICROSECONDS)}")
+    units = (*_MICROSECONDS, *_MONTHS)
+    if name not in units or re.fullmatch(r"-?\d{1,9}", value.this) is None:
+        raise refusal(f"{node.sql(dialect='spark')}", f"units are {', '.join(units)}")
     count = int(value.this)
-    if name not in _SHOWN or count < 0:
-        # Spark spreads such lengths over fields in the column's name.
-        return count * _MICROSECONDS[name], _spread(count * _MICROSECONDS[name], name)
-    return count * _MICROSECONDS[name], f"INTERVAL '{_padded(name, count)}' {name}"
-
-
-def _padded(name: str, count: int) -> str:
-    return str(count) if name == "DAY" else f"{count:02d}"
-
-
-def _spread(length: int, name: str) -> str:
-    if name == "WEEK" and length >= 0:
-        return f"INTERVAL '{length // _MICROSECONDS['DAY']}' DAY"
-    raise refusal(f"INTERVAL of {name}")
+    if name in _MONTHS:
+        return count * _MONTHS[name], "MONTH", f"INTERVAL '{count}' {name}"
+    length = count * _MICROSECONDS[name]
+    if name == "WEEK":
+        return length, "MICROSECOND", f"INTERVAL '{7 * count}' DAY"
+    if name == "DAY":
+        return length, "MICROSECOND", f"INTERVAL '{count}' DAY"
+    if name in _SHOWN and count >= 0:
+        return length, "MICROSECOND", f"INTERVAL '{count:02d}' {name}"
+    # Spark spreads such lengths over fields in the column's name.
+    return length, "MICROSECOND", NAMELESS

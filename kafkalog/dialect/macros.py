@@ -18,6 +18,14 @@ _BROKEN = (
     f"|F0[9AB].{_TAIL}|F[1-3]{_TAIL}{_TAIL}|F48.{_TAIL}|F0[9AB].|F[1-3]{_TAIL}|F48.|.."
 )
 _SPACES = "[\\x00-\\x20\\x7f]*"
+# Letters whose other case is several letters in Java, or depends on its neighbours or on Unicode's
+# version: found by comparing all up to U+1FFFF.
+_UPPER_DIFFERS = (
+    "[\\x{149}\\x{19b}\\x{1f0}\\x{264}\\x{390}\\x{3b0}\\x{587}\\x{1c8a}"
+    "\\x{1e96}-\\x{1e9a}"
+    "\\x{1f50}-\\x{1fff}\\x{a7cd}-\\x{a7db}\\x{fb00}-\\x{fb17}\\x{10000}-\\x{1efff}]"
+)
+_LOWER_DIFFERS = "[\\x{130}\\x{3a3}\\x{1c89}\\x{a7cb}-\\x{a7dc}\\x{10000}-\\x{1efff}]"
 _ENGINE = "run the query with --engine spark"
 
 MACROS: tuple[str, ...] = tuple(
@@ -41,7 +49,7 @@ MACROS: tuple[str, ...] = tuple(
         "spark_half_up(a, b) AS CASE WHEN (a < 0) = (b < 0) THEN (abs(a) + abs(b) // 2) // abs(b) "
         "ELSE -((abs(a) + abs(b) // 2) // abs(b)) END",
         "spark_digits(t, scale) AS left(t, length(t) - scale) || '.' || right(t, scale)",
-        """spark_scaled(n, scale) AS concat(CASE WHEN n < 0 THEN '-' ELSE '' END,
+        """spark_scaled(n, scale) AS CASE WHEN n < 0 THEN '-' ELSE '' END || (
             spark_digits(lpad(CAST(abs(n) AS VARCHAR),
                 greatest(scale + 1, length(CAST(abs(n) AS VARCHAR)))::INTEGER, '0'), scale))""",
         """spark_decimal_quotient(a, b, scale) AS CASE
@@ -96,6 +104,22 @@ MACROS: tuple[str, ...] = tuple(
         "spark_date_to_text(d) AS strftime(spark_year_checked(d), '%Y-%m-%d')",
         "spark_floor_div(a, b) AS (a // b) - CASE WHEN a % b < 0 THEN 1 ELSE 0 END",
         "spark_seconds(t) AS spark_floor_div(epoch_us(t), 1000000::BIGINT)",
+        # Short numbers only: of longer ones Java releases print different digits.
+        f"""spark_double_to_text(x) AS CASE WHEN x IS NULL THEN NULL
+            WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN if(x > 0, 'Infinity', '-Infinity')
+            WHEN (x = 0 OR abs(x) BETWEEN 0.001 AND 9999999)
+                AND length(replace(ltrim(CAST(x AS VARCHAR), '-0.'), '.', '')) <= 15
+                THEN CAST(x AS VARCHAR)
+            ELSE error('a double with many digits as text: {_ENGINE}') END""",
+        """spark_base64(b) AS array_to_string(regexp_extract_all(to_base64(b), '.{1,76}'),
+            chr(13) || chr(10))""",
+        *(
+            f"""spark_{name}(x) AS CASE WHEN isnan(x) THEN 0::BIGINT
+            WHEN x >= 9223372036854775807 THEN 9223372036854775807::BIGINT
+            WHEN x <= -9223372036854775808 THEN (-9223372036854775808)::BIGINT
+            ELSE CAST({name}(x) AS BIGINT) END"""
+            for name in ("ceil", "floor")
+        ),
         # -- arrays
         """spark_item(a, i) AS CASE WHEN a IS NULL OR i IS NULL THEN NULL
             WHEN i < 0 OR i >= len(a) THEN error('index ' || i || ' of an array of ' || len(a)
@@ -105,10 +129,17 @@ MACROS: tuple[str, ...] = tuple(
             WHEN i = 0 OR abs(i) > len(a) THEN error('element ' || i || ' of an array of ' || len(a)
             || ' elements: get() gives NULL') ELSE list_extract(a, i) END""",
         # -- texts: where Java changes one letter to several, or goes by its neighbours
-        f"""spark_upper(t) AS CASE WHEN regexp_matches(t, '[^\\x00-\\x7f]')
-            THEN error('upper() of letters beyond ASCII: {_ENGINE}') ELSE upper(t) END""",
-        f"""spark_lower(t) AS CASE WHEN regexp_matches(t, '[^\\x00-\\x7f]')
-            THEN error('lower() of letters beyond ASCII: {_ENGINE}') ELSE lower(t) END""",
+        f"""spark_upper(t) AS CASE WHEN regexp_matches(t, '{_UPPER_DIFFERS}')
+            THEN error('upper() of letters that Java changes otherwise: {_ENGINE}')
+            ELSE upper(replace(t, 'ß', 'ss')) END""",
+        f"""spark_lower(t) AS CASE WHEN regexp_matches(t, '{_LOWER_DIFFERS}')
+            THEN error('lower() of letters that Java changes otherwise: {_ENGINE}')
+            ELSE lower(t) END""",
+        """spark_reverse(t) AS
+            array_to_string(list_reverse(regexp_extract_all(t, '(?s).')), '')""",
+        # As many characters as the first bytes of characters promise, which is how Spark counts.
+        """spark_bytes_length(b) AS coalesce(length(try(decode(b))), len(regexp_extract_all(hex(b),
+            'C[2-9A-F].{0,2}|D.{1,3}|E.{1,5}|F[0-4].{0,6}|..')))""",
         """spark_substring_from_end(t, start, n) AS
             CASE WHEN start + n <= 0 OR n <= 0 THEN substring(t, 1, 0)
             ELSE substring(t, greatest(start, 0) + 1, n + least(start, 0)) END""",
@@ -122,17 +153,21 @@ MACROS: tuple[str, ...] = tuple(
             WHEN side = 'left' THEN lpad(t, n, p) ELSE rpad(t, n, p) END""",
         "spark_repeat(t, n) AS CASE WHEN n IS NULL THEN NULL ELSE repeat(t, greatest(n, 0)) END",
         "spark_replace(t, a, b) AS CASE WHEN a = '' THEN t ELSE replace(t, a, b) END",
-        f"""spark_json_found(j) AS CASE json_type(j)
+        f"""spark_json_found(j) AS CASE WHEN j IS NULL THEN NULL ELSE CASE json_type(j)
             WHEN 'VARCHAR' THEN j ->> '$' WHEN 'BIGINT' THEN j ->> '$' WHEN 'UBIGINT' THEN j ->> '$'
             WHEN 'BOOLEAN' THEN j ->> '$' WHEN 'NULL' THEN NULL
-            WHEN NULL THEN NULL
-            ELSE CASE WHEN j IS NULL THEN NULL ELSE
-              error('get_json_object() of a fraction, an object or an array: {_ENGINE}') END END""",
+            WHEN 'DOUBLE' THEN spark_double_to_text(CAST(j ->> '$' AS DOUBLE))
+            ELSE CASE WHEN regexp_matches(CAST(j AS VARCHAR), '[0-9][.eE]|[0-9]{{19}}')
+                THEN error('get_json_object() of numbers with fractions in an object: {_ENGINE}')
+                ELSE j ->> '$' END END END""",
         f"""spark_json_invalid(t) AS CASE
             WHEN NOT regexp_matches(t, '^[\\x00-\\x20]*[{{[]') THEN NULL
             WHEN NOT regexp_matches(t, '[]}}''\\x00-\\x1f]') THEN NULL
             ELSE error('get_json_object() of a text that is no JSON: {_ENGINE}') END""",
         """spark_json(t, path) AS CASE WHEN t IS NULL THEN NULL
+            WHEN regexp_matches(t,
+                ',[ \\t\\r\\n]*[]}]|[[:,{][ \\t\\r\\n]*[+-]?([nN][aA][nN]|[iI][nN][fF])')
+            THEN spark_json_invalid(t)
             WHEN json_valid(t) AND NOT regexp_matches(t, '^[ \\t\\r\\n]*[^ \\t\\r\\n{[]')
             THEN spark_json_found(json_extract(t, path))
             ELSE spark_json_invalid(t) END""",

@@ -39,7 +39,7 @@ def _whole(given: list[Typed], name: str) -> Typed:
         return computed(cast(item, BIGINT).sql, BIGINT, label)
     function = "floor" if name == "floor" else "ceil"
     if item.type == DOUBLE:
-        return computed(f"CAST({function}({item.sql}) AS BIGINT)", BIGINT, label)
+        return computed(f"spark_{function}({item.sql})", BIGINT, label)
     if item.type.kind == "decimal":
         target = decimal(item.type.precision - item.type.scale + 1, 0)
         return computed(f"CAST({function}({item.sql}) AS {in_duckdb(target)})", target, label)

@@ -5,6 +5,9 @@ Every operand gets Spark's type first, so that DuckDB never chooses one itself.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 from sqlglot import exp
 
 from kafkalog.dialect.arithmetic import arithmetic, divide, negate, whole_division
@@ -56,9 +59,20 @@ def _comparison(context: Context, node: exp.Binary) -> Typed:
     symbol = _SYMBOLS[type(node)]
     left, right = context.compile(node.this), context.compile(node.expression)
     first, second = compared(left, right, symbol)
-    return computed(
-        f"({first.sql} {symbol} {second.sql})", BOOLEAN, f"({left.label} {symbol} {right.label})"
-    )
+    shown = (_whole_label(left, right, symbol, 0), _whole_label(right, left, symbol, 1))
+    label = f"({shown[0]} {symbol} {shown[1]})"
+    return computed(f"({first.sql} {symbol} {second.sql})", BOOLEAN, label)
+
+
+def _whole_label(item: Typed, other: Typed, symbol: str, place: int) -> str:
+    """Spark shows a fraction beside a whole number as the whole number that says the same."""
+    is_fraction = item.is_literal and item.type.kind == "decimal"
+    if symbol == "=" or not is_fraction or not other.type.is_integral:
+        return item.label
+    # Up for `i < 5.5`, `i >= 5.5`, `5.5 > i`, `5.5 <= i`.
+    is_up = symbol in ({"<", ">="} if place == 1 else {">", "<="})
+    value = Fraction(item.label)
+    return str(math.ceil(value) if is_up else math.floor(value))
 
 
 @handles(exp.NEQ)
@@ -191,6 +205,26 @@ def together(items: list[Typed], what: str) -> SqlType:
 @handles(exp.Add, exp.Sub, exp.Mul, exp.Mod)
 def _arithmetic(context: Context, node: exp.Binary) -> Typed:
     return arithmetic(context, node)
+
+
+@handles(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
+def _bits(context: Context, node: exp.Binary) -> Typed:
+    symbol = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}[type(node)]
+    left, right = context.compile(node.this), context.compile(node.expression)
+    target = common_type(left.type, right.type)
+    if target is None or not target.is_integral or STRING in (left.type, right.type):
+        raise refusal(f"{symbol} of {left.type} and {right.type}")
+    first, second = cast(left, target).sql, cast(right, target).sql
+    sql = f"xor({first}, {second})" if symbol == "^" else f"({first} {symbol} {second})"
+    return computed(sql, target, f"({left.label} {symbol} {right.label})")
+
+
+@handles(exp.BitwiseNot)
+def _bits_not(context: Context, node: exp.BitwiseNot) -> Typed:
+    item = context.compile(node.this)
+    if not item.type.is_integral:
+        raise refusal(f"~ of {item.type}")
+    return computed(f"(~{item.sql})", item.type, f"~{item.label}")
 
 
 @handles(exp.Div)

@@ -8,6 +8,7 @@ its `\\s` has the vertical tab. Sources: java.util.regex.Pattern, RE2's syntax p
 from __future__ import annotations
 
 import re
+import warnings
 
 from sqlglot import exp
 
@@ -106,8 +107,11 @@ def _compiles(pattern: str) -> None:
     if "\ufffd" in pattern:
         raise refusal("a pattern with U+FFFD")
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
+        with warnings.catch_warnings():
+            # Sets that may become something else in Python are something else in Java.
+            warnings.simplefilter("error")
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError, FutureWarning, DeprecationWarning):
         raise refusal(f"the pattern {pattern!r}") from None
 
 

@@ -16,7 +16,7 @@ from kafkalog.dialect.casts import widen
 from kafkalog.dialect.errors import QueryError, only, place_of, refusal
 from kafkalog.dialect.operators import together
 from kafkalog.dialect.scope import Column, CommonTable, Context, Statement
-from kafkalog.dialect.typed import Typed, computed
+from kafkalog.dialect.typed import Typed, computed, distinct_sql
 from kafkalog.dialect.windows import direction
 
 _NAMES = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
@@ -171,8 +171,9 @@ def _set_operation(
         if not target.is_plain and not (word == "UNION" and every):
             raise refusal(f"{word} of {target}")
         a, b = widen(pair, target)
-        first.append(f"{a.sql} AS c{place}")
-        second.append(f"{b.sql} AS c{place}")
+        keeps_all = word == "UNION" and every
+        first.append(f"{a.sql if keeps_all else distinct_sql(a)} AS c{place}")
+        second.append(f"{b.sql if keeps_all else distinct_sql(b)} AS c{place}")
         columns.append(Column(one.name, f"c{place}", target, a.is_bytes))
     sql = (
         f"(SELECT {', '.join(first)} FROM ({left.nested()})) {word}{every} "

@@ -88,16 +88,17 @@ class Context:
     is_given_first: bool = False
     lambda_names: Mapping[str, Typed] = field(default_factory=dict)
     grouped: tuple[Aggregation, str] | None = None
+    # Where windows are: what they need is computed below them, under a name each.
+    below: tuple[dict[str, str], str] | None = None
     allows_windows: bool = False
 
     def compile(self, node: exp.Expression) -> Typed:
         """The expression below `node`."""
+        if self.below is not None:
+            return _compile_above(self, node, *self.below)
         if self.grouped is not None:
             return _compile_grouped(self, node, *self.grouped)
-        handler = HANDLERS.get(type(node))
-        if handler is None:
-            raise refusal(f"{type(node).__name__.upper()}{place_of(node)}")
-        return handler(self, node)
+        return _handled(self, node)
 
     def before_groups(self) -> Context:
         return replace(self, grouped=None, allows_windows=False, given={})
@@ -172,6 +173,43 @@ def _compile_grouped(
     if isinstance(node, exp.Column) and not _is_given(context, node):
         raise QueryError(f"{node.sql()}{place_of(node)} is neither in GROUP BY nor in an aggregate")
     return HANDLERS[type(node)](context, node) if type(node) in HANDLERS else inner.compile(node)
+
+
+def _compile_above(
+    context: Context, node: exp.Expression, names: dict[str, str], source: str
+) -> Typed:
+    """`node` beside windows: what has none in it is a column of the query below."""
+    names_given = any(_is_given(context, one) for one in node.find_all(exp.Column))
+    is_leaf = isinstance(node, exp.Literal | exp.Null)
+    if is_leaf or has_window(node) or (names_given and not isinstance(node, exp.Column)):
+        return _handled(context, node)
+    if names_given and context.is_given_first:
+        return _handled(context, node)
+    item = replace(context, below=None).compile(node)
+    given = context.given.get(node.name.lower()) if names_given else None
+    if item.is_literal or (given is not None and item.sql == given.sql):
+        return item
+    return from_below(item, names, source)
+
+
+def from_below(item: Typed, names: dict[str, str], source: str) -> Typed:
+    """The column of the query below that has `item`."""
+    name = names.setdefault(item.sql, f"b{len(names) + 1}")
+    return replace(item, sql=f"{source}.{name}", is_column=False)
+
+
+def has_window(node: exp.Expression) -> bool:
+    """Whether a window function stands in `node` itself, not in a query inside of it."""
+    if isinstance(node, exp.Query | exp.Subquery):
+        return False
+    return isinstance(node, exp.Window) or any(map(has_window, node.iter_expressions()))
+
+
+def _handled(context: Context, node: exp.Expression) -> Typed:
+    handler = HANDLERS.get(type(node))
+    if handler is None:
+        raise refusal(f"{type(node).__name__.upper()}{place_of(node)}")
+    return handler(context, node)
 
 
 def _is_given(context: Context, node: exp.Column) -> bool:

@@ -9,9 +9,18 @@ from sqlglot import exp
 from kafkalog.dialect.errors import QueryError, only, refusal
 from kafkalog.dialect.operators import condition
 from kafkalog.dialect.queries import Query, limit_of, ordinal
-from kafkalog.dialect.scope import NAMELESS, Aggregation, Column, Context, Source, has_aggregate
+from kafkalog.dialect.scope import (
+    NAMELESS,
+    Aggregation,
+    Column,
+    Context,
+    Source,
+    from_below,
+    has_aggregate,
+    has_window,
+)
 from kafkalog.dialect.sources import exploded, sources_of
-from kafkalog.dialect.typed import Typed
+from kafkalog.dialect.typed import Typed, distinct_sql
 from kafkalog.dialect.windows import direction
 
 _PARTS = (
@@ -47,8 +56,27 @@ def compile_select(node: exp.Select, context: Context) -> Query:
         having = ""
         if node.args.get("having"):
             raise refusal("HAVING without GROUP BY")
-    found = _columns(items, replace(context, allows_windows=True))
+    context = replace(context, allows_windows=True)
+    if _is_windowed(node, items):
+        context = replace(context, below=({}, context.statement.fresh("p")))
+    found = _columns(items, context)
     return _finish(node, found, from_sql + having, context)
+
+
+def _is_windowed(node: exp.Select, items: list[Item]) -> bool:
+    order = node.args.get("order")
+    trees = [item.node for item in items if item.node is not None]
+    return any(map(has_window, trees if order is None else [*trees, order]))
+
+
+def _below(context: Context, from_sql: str) -> str:
+    """FROM of what windows need, where there are any. It is a query of its own, since DuckDB orders
+    a window by no expression that may raise."""
+    if context.below is None:
+        return from_sql
+    names, source = context.below
+    selected = ", ".join(f"{sql} AS {name}" for sql, name in names.items())
+    return f" FROM (SELECT {selected or '1 AS b0'}{from_sql}) AS {source}"
 
 
 def _explode(
@@ -146,9 +174,8 @@ def _group(
     for part in node.args["order"].expressions if node.args.get("order") else []:
         if not (isinstance(part.this, exp.Literal) or _is_output(part.this, given)):
             replace(grouped, given=given, is_given_first=True).compile(part.this)
-    selected = [
-        f"{sql} AS {name}" for sql, name in (*found.keys.items(), *found.aggregates.items())
-    ]
+    selected = [f"{distinct_sql(key)} AS {found.keys[key.sql]}" for key in keys]
+    selected += [f"{sql} AS {name}" for sql, name in found.aggregates.items()]
     by = ", ".join(str(place) for place in range(1, len(found.keys) + 1))
     inner_sql = f"SELECT {', '.join(selected) or '1'}{from_sql}" + (f" GROUP BY {by}" if by else "")
     if not selected:
@@ -213,11 +240,11 @@ def _columns(items: list[Item], context: Context) -> list[tuple[str, Typed]]:
     given: dict[str, Typed] = {}
     for item in items:
         value = item.done
-        if value is None or context.grouped is not None:
+        if value is None or context.grouped is not None or context.below is not None:
             value = _compiled(item, replace(context, given=dict(given)))
         name = item.name if item.name is not None else value.name
         if NAMELESS in name:
-            raise refusal("a column with a correlated subquery and no name", "write AS …")
+            raise refusal("a column whose name only Spark knows", "write AS …")
         found.append((name, value))
         if item.name is not None and item.node is not None:
             given[item.name.lower()] = value
@@ -228,12 +255,14 @@ def _compiled(item: Item, context: Context) -> Typed:
     if item.node is not None:
         return context.compile(item.node)
     done = item.done
-    if done is None or context.grouped is None:
+    if done is None:
         raise QueryError("a column without a value")
-    keys, source = context.grouped
-    if done.sql not in keys.keys:
-        raise QueryError(f"{done.label} is neither in GROUP BY nor in an aggregate")
-    return replace(done, sql=f"{source}.{keys.keys[done.sql]}")
+    if context.grouped is not None:
+        keys, source = context.grouped
+        if done.sql not in keys.keys:
+            raise QueryError(f"{done.label} is neither in GROUP BY nor in an aggregate")
+        done = replace(done, sql=f"{source}.{keys.keys[done.sql]}")
+    return done if context.below is None else from_below(done, *context.below)
 
 
 def _finish(
@@ -243,9 +272,12 @@ def _finish(
         Column(name, f"c{place}", item.type, item.is_bytes)
         for place, (name, item) in enumerate(found, 1)
     ]
-    selected = [f"{item.sql} AS c{place}" for place, (_, item) in enumerate(found, 1)]
-    by_sql = {item.sql: f"c{place}" for place, (_, item) in enumerate(found, 1)}
     is_distinct = node.args.get("distinct") is not None
+    selected = [
+        f"{distinct_sql(item) if is_distinct else item.sql} AS c{place}"
+        for place, (_, item) in enumerate(found, 1)
+    ]
+    by_sql = {item.sql: f"c{place}" for place, (_, item) in enumerate(found, 1)}
     if is_distinct and not all(item.type.is_plain for _, item in found):
         raise refusal("DISTINCT of arrays or structs")
     orders = []
@@ -262,7 +294,7 @@ def _finish(
             selected.append(f"{value.sql} AS {by_sql[value.sql]}")
         orders.append(f"{by_sql[value.sql]} {direction(part)}")
     word = "SELECT DISTINCT" if is_distinct else "SELECT"
-    sql = f"{word} {', '.join(selected)}{from_sql}"
+    sql = f"{word} {', '.join(selected)}{_below(context, from_sql)}"
     return Query(sql, tuple(columns), tuple(orders), limit_of(node))
 
 
@@ -274,8 +306,7 @@ def _ordered_value(node: exp.Expression, found: list[tuple[str, Typed]], context
         if (
             name.lower() in given
             and given[name.lower()].sql != item.sql
-            and isinstance(node, exp.Column)
-            and node.name.lower() == name.lower()
+            and _is_output(node, {name.lower(): item})
         ):
             raise QueryError(f"ORDER BY {name} is ambiguous")
         given.setdefault(name.lower(), item)

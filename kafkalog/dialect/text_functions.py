@@ -8,7 +8,7 @@ from kafkalog.dialect.arguments import Special, expect, label_of
 from kafkalog.dialect.casts import cast, coerce_to_text, to_integer
 from kafkalog.dialect.errors import refusal
 from kafkalog.dialect.functions import concat, substring
-from kafkalog.dialect.patterns import matches
+from kafkalog.dialect.patterns import matches, translate_pattern
 from kafkalog.dialect.typed import (
     Typed,
     as_blob,
@@ -31,8 +31,9 @@ def _length(given: list[Typed], name: str) -> Typed:
     item = given[0]
     if item.type == BINARY:
         return computed(f"octet_length({item.sql})::INTEGER", INT, label_of(name, given))
-    text = exact_text(coerce_to_text(item))
-    return computed(f"length({text})::INTEGER", INT, label_of(name, given))
+    text = coerce_to_text(item)
+    function = "spark_bytes_length" if text.is_bytes else "length"
+    return computed(f"{function}({text.sql})::INTEGER", INT, label_of(name, given))
 
 
 def _concat(given: list[Typed], name: str) -> Typed:
@@ -88,6 +89,39 @@ def _regexp_like(given: list[Typed], name: str) -> Typed:
         raise refusal("a pattern that is no literal")
     sql = matches(shown_text(coerce_to_text(given[0])), pattern.value)
     return computed(sql, BOOLEAN, label_of("REGEXP_LIKE", given))
+
+
+def _regexp_extract(given: list[Typed], name: str) -> Typed:
+    expect(given, name, 2, 3)
+    group = given[2].value if len(given) == 3 else 1
+    pattern = _literal_pattern(given[1])
+    if not isinstance(group, int) or not 0 <= group <= re.compile(pattern).groups:
+        raise refusal(f"{name}() of this group")
+    text = shown_text(coerce_to_text(given[0]))
+    wanted = text_literal(translate_pattern(pattern, ends=False))
+    shown = [item.label for item in given] + ["1"] * (3 - len(given))
+    sql = f"regexp_extract({text}, {wanted}, {group})"
+    return computed(sql, STRING, f"{name}({', '.join(shown)})")
+
+
+def _regexp_replace(given: list[Typed], name: str) -> Typed:
+    """Of patterns that match no empty text: there the engines differ."""
+    expect(given, name, 3)
+    pattern, new = _literal_pattern(given[1]), given[2].value
+    if re.match(pattern, "") or not given[2].is_literal or not isinstance(new, str):
+        raise refusal(f"{name}() of this form")
+    if "\\" in new or "$" in new:
+        raise refusal(f"{name}() with groups")
+    text = shown_text(coerce_to_text(given[0]))
+    wanted = text_literal(translate_pattern(pattern, ends=False))
+    sql = f"regexp_replace({text}, {wanted}, {text_literal(new)}, 'g')"
+    return computed(sql, STRING, f"{name}({', '.join(item.label for item in given)}, 1)")
+
+
+def _literal_pattern(item: Typed) -> str:
+    if not item.is_literal or not isinstance(item.value, str):
+        raise refusal("a pattern that is no literal")
+    return item.value
 
 
 def _json_object(given: list[Typed], name: str) -> Typed:
@@ -147,9 +181,11 @@ def _charset(given: list[Typed], name: str) -> Typed:
 
 
 TEXT_FUNCTIONS: dict[str, Special] = {
-    "length": _length, "len": _length, "concat": _concat, "concat_ws": _concat_ws, "left": _side,
+    "length": _length, "len": _length, "char_length": _length, "character_length": _length,
+    "concat": _concat, "concat_ws": _concat_ws, "left": _side,
     "right": _side, "lpad": _pad, "rpad": _pad, "locate": _locate, "position": _locate,
     "startswith": _bytes_test, "endswith": _bytes_test, "contains": _bytes_test,
-    "regexp_like": _regexp_like, "substr": substring, "get_json_object": _json_object,
+    "regexp_like": _regexp_like, "regexp_extract": _regexp_extract,
+    "regexp_replace": _regexp_replace, "substr": substring, "get_json_object": _json_object,
     "hex": _hex, "sha2": _sha2, "encode": _charset, "decode": _charset,
 }  # fmt: skip

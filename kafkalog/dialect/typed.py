@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kafkalog.dialect.types import BINARY, STRING, SqlType
+from kafkalog.dialect.types import BINARY, DOUBLE, STRING, SqlType
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ def as_blob(item: Typed) -> str:
     if item.is_literal and isinstance(item.value, str):
         return blob_literal(item.value.encode())
     return f"encode({item.sql})"
+
+
+def distinct_sql(item: Typed) -> str:
+    """A key of groups: Spark makes 0.0 of -0.0 there."""
+    return f"({item.sql} + 0.0::DOUBLE)" if item.type == DOUBLE else item.sql
 
 
 def shown_text(item: Typed) -> str:

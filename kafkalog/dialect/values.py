@@ -176,6 +176,8 @@ def _cast(context: Context, node: exp.Cast) -> Typed:
     only(node, "this", "to", "safe")
     target = written_type(node.to)
     if not isinstance(node, exp.TryCast) and "written" not in node.meta:
+        if target not in (DATE, TIMESTAMP) or not isinstance(node.this, exp.Literal):
+            raise refusal(f"{node.to.sql(dialect='spark')} in front of a value")
         word = "TIMESTAMP" if target == TIMESTAMP else "DATE"
         sql = time_literal(node.this.this, target.kind)
         text = sql.split("'")[1].removesuffix("+00")
@@ -188,7 +190,8 @@ def _cast(context: Context, node: exp.Cast) -> Typed:
     done = cast(item, target, is_try=is_try)
     label = f"{word}({item.label} AS {str(target).upper()})"
     # A cast of a bare column keeps the column's name where it stands by itself.
-    name = item.name if isinstance(node.this, exp.Column) and not item.is_literal else None
+    is_bare = isinstance(node.this.unnest(), exp.Column) and item.column_name is None
+    name = item.label if is_bare and not item.is_literal else None
     return replace(done, label=label, column_name=name, is_literal=False, value=None, digits=None)
 
 

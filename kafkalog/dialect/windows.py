@@ -18,6 +18,7 @@ _RANKS: dict[str, tuple[SqlType, str]] = {
     "percent_rank": (DOUBLE, "PERCENT_RANK()"),
     "cume_dist": (DOUBLE, "cume_dist()"),
 }
+WINDOW_FUNCTIONS = (*_RANKS, "ntile", "lag", "lead")
 _TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 _RANGE_TO_HERE = "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
