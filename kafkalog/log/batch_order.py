@@ -63,9 +63,13 @@ def order_batches(rows: NDArray[np.void], ends: SegmentEnds) -> BatchOrder:
     left_out |= dict.fromkeys(np.flatnonzero(above).tolist(), NOT_OF_SEGMENT)
     possible = np.flatnonzero(~below & ~above).tolist()
     first, last = bases.tolist(), lasts.tolist()
+    # What most batches agree on is believed: one batch with a damaged offset, too high, would make
+    # all behind it look out of place.
     chain = _longest_chain(rows, possible, ends)
     kept = [(first[i], last[i], i) for i in chain]
     placed = []
+    # What is no part of the chain may still lie in a gap of it: a batch that was moved within the
+    # file.
     for i in sorted(set(possible) - set(chain)):
         at = bisect_left(kept, (first[i], last[i], i))
         is_free = (at == 0 or kept[at - 1][1] < first[i]) and (
@@ -112,6 +116,8 @@ def _longest_chain(rows: NDArray[np.void], possible: list[int], ends: SegmentEnd
     chains = _BestChains()
     on_line: dict[int | None, _Chain] = {ends.base_offset: _NONE}
     before: dict[int, int] = {}
+    # The longest increasing run, batch by batch: the best chain that ends below this batch's first
+    # offset, and this batch behind it. `before` leads back from each batch to the one in front.
     for i in possible:
         longest = chains.below(first[i])
         explained = on_line.get(lines[i])
@@ -127,6 +133,7 @@ def _longest_chain(rows: NDArray[np.void], possible: list[int], ends: SegmentEnd
     longest = chains.below(MAX_INT64)
     if line_of_end in on_line:
         longest = max(longest, on_line[line_of_end].explaining())
+    # From the end of the best chain back to its beginning.
     found: list[int] = []
     i = longest.end
     while i >= 0:

@@ -77,6 +77,8 @@ class IndexEntries:
         except OSError:
             return [], []
         try:
+            # A binary search in the file itself: some 20 reads of 8 or 12 bytes, where the whole
+            # index may be 10 MiB.
             low, high = 0, self.count  # entries below `low` are at or below the target
             while low < high:
                 middle = (low + high) // 2
@@ -84,6 +86,8 @@ class IndexEntries:
                     low = middle + 1
                 else:
                     high = middle
+            # Several on each side: the caller tries them in turn, for an entry may be of another
+            # file.
             below = range(low - 1, max(low - 1 - tries, -1), -1)
             above = range(low, min(low + tries, self.count))
             return (

@@ -147,6 +147,8 @@ def _records(
         next_offset = int(chunk.rows["last_offset"][-1]) + 1
         wanted = chunk.rows[chunk.rows["last_offset"] >= start]
         sound = verify_checksums(chunk.buf, chunk.position, wanted)
+        # All in front of the first wrong checksum is handed out, then the error raised: what counts
+        # is known up to a place that the error names.
         rows = wanted if sound.all() else wanted[: int(np.argmin(sound))]
         for part, areas in iterate_record_areas(
             chunk.buf, chunk.position, rows, arena, path=str(path)
@@ -167,6 +169,7 @@ def _records(
             path=str(path),
             position=chunks.valid_bytes,
         )
+    # A torn tail is how a log ends after a crash, unless a sound batch lies behind it.
     end = chunks.valid_bytes + chunks.trailing_bytes
     tail = Tail(chunks.valid_bytes, end, chunks.status, next_offset - 1)
     error = tail_error(str(path), tail, SegmentEnds(next_offset, None, is_last=True))

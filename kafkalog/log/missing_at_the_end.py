@@ -37,6 +37,8 @@ def missing_at_the_end(
         # The inventory's end is where a broker's is; past damage there may be more.
         end = max(end, span.next_offset)
         beyond = [witness for witness in beyond if witness.end_offset > end]
+    # A strong witness counts alone. Of the others, which may be damaged or of another time, two are
+    # needed.
     agreed = agreed_end(beyond)
     if agreed is None and all(witness.is_entry for witness in beyond):
         return  # nothing, or one entry of an index that does not fit its log

@@ -76,6 +76,8 @@ def missing_between(
     gaps = list(_gaps(partition.segments, bounds, span_of))
     if not gaps:
         return
+    # Compaction leaves gaps as well. So a gap proves a loss only where the log was never compacted,
+    # or where an index shows that the records were there after its last round.
     sign, cause = compaction_sign(partition), MissingCause.CLEANING
     if sign is None:
         sign = batches_sign(partition)
@@ -84,6 +86,7 @@ def missing_between(
         cause = MissingCause.COMPACTION
     cleaned_to = partition.checkpoints.cleaner or 0
     for gap in gaps:
+        # The end of the segment in front is not known: its batches may have had these offsets.
         if gap.before is not None and (gap.before.is_damaged or gap.before.has_tail):
             yield behind_bad_batches(gap.before, gap.end, MissingPlace.MIDDLE, partition)
             continue

@@ -34,6 +34,8 @@ def missing_in_front(partition: PartitionInventory, traces: DiskTraces) -> Itera
     first = partition.segments[0]
     line, epochs = traces.log_start, traces.first_epoch_offset
     orphan = min(orphan_offsets(partition), default=None)
+    # Three witnesses, the strongest first: the log start in the checkpoint, where the leader epochs
+    # begin, and an index that outlived its `.log`.
     if line is not None and line < first.base_offset:
         start, known = line, f"{LOG_START_OFFSET_FILE} says {line}"
     elif line is None and epochs is not None and epochs < first.base_offset:
@@ -44,6 +46,8 @@ def missing_in_front(partition: PartitionInventory, traces: DiskTraces) -> Itera
         return
     begins = f"{known}, the first segment begins at {first.base_offset}"
     has_orphan = orphan is not None and start <= orphan < first.base_offset
+    # Retention removes segments before the checkpoint of log starts is written again (once a
+    # minute): after a crash the line may be older than the deletion.
     doubt = _doubt_of_start(partition, traces, first.base_offset, has_orphan=has_orphan)
     cause = MissingCause.STALE if doubt else MissingCause.LOST
     if doubt:

@@ -65,6 +65,7 @@ def find_next_batch(path: str, bounds: Bounds, work: int) -> tuple[int | None, i
     from reading.
     """
     with LocalFile(path) as file:
+        # Each place costs a checksum over the length it claims; `work` bounds them all together.
         for position, size_in_bytes in _plausible(file, bounds):
             work -= size_in_bytes
             if work < 0:
@@ -104,6 +105,7 @@ def _headers_in(
     most = left - at - LOG_OVERHEAD
     fits = (length >= least) & (length <= most)
     at, length, is_current = at[fits], length[fits], is_current[fits]
+    # Offsets must fit between what is known in front and behind: of random bytes hardly any do.
     base = _int64(buf, at)
     fits = (base > bounds.last_offset) & (base < bounds.end_offset)
     # magic 2: the high attribute byte is unused, a codec is known, counts and deltas are positive

@@ -103,6 +103,8 @@ def read_partition_dir(
     with os.scandir(path) as listed:
         entries = list(listed)
     digest = "" if known is None else directory_digest(entries)
+    # The digest is over names, sizes and times of all entries: where an earlier run saw the same,
+    # its facts hold and no file is opened.
     own = known.get(str(path)) if known else None
     if own is None or own.digest != digest:
         own = None
@@ -111,6 +113,8 @@ def read_partition_dir(
     checkpoints = log_dir.partition_checkpoints(name.topic_partition)
     first_base = segments[0].base_offset if segments else 0
     has_remote_segments = _has_remote_segments(log_dir.path, checkpoints.log_start, first_base)
+    # A log start above the first segment is a deletion that was asked for and not carried out yet.
+    # One below it is stale, unless older segments lie in remote storage.
     log_start = checkpoints.log_start or 0
     if not has_remote_segments:
         log_start = max(log_start, first_base)

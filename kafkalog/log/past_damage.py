@@ -46,6 +46,7 @@ def headers_past_damage(wanted: FileRange) -> tuple[NDArray[np.void], list[Damag
     something is wrong; the rows of batches with a wrong checksum are left out then, and reported.
     OSError, LogChangedError as from reading.
     """
+    # The usual case: headers alone lead to the end. Only if not, bodies are read and summed up.
     scan = scan_headers(wanted.path, wanted.start, wanted.end)
     last_offset = int(scan.rows["last_offset"][-1]) if scan.rows.size else -1
     tail = Tail(scan.valid_bytes, scan.valid_bytes + scan.trailing_bytes, scan.status, last_offset)
@@ -110,6 +111,8 @@ class DamageWalk:
                 max_batch_bytes=self._max_batch_bytes,
             )
             try:
+                # A batch whose checksum is wrong may have a wrong length, too: what lies behind it
+                # is handed out only if its length leads to a sound batch, or to the end.
                 for chunk in chunks:
                     count = self._trusted(chunk)
                     if count:
@@ -127,6 +130,8 @@ class DamageWalk:
                 return
             if self._raises:
                 raise error
+            # Behind damage smaller chunks: more of it may be near, and what was read behind it is
+            # read again.
             yield self._passed(error)
             self._chunk_bytes = min(self._chunk_bytes, _CHUNK_AFTER_DAMAGE)
 

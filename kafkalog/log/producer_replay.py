@@ -142,6 +142,8 @@ class ProducerReplay:
         """
         if not (rows["producer_id"] >= 0).any():
             return
+        # One step a run, not a batch: what lies between two events of a producer changes nothing
+        # but its last batch and the sums.
         runs = ProducerRuns.of(rows)
         read = None if markers is None else iter(markers)
         for run, columns in enumerate(runs.columns()):
@@ -158,6 +160,8 @@ class ProducerReplay:
                     self._go_on(producer_id, data)
                 elif producer_id in self.transactions:
                     self._report_outside(producer, runs, run)
+            # A control batch without records: compaction took the marker's record and left the
+            # batch, so that its producer stays known. It ends nothing.
             elif not data.records:
                 self._known(producer_id)
             else:
@@ -192,6 +196,8 @@ class ProducerReplay:
 
     def _end(self, producer_id: int, epoch: int, end: TransactionEnd) -> None:
         producer, marker = self._known(producer_id), end.marker
+        # Since KIP-890 each transaction's marker raises the epoch, and sequences begin anew with
+        # it.
         if epoch != producer.epoch:
             producer.epoch, producer.last_sequence = epoch, NO_SEQUENCE
             producer.last_offset, producer.offset_delta = _NONE, 0

@@ -83,16 +83,20 @@ class ProducerRuns:
         """Of batches BATCH_ROW[b] in offset order; those of no producer are in no run."""
         known = np.flatnonzero(rows["producer_id"] > NO_PRODUCER_ID)
         producers = rows["producer_id"][known]
+        # Stable: the batches of one producer stay in the order of the log.
         by_producer = np.argsort(producers, kind="stable")
         order = known[by_producer]
         producers = producers[by_producer]
         flags = CONTROL_FLAG_MASK | TRANSACTIONAL_FLAG_MASK
         kinds = rows["attributes"][order] & flags
+        # A run begins with another producer, with another kind of batch, and with every control
+        # batch: two markers are two events.
         begins = np.ones(order.size, np.bool_)
         begins[1:] = (producers[1:] != producers[:-1]) | (kinds[1:] != kinds[:-1])
         begins |= (kinds & CONTROL_FLAG_MASK) != 0
         starts = np.flatnonzero(begins)
         ends = np.append(starts[1:], order.size)
+        # Back from the order of producers to the order of the log, by where each run begins.
         in_order = np.argsort(order[starts], kind="stable")
         return cls(rows, order, starts[in_order], ends[in_order])
 
@@ -124,6 +128,7 @@ class ProducerRuns:
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def _sum_of(self, values: Int64s) -> Int64s:
+        # Sums over ranges as differences of running totals, without a loop over the runs.
         totals = np.concatenate([[0], np.cumsum(values[self.order])])
         sums: Int64s = totals[self.ends] - totals[self.starts]
         return sums

@@ -66,11 +66,14 @@ def scan_partition_facts(
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
     open_since = [p.current_txn_first_offset for p in state.active_producers()]
     log_start = partition.log_start_offset
+    # The first batches at the log start and at each open transaction: where the last stable offset
+    # may lie. Of a legacy wrapper only its content tells the first offset.
     wanted = [log_start, *(max(first, log_start) for first in open_since if first is not None)]
     still_there: dict[int, tuple[str, np.void] | str] = {}
     segments = []
     for segment in partition.segments:
         facts = None if known is None else known.get(segment.base_offset)
+        # Known from an earlier pass, and nothing in it is news about producers: it is not read.
         if facts is not None and not _is_replayed(facts, segment, state):
             state.next_offset = max(state.next_offset, facts.next_offset)
             _find_segment(segment.path, facts, wanted, still_there)
@@ -168,6 +171,7 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
     rows = scan.rows
     disorder = _first_disorder(rows, base_offset)
     attributes = rows["attributes"]
+    # Batches without a timestamp (-1: magic 0, and empty ones) say nothing of the time.
     timestamps = rows["max_timestamp"][rows["max_timestamp"] != NO_TIMESTAMP]
     smallest = smallest_timestamps(rows)
     corrupt, corrupt_position = None, None
@@ -224,6 +228,8 @@ def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan)
     """The facts of what was scanned before and of this scan, which goes on behind it."""
     if before is None:
         return segment_facts(base_offset, scan)
+    # A large segment comes in several scans: sums add up, extremes are compared, and of errors the
+    # first one counts.
     facts = segment_facts(before.next_offset, scan)
     smallest = [t for t in (before.min_timestamp_ms, facts.min_timestamp_ms) if t != NO_TIMESTAMP]
     corrupt = before.corrupt if before.corrupt is not None else facts.corrupt

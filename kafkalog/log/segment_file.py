@@ -141,6 +141,8 @@ class ChunkReader:
                 position = self.valid_bytes
                 length = min(wanted_bytes, file_end - position)
                 buf = self._buffers.read(file, position, length)
+                # The chunk's end stands in for the file's: a batch that goes on behind it is
+                # NEED_MORE here, and whether the file ends inside it, too, is found out below.
                 count, status, pos = self._buffers.scan(buf, length, position, 0)
                 rows = self._buffers.rows[:count].copy()
                 error: KafkaLogError | None = None
@@ -157,6 +159,8 @@ class ChunkReader:
                         wanted_bytes = max(wanted_bytes, int(row["size_in_bytes"]))
                 if count:
                     yield Chunk(buf[:pos], position, rows[:count])
+                # What lies in front of the error has been handed out: a reader that passes over
+                # damage has lost nothing.
                 if error is not None:
                     raise error
                 if status == ZERO_TAIL and not is_zero(
@@ -177,6 +181,8 @@ class ChunkReader:
         too_large = np.flatnonzero(rows["size_in_bytes"] > self._max_batch_bytes)
         if not too_large.size:
             return rows.size, pos, None
+        # The chunk ends in front of it, so that no more than the limit is ever decompressed or
+        # copied.
         first = int(too_large[0])
         row = rows[first]
         pos = int(row["position"]) - self.valid_bytes
@@ -225,6 +231,7 @@ def _limit_error(file: LocalFile, row: np.void, max_batch_bytes: int) -> KafkaLo
         return None
     kind: type[KafkaLogError] = RecordTooLargeError
     reason = f"not read: a batch of {size_in_bytes} bytes is above the limit of {max_batch_bytes}"
+    # The checksum decides: over a length that is wrong by damage it cannot be right.
     if not has_right_checksum(file, row):
         kind = CorruptRecordError
         reason = f"batch length {size_in_bytes - LOG_OVERHEAD}: the checksum over it is wrong"

@@ -118,9 +118,14 @@ def scan_headers(
                 rows = buffers.rows[before:count]
                 starts = rows["position"] - position
                 control_problem = _control_problem(file, rows, buf, starts, buf.size)
+            # Two ways to go on. Where batches are small a window is read in whole, bodies and all:
+            # one read for many headers. Where they are large each header is read by itself, and the
+            # bodies are skipped.
             position += pos
             batch_bytes = pos / max(count - before, 1)
             while status == OK and batch_bytes > _SKIP_FROM_BYTES and count < most:
+                # Of middling batches the kernel is asked for the pages ahead; of large ones this
+                # would read what is skipped.
                 if batch_bytes <= _READ_AHEAD_BYTES:
                     file.will_need(position, int(batch_bytes) * _HEADERS_A_READ)
                 headers, positions, next_position = file.read_headers(

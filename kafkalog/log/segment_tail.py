@@ -74,12 +74,16 @@ def tail_error(path: str, tail: Tail, ends: SegmentEnds) -> CorruptRecordError |
     with LocalFile(path) as file:
         head = file.read_bytes(tail.position, min(length, HEADER_SIZE_UP_TO_MAGIC))
     # so few are no header, and the walk does not look what they are
+    # Zeros are what a broker preallocates, and what a file system may leave after a crash. They
+    # prove a loss only where another segment begins behind a gap of offsets.
     if tail.status == ZERO_TAIL or (length <= HEADER_SIZE_UP_TO_MAGIC and not any(head)):
         if ends.is_last or ends.end_offset in (None, tail.last_offset + 1):
             return None
         reason = f"{length} zero bytes up to the end of a segment that others follow"
         return _error(path, tail, reason)
     follows = "only the last segment of a log may end inside a batch"
+    # A crash leaves a torn batch at the end of the last segment. A sound batch behind it shows that
+    # it is no torn write but damage: a broker's recovery would cut off what is sound.
     if ends.is_last:
         found = _sound_batch_behind(path, tail, ends)
         if found is None:

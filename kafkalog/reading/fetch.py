@@ -85,9 +85,12 @@ def fetch(
             path=partition.path,
             offset=offset,
         )
+    # Consumers read up to the high watermark, with read_committed up to the last stable offset.
     end = fetchable_end(partition, isolation_level)
     records, next_offset, found_offset = b"", offset, MAX_INT64
     segments = _from_segment_of(partition, offset)
+    # The first segment that has a batch at or behind the offset answers: after compaction or with
+    # the segment's last offsets gone it may be a later one.
     for segment, following in zip_longest(segments, segments[1:]):
         if offset >= end:
             break
@@ -99,6 +102,8 @@ def fetch(
             with LocalFile(segment.path) as file:
                 records = file.read_bytes(start, stop - start)
             break
+    # A broker answers with what comes next, silently. Whether what lies between was compacted away
+    # or lost is asked here.
     if offset < found_offset:
         selection = PartitionSelection(fail_on_data_loss=fail_on_data_loss)
         check_loss(partition, selection, offset, found_offset)

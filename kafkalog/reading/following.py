@@ -88,7 +88,10 @@ def latest_offsets(
         end = _end(selection, partition)
         if end < begins[name]:
             _refuse_loss(selection, partition, begins[name])
+        # What arrived since the trigger began waits for the next one.
         end = end if bounds is None else min(end, bounds[name])
+        # A log that was cut below where the stream stands: never backwards, or records would come
+        # twice.
         ends[name] = max(end, begins[name])
     return _as_offsets(ends if max_offsets is None else _limited(begins, ends, max_offsets))
 
@@ -136,6 +139,7 @@ def _planned(
         first = begins.get(name, partition.log_start_offset)
         if first >= ends[name]:
             continue
+        # Retention was quicker than the stream.
         if first < partition.log_start_offset:
             _refuse_loss(selection, partition, first)
         is_to_the_end = ends[name] >= partition.log_end_offset

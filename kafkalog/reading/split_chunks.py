@@ -69,6 +69,8 @@ class SplitChunks:
             buffers=self._buffers,
             max_batch_bytes=self._request.max_batch_bytes,
         )
+        # The plan named the file by size and inode. It is looked at before the file is opened and
+        # again after: in between a broker may have put another one in its place.
         is_open = False
         try:
             for found in walk:

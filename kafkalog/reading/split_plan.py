@@ -129,6 +129,8 @@ def _is_batch(segment: SegmentInfo, position: int, entry_offset: int) -> bool:
 def _cuts_from_headers(split: ScanSplit, wanted: Sequence[int]) -> list[int]:
     """Batch starts at or after the wanted positions; damage ends the search, its place is in the
     last piece."""
+    # Without an index the headers tell where batches begin: splits must begin at one, for nothing
+    # in a segment marks its batches.
     positions = scan_headers(split.path, split.start, split.end).rows["position"]
     entries = positions.searchsorted(list(wanted))
     found = {int(positions[entry]) for entry in entries if entry < len(positions)}

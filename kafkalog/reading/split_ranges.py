@@ -135,6 +135,8 @@ def _from_timestamp(
     wanted = row_filter.timestamps or row_filter.numbers.get("maxTimestampMs")
     if wanted is None or wanted.low <= 0:
         return split
+    # The segment's largest timestamp is known without reading it: below the wanted one, all of it
+    # is left out.
     largest = largest_timestamp(segment)
     if largest is not None and largest < wanted.low:
         return None
@@ -152,6 +154,8 @@ def _from_offsets(
     none."""
     start: int | None = 0
     end, is_bounded = split.end, False
+    # An index entry leads to a batch at or below the offset, so whole batches in front are cut off,
+    # and the row filter drops what else is below.
     if split.start_offset is not None and split.start_offset > segment.base_offset:
         start, is_bounded = start_position(segment, split.start_offset), True
     if split.end_offset is not None and (next_base is None or split.end_offset < next_base):

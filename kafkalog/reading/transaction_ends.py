@@ -58,6 +58,8 @@ class TransactionEnds:
             if producer_id not in self.by_producer:
                 continue
             which = np.flatnonzero(producer_ids == producer_id)
+            # A producer has one transaction at a time, so a record belongs to its first marker
+            # behind it.
             ends, is_abort = self.by_producer[producer_id]
             at = ends.searchsorted(offsets[which], side="right")
             ended = at < ends.size
@@ -71,6 +73,8 @@ def read_transaction_ends(segments: Sequence[FileRange]) -> TransactionEnds | No
     transactional record. What nothing leads over is left to the read of the records; a marker that
     cannot be read is in `unreadable`, for records are read past it.
     """
+    # Headers first: most partitions have no transactions, and of others only the segments with
+    # markers are read, though markers of all of them: one may end data of any segment before.
     has_data = False
     marked = []
     for segment in segments:
