@@ -128,6 +128,7 @@ class AcrossTasks:
     def _rewrite(self, rows: Iterable[ShuffleRow]) -> Iterator[ShuffleRow]:
         by_group: dict[tuple[int, int], list[ShuffleRow]] = defaultdict(list)
         for row in rows:
+            # Others are counts and failures of the map: on to the swap, which decides by them.
             if row.kind in (FLAGS, MARKS):
                 by_group[row.plan, row.number].append(row)
             else:
@@ -162,10 +163,13 @@ class AcrossTasks:
             budget,
         )
         source = layout.groups.index(group)
+        # The transactions that are open or aborted in front of the group: another task has the
+        # groups before it, so their state was found beforehand.
         transactions = states[source].for_rewriting() if states is not None else None
         rewriter = new_rewriter(writing, flags, aborted, transactions)
         stats = CleanerStats()
         finished = rewrite_group(writing, plan.groups[group], rewriter, stats)
+        # Once more behind the work: a segment that was replaced meanwhile was not what was read.
         _checked(plan)
         facts = {
             "group": finished.to_json(),
@@ -185,9 +189,12 @@ class AcrossTasks:
                 stats.distinct_keys += facts["distinctKeys"]
             elif row.kind == FAILED:
                 failures.append(facts)
+            # Of a group that was rewritten twice (a retry, speculation) the first row counts; each
+            # attempt wrote under names of its own.
             elif row.number not in finished:
                 finished[row.number] = FinishedGroup.from_json(facts["group"])
                 stats.add(CleanerStats.from_json(facts["stats"]))
+        # A task that died left no row: without all groups nothing is swapped in.
         missing = [g for g in range(len(plan.groups)) if g not in finished]
         if missing and not failures:
             failures = [{"status": FAILED_STATUS, "reason": f"groups {missing} were not rewritten"}]
@@ -223,6 +230,7 @@ def across_tasks(plans: Sequence[CompactionPlan], run: CleanRun) -> AcrossTasks:
     and who does what.
     """
     records = sum(sum(plan.source_records) for plan in plans)
+    # By the records of all plans: a merger holds the keys of its buckets in memory.
     mergers = min(max(2, -(-records // _RECORDS_PER_MERGER)), _MOST_MERGERS)
     layouts, states, first_group = [], [], 0
     map_tasks: list[tuple[int, int, int]] = []
@@ -288,6 +296,7 @@ def _flags_of_group(
 ) -> RecordFlags:
     """The flags of a group's records, with the marks of all mergers in them."""
     first, end = layout.records_of_group(group)
+    # Marks are bits from a multiple of eight on, so that the mergers' bytes can be combined by or.
     origin = first // 8 * 8
     bits = np.zeros((end - origin + 7) // 8, np.uint8)
     for row in rows:

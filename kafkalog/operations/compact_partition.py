@@ -88,6 +88,8 @@ def carry_out(
         note = f"{kept} corrupt batches were kept as they are, the first: {cleaning.first_corrupt}"
         return _result(plan, run.done_status, note if kept else "", started, done)
     try:
+        # It failed: another attempt of the same task may have done the work all the same, and then
+        # the partition is done, with that one's result.
         earlier, resolved = cleaning.swap.give_up()
     except Exception as error:
         earlier = None
@@ -123,12 +125,15 @@ class Cleaning:
         partition = self._begin()
         plan = self.swap.plan
         aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
+        # A bounded map may end before the range does: the round is then of the segments it covers,
+        # grouped as Kafka groups them.
         end_offset = bounded_end_offset(plan, aborted, self._buffers)
         groups = plan.groups
         if end_offset < plan.end_offset:
             sources = [s for s in plan.sources if s.base_offset < end_offset]
             groups = group_segments(sources, plan.end_offset, plan.config)
         kept_corrupt = CorruptBatches() if self._run.keeps_corrupt else None
+        # Mapped once, whatever is split: records keep their order, so their flags hold.
         mapped = self._map(groups, aborted, end_offset, kept_corrupt)
         survivors = self._survivors(groups, aborted, end_offset)
         splits = 0
@@ -136,6 +141,8 @@ class Cleaning:
             stats = CleanerStats(
                 distinct_keys=mapped.distinct_keys, end_offset=end_offset, segments_split=splits
             )
+            # After a split the decisions begin with the first record again, and so does what is
+            # compared.
             mapped.rewind()
             if survivors is not None:
                 survivors.rewind(aborted)
@@ -238,6 +245,7 @@ class Cleaning:
                 "--output cannot: --apply does",
                 path=path,
             )
+        # What was written so far is of groups that may be others after the split.
         remove_attempt(self.swap.scratch, self.swap.attempt_id, self._files)
         (segment,) = [source for source in group.sources if source.path == path]
         split_segment(
@@ -255,6 +263,7 @@ class Cleaning:
         partition = reopen_partition(self.swap.plan.path)
         if partition is None:
             raise LogChangedError("cannot be read any more", path=self.swap.plan.path)
+        # The plan's token names the files; these are new ones, of the same records.
         self.swap.plan = replace(self.swap.plan, token=partition.token)
         return partition
 

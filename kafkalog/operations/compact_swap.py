@@ -122,8 +122,12 @@ class PartitionSwap:
             record = self._replacement(finished)
             if finished:
                 swap_groups(self.scratch, record, finished, self._files)
+            # From here on the new segments are live: what fails now leaves a partition that is
+            # done.
             self.is_swapped = True
             done = Done(stats, record)
+            # The result before the swap record goes: an attempt that comes now finds that it is
+            # done, and with what result.
             write_record(self.scratch.done_record, done, self._files)
             if finished:
                 end_replacement(self.scratch, record, self._files)
@@ -133,6 +137,8 @@ class PartitionSwap:
         """Swap a group in before the next one is written; the plan then holds for what is there."""
         with locked_partition(self.scratch):
             before = self.check_before_swap()
+            # One record for all groups of the run, grown by each: undo takes all of them back, or
+            # none.
             self._replaced = self._replacement([group])
             swap_groups(self.scratch, self._replaced, [group], self._files)
             end_replacement(self.scratch, self._replaced, self._files)

@@ -121,6 +121,8 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
         found = request.open_all()
         settings = request.read_settings(found)
         may_be_changed = [p for p in request.select(found) if verb.may_be_changed(p, settings)]
+        # What an interrupted run left is resolved before anything is planned: a plan is made from
+        # files that are as they should be. Only where the settings allow a change at all.
         recovered = tuple(resolve_interrupted_swaps(may_be_changed, verb.files, problems))
         if recovered:
             found = request.open_all()
@@ -134,6 +136,7 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
         journal.planned((p.topic_partition, p.path, p.log_dir, verb.peak_bytes(p)) for p in chosen)
         results: list[Result] = []
         settled: Sequence[Result] = results
+        # Noted in the journal as they come: a run that dies has said how far it came.
         coming = results_of(chosen, verb.execute(chosen, journal), verb.failed)
         try:
             with closing(coming):
@@ -141,6 +144,7 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
                     results.append(result)
                     _note(verb, plan, result, journal, tell)
         finally:
+            # Also after an error or Ctrl-C: checkpoints must fit what was done until then.
             settled = verb.settle(planned.plans, results, journal, problems)
             problems.texts += journal.problems
             for line in problems.texts:

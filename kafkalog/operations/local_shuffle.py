@@ -53,7 +53,11 @@ def run_across_tasks(across: AcrossTasks, workers: int) -> list[CleanResult]:
         work = partial(_run, across, directory)
         tasks = [_StageTask("map", number, ()) for number in range(len(across.map_tasks))]
         for stage in ("merge", "rewrite", "swap"):
+            # A stage begins when the one before it has ended: a merger needs the rows of all map
+            # tasks. Rows stay in the files of the tasks that made them; only where they lie goes
+            # through this process.
             stored = [row for rows in in_processes(tasks, work, workers, _died) for row in rows]
+            # Read by this stage, and by nobody after it.
             for path in {task_row.path for task in tasks for task_row in task.rows}:
                 Path(path).unlink(missing_ok=True)
             targets: dict[int, list[_Stored]] = defaultdict(list)

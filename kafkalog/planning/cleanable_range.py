@@ -54,6 +54,10 @@ def find_cleanable_range(
     first_dirty, checkpoint_reset = first_dirty_offset(partition)
     dirty_segments = inactive_segments_from(segments, first_dirty)
     active_base = segments[-1].base_offset if segments else partition.log_start_offset
+    # The first of several bounds: the active segment, the high watermark (what other replicas may
+    # not have yet), the last stable offset (open transactions), and the first segment that is
+    # younger than min.compaction.lag.ms. Kafka takes the minimum
+    # (LogCleanerManager.cleanableOffsets).
     bound, reason = active_base, "active segment"
     if high_watermark is not None and high_watermark < bound:
         bound, reason = high_watermark, f"high watermark {high_watermark}"
@@ -65,6 +69,7 @@ def find_cleanable_range(
     if young is not None and young.base_offset < bound:
         bound, reason = young.base_offset, _lag_reason(young)
     first_uncleanable = max(first_dirty, bound)
+    # Whole segments are cleaned: the one that holds the bound is not.
     past = inactive_segments_from(segments, first_uncleanable)
     end_offset = past[0].base_offset if past else active_base
     cleanable = segments_between(segments, min(first_dirty, end_offset), end_offset)

@@ -131,6 +131,7 @@ def plan_retention(
     """
     if not config.cleanup_policy and parse_kafka_version(kafka_version) < (4, 2):
         raise InvalidConfigError("cleanup.policy is empty, which Kafka allows from 4.2 on")
+    # Refusals first: what may not be deleted from is not judged by rules at all.
     watermark = effective_high_watermark(partition, high_watermark)
     refusal = refuse_retention(partition, facts, watermark)
     if refusal is None:
@@ -145,6 +146,8 @@ def plan_retention(
         limits = RetentionLimits(config, now_ms, watermark, partition.log_start_offset)
         deleted, kept = _decide(loaded_segments(partition, facts), limits)
     status, reason = refusal or _summed_up(deleted, kept)
+    # A broker never has a log without a segment: where all go it rolls an empty one at the log's
+    # end.
     roll_offset = partition.log_end_offset if deleted and not kept else None
     first_offset = kept[0].base_offset if kept else roll_offset
     return RetentionPlan(
@@ -182,6 +185,7 @@ def loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> lis
             size, timestamp_ms = known.valid_bytes, known.max_timestamp_ms
         if segment.is_active and end == segment.base_offset:
             size = 0  # no whole batch: what is there a broker cuts off
+        # Without a timestamp in its records Kafka goes by the time of the file.
         is_file_time = timestamp_ms < 0
         loaded.append(
             LoadedSegment(
@@ -206,12 +210,16 @@ def _decide(
     def walk(
         is_due: Callable[[LoadedSegment], bool], why: Callable[[LoadedSegment], Reason]
     ) -> None:
+        # Only ever from the front: the first segment that stays holds all behind it, whatever they
+        # are.
         for segment in segments[len(deleted) :]:
             is_deletable = limits.high_watermark >= segment.end_offset and is_due(segment)
             if not is_deletable or segment.is_empty_active:
                 return
             deleted.append(_verdict(segment, why(segment)))
 
+    # The three passes of a broker (deleteOldSegments). By size only what is left after the first,
+    # by time what is left after both.
     walk(limits.is_below_start, lambda segment: _below_start(segment, limits))
     excess = excess_bases(segments[len(deleted) :], limits)
     walk(lambda segment: segment.base_offset in excess, lambda _: _too_large(limits))
@@ -228,6 +236,7 @@ def excess_bases(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> 
     """Bases of the oldest segments without which at least `retention.bytes` remain."""
     if not limits.deletes or limits.config.retention_bytes < 0:
         return frozenset()
+    # From the oldest on, as long as at least the limit remains without it.
     excess = sum(segment.size_in_bytes for segment in segments) - limits.config.retention_bytes
     bases = set()
     for segment in segments:
@@ -276,6 +285,8 @@ def why_kept(
 ) -> Reason:
     """The rule that keeps a segment, of those that do the one nobody can lift first."""
     config = limits.config
+    # From the rule that no setting lifts to the one that any lifts: the answer names what would
+    # have to change for it to go.
     if segment.is_empty_active:
         return RetentionRule.EMPTY_ACTIVE, "the empty active segment is never deleted"
     if limits.high_watermark < segment.end_offset:

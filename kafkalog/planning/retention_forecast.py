@@ -183,6 +183,8 @@ def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> lis
     for segment in segments[len(due) :]:
         if not limits.deletes or config.retention_ms < 0 or not limits.may_go(segment):
             break
+        # Strictly older than the limit, so a millisecond later; and never before those in front of
+        # it.
         latest = max(latest, segment.timestamp_ms + config.retention_ms + 1, 0)
         if latest > MAX_INT64:
             break

@@ -44,6 +44,7 @@ def group_segments(
     so that a relative offset of the output always fits its 31 bits.
     """
     groups: list[_OpenGroup] = []
+    # A segment's highest possible offset lies below the base of the next one, whatever is in it.
     next_bases = [*(segment.base_offset for segment in segments), end_offset][1:]
     for segment, next_base in zip(segments, next_bases, strict=True):
         if not groups or not groups[-1].takes(segment, next_base - 1, config):

@@ -55,6 +55,7 @@ class SpilledArray:
         self._parts.append(values)
         self._starts.append(self.size)
         self.size += values.size
+        # An array object is memory, too: thousands of parts of a few values each are mostly that.
         self._bytes_held += values.nbytes + _ARRAY_BYTES
         if self._bytes_held > self._memory_bytes:
             self.spill()
@@ -62,10 +63,13 @@ class SpilledArray:
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """A copy of [start, stop), which the caller may change."""
         out = np.empty(stop - start, self._dtype)
+        # What lies below `_on_disk` is in the file, what lies above in the parts: a range may need
+        # both.
         on_disk = min(stop, self._on_disk) - start
         if on_disk > 0:
             self._read_file(out[:on_disk], start)
         at = max(start, self._on_disk)
+        # The last part that begins at or before the place.
         part = bisect_right(self._starts, at) - 1
         while at < stop:
             first = at - self._starts[part]
@@ -115,6 +119,8 @@ class SpilledArray:
         view = out.view(np.uint8).data
         position = start * self._dtype.itemsize
         while len(view):
+            # Straight into the result, at a place of its own: reads do not move a position that
+            # appends go by.
             count = os.preadv(self._fd, [view], position)
             assert count > 0, "the file is ours alone"  # noqa: S101
             view, position = view[count:], position + count
@@ -122,6 +128,7 @@ class SpilledArray:
 
 def _unnamed_file(directory: str) -> int:
     fd, path = tempfile.mkstemp(prefix="kafkalog-", dir=directory)
+    # The descriptor keeps the bytes: they are gone when it is closed, or with the process.
     os.unlink(path)  # noqa: PTH108 (beside mkstemp)
     return fd
 
@@ -130,6 +137,7 @@ def _write_all(fd: int, parts: Sequence[memoryview]) -> None:
     waiting = list(parts)
     while waiting:
         written = os.writev(fd, waiting)
+        # The system may take less than it was given: go on behind what it took.
         while waiting and written >= len(waiting[0]):
             written -= len(waiting.pop(0))
         if written:
