@@ -49,6 +49,8 @@ def parse_offset_checkpoint(data: bytes, path: str | None = None) -> dict[TopicP
 
     Raises CorruptCheckpointError naming the line.
     """
+    # Thousands of partitions make this file large: one regular expression takes a file that is as
+    # brokers write it, and all else goes line by line, where an error can name its line.
     plain = _plain_entries(data)
     if plain is not None:
         return plain
@@ -109,6 +111,7 @@ def rising_leader_epochs(lines: Iterable[EpochEntry]) -> list[EpochEntry]:
     for epoch, start_offset in lines:
         if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
             continue
+        # A later line counts: what it contradicts in front of it goes, as in Kafka.
         while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
             entries.pop()
         entries.append((epoch, start_offset))
@@ -132,6 +135,7 @@ def _parse_lines(data: bytes, fields_count: int, path: str | None) -> list[tuple
         raise CorruptCheckpointError(f"line 1: version {version}, not 0", path=path)
     if len(lines) == 1:
         return []
+    # A negative count has no entries to a broker, whatever lines follow.
     count = _number(lines[1], 2, MAX_INT32, path)
     if count < 0:
         return []

@@ -121,6 +121,8 @@ def decompress_parts(
             if len(data) > max_bytes:
                 raise _too_large("none", max_bytes)
             return [data]
+        # Each codec bounds its output before or while it is made: no length in the payload is
+        # trusted.
         if codec == CompressionType.GZIP:
             return _decompress_gzip(data, max_bytes)
         if codec == CompressionType.SNAPPY:
@@ -196,6 +198,8 @@ def _decompress_gzip(data: memoryview, max_bytes: int) -> list[bytes | memoryvie
 
 
 def _compress_gzip(data: memoryview) -> bytes:
+    # Raw deflate, between the header that Java writes and a trailer: zlib would write a header of
+    # its own.
     deflater = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     trailer = struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFF_FFFF)
     return b"".join((_GZIP_HEADER, deflater.compress(data), deflater.flush(), trailer))
@@ -212,6 +216,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> list[bytes | memoryv
             length = cramjam.snappy.decompress_raw_len(block)
         except cramjam.DecompressionError as error:
             raise CorruptRecordError(f"snappy block: {error}") from None
+        # The block says first how long its output is; more than its bytes can make is damage.
         if length > len(block) * _SNAPPY_MAX_GROWTH:
             raise CorruptRecordError(f"snappy block of {len(block)} bytes cannot hold {length}")
         total += length
@@ -226,6 +231,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> list[bytes | memoryv
 
 def _compress_snappy(data: memoryview) -> bytes:
     parts: list[bytes | memoryview] = [XERIAL_HEADER]
+    # Blocks of the size that snappy-java writes, each with its length in front.
     for start in range(0, len(data), SNAPPY_BLOCK_BYTES):
         block = cramjam.snappy.compress_raw(data[start : start + SNAPPY_BLOCK_BYTES])
         parts += (struct.pack(">i", len(block)), memoryview(block))
@@ -246,6 +252,7 @@ def _decompress_lz4(
     for block in scan_lz4_blocks(data, frame):
         part: bytes | memoryview = block.data
         try:
+            # Kafka checks these, unlike the content checksum at the end, which it reads past.
             if frame.has_block_checksums:
                 part = _decompress_checked_lz4(block.with_size_and_checksum, data[5])
             elif not block.is_stored:
@@ -279,6 +286,8 @@ def has_sound_lz4_content(payload: BytesLike, *, magic: int = MAGIC_VALUE_V2) ->
         return True
     if not frame.has_content_checksum:
         return True
+    # The header checksum of such frames is wrong on purpose (KAFKA-3160): under a right one the
+    # library reads on to the content checksum.
     if magic == MAGIC_VALUE_V0:
         descriptor = bytes(data[4 : frame.blocks_start - 1])
         header = LZ4_MAGIC + descriptor + bytes((lz4_header_checksum(descriptor),))
@@ -309,6 +318,8 @@ def _decompress_zstd(data: memoryview, max_bytes: int) -> list[bytes | memoryvie
     parts: list[bytes | memoryview] = []
     left = max_bytes
     for frame in scan_zstd_frames(data):
+        # The blocks in hand bound what a frame can hold: a content size above that is a claim, not
+        # a fact.
         if frame.content_size is not None:
             if frame.content_size > frame.max_content_bytes:
                 raise CorruptRecordError(
@@ -322,6 +333,7 @@ def _decompress_zstd(data: memoryview, max_bytes: int) -> list[bytes | memoryvie
         try:
             part = _codecs.zstd_decompressor.decompress(frame.data, max_output_size=room)
         except zstandard.ZstdError as error:
+            # It did not fit into what the cap left: too large, not corrupt.
             if room < frame.max_content_bytes and "full frame" in str(error):
                 raise _too_large("zstd", max_bytes) from None
             raise CorruptRecordError(f"zstd frame: {error}") from None

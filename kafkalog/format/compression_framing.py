@@ -51,6 +51,7 @@ def scan_xerial(payload: memoryview) -> Iterator[memoryview]:
     if len(payload) < len(XERIAL_HEADER) or payload[:8] != XERIAL_MAGIC:
         yield payload
         return
+    # Chunks to the end, each with a length; a second stream may follow, with a header of its own.
     at = len(XERIAL_HEADER)
     while at + 4 <= len(payload):
         (length,) = _I32_BE.unpack_from(payload, at)
@@ -214,6 +215,9 @@ def scan_zstd_frames(payload: memoryview) -> Iterator[ZstdFrame]:
 def _parse_zstd_frame(data: memoryview) -> ZstdFrame:
     descriptor = data[4]
     is_single_segment = bool(descriptor & 0x20)
+    # Bits of the descriptor: 0-1 size of the dictionary id, 2 checksum, 5 single segment, 6-7 size
+    # of the content size (RFC 8878, 3.1.1.1.1). A single segment has no window byte, and always a
+    # content size.
     size_flag = descriptor >> 6
     size_bytes = 1 << size_flag if size_flag or is_single_segment else 0
     size_start = 5 + (not is_single_segment) + (0, 1, 2, 4)[descriptor & 3]
@@ -225,6 +229,7 @@ def _parse_zstd_frame(data: memoryview) -> ZstdFrame:
         content_size = int.from_bytes(data[size_start:at], "little") + (
             256 if size_bytes == 2 else 0
         )
+    # Block by block to the last one, which finds where the frame ends and the most it can hold.
     most, is_last = 0, False
     while not is_last:
         if at + 3 > len(data):

@@ -17,11 +17,6 @@ import struct
 from enum import IntEnum
 
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.constants import NO_PARTITION_LEADER_EPOCH
-from kafkalog.format.record import Record
-from kafkalog.format.record_batch import pack_batch
-
-CONTROL_RECORD_VERSION = 0
 
 _KEY = struct.Struct(">hh")
 _END_TRANSACTION_MARKER = struct.Struct(">hi")
@@ -56,6 +51,7 @@ def parse_control_type(
         raise CorruptRecordError(
             f"control record key is {found}", path=path, position=position, offset=offset
         )
+    # More bytes behind are read past: later versions may add fields.
     version, number = _KEY.unpack_from(key)
     if version < 0:
         raise CorruptRecordError(
@@ -90,40 +86,3 @@ def parse_end_transaction_marker(
             offset=offset,
         )
     return int(coordinator_epoch)
-
-
-def pack_control_key(control_type: ControlRecordType) -> bytes:
-    """The four bytes of a control record's key."""
-    return _KEY.pack(CONTROL_RECORD_VERSION, control_type)
-
-
-def pack_end_transaction_marker(coordinator_epoch: int) -> bytes:
-    """The six bytes of a marker's value."""
-    return _END_TRANSACTION_MARKER.pack(CONTROL_RECORD_VERSION, coordinator_epoch)
-
-
-def pack_marker_batch(
-    control_type: ControlRecordType,
-    offset: int,
-    timestamp: int,
-    *,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int = 0,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-) -> bytes:
-    """The 78-byte batch that ends a transaction, as a transaction coordinator has it written."""
-    marker = Record(
-        offset,
-        timestamp,
-        pack_control_key(control_type),
-        pack_end_transaction_marker(coordinator_epoch),
-    )
-    return pack_batch(
-        [marker],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        partition_leader_epoch=partition_leader_epoch,
-        is_transactional=True,
-        is_control=True,
-    )

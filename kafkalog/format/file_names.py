@@ -70,6 +70,8 @@ class LogFileName:
 
 def parse_file_name(name: str) -> LogFileName | None:
     """The parts of a bare file name, or None if Kafka would not have written it."""
+    # The whole name: what Kafka would read as another name (`5.log`) is not a segment of that
+    # offset.
     match = _NAME.fullmatch(name)
     if match is None:
         return None

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from kafkalog.errors import CorruptRecordError, KafkaLogError, UnsupportedMagicError
 from kafkalog.format.buffers import BytesLike, as_view
 from kafkalog.format.checksum import crc32
-from kafkalog.format.compression import compress, decompress
+from kafkalog.format.compression import decompress
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     HEADER_SIZE_UP_TO_MAGIC,
@@ -90,6 +90,8 @@ def parse_legacy_message(
         raise CorruptRecordError("message is cut off", path=path, position=position)
     offset, size = _PREFIX.unpack_from(view, position)
     place = {"path": path, "position": position, "offset": offset}
+    # A slice never passes the end, so a size that is too large shows by the length of what came
+    # back.
     entry = view[position : position + LOG_OVERHEAD + size] if size > 0 else view[:0]
     if size < LEGACY_RECORD_OVERHEAD_V0 or len(entry) < LOG_OVERHEAD + size:
         raise CorruptRecordError(f"message size {size}, {len(view) - position} bytes left", **place)
@@ -97,6 +99,7 @@ def parse_legacy_message(
     if verify_checksum and crc != crc32(entry[LEGACY_CRC_START:]):
         raise CorruptRecordError(f"CRC of the message is not the stored {crc:#010x}", **place)
     magic, attributes = entry[HEADER_SIZE_UP_TO_MAGIC - 1], entry[HEADER_SIZE_UP_TO_MAGIC]
+    # Behind magic and attributes: magic 1 has a timestamp there, magic 0 goes on with the key.
     at, timestamp = HEADER_SIZE_UP_TO_MAGIC + 1, NO_TIMESTAMP
     if magic != MAGIC_VALUE_V0:
         if size < LEGACY_RECORD_OVERHEAD_V1:
@@ -147,6 +150,8 @@ def parse_legacy_entry(
         raise CorruptRecordError(
             error.reason, path=path, position=position, offset=message.offset
         ) from None
+    # The wrapper's append time stands for those of all messages in it, but for magic 0 ones, which
+    # have none.
     if message.timestamp_type == TimestampType.LOG_APPEND_TIME:
         inner = [
             replace(entry, timestamp=message.timestamp) if entry.magic != MAGIC_VALUE_V0 else entry
@@ -214,6 +219,7 @@ def count_wrong_inner_checksums(entry: memoryview, *, max_bytes: int = MAX_BATCH
     except KafkaLogError:
         return 0
     at = wrong = 0
+    # A walk of its own: a message that does not parse ends the count, and is not to raise here.
     while len(content) - at >= LOG_OVERHEAD + LEGACY_RECORD_OVERHEAD_V0:
         _, size = _PREFIX.unpack_from(content, at)
         end = at + LOG_OVERHEAD + size
@@ -269,37 +275,6 @@ def pack_legacy_message(
     )
 
 
-def pack_legacy_entries(
-    records: Sequence[Record],
-    magic: int,
-    *,
-    codec: int = CompressionType.NONE,
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-) -> bytes:
-    """Records as a producer of that time had them stored: an entry each, or all in one wrapper.
-
-    Under magic 1 inner offsets count from the first record; the wrapper's timestamp is the largest.
-    """
-    if codec == CompressionType.NONE:
-        return b"".join(
-            pack_legacy_message(record, magic, timestamp_type=timestamp_type) for record in records
-        )
-    base_offset = records[0].offset if magic == MAGIC_VALUE_V1 else 0
-    content = b"".join(
-        pack_legacy_message(
-            Record(record.offset - base_offset, record.timestamp, record.key, record.value), magic
-        )
-        for record in records
-    )
-    wrapper = Record(
-        records[-1].offset,
-        max(record.timestamp for record in records),
-        None,
-        compress(codec, content, magic=magic),
-    )
-    return pack_legacy_message(wrapper, magic, codec=codec, timestamp_type=timestamp_type)
-
-
 def _inner_messages(content: BytesLike, verify_checksums: bool) -> Iterator[LegacyMessage]:
     """Whole messages in a wrapper; a partial last one is left out, as in Kafka."""
     view = as_view(content)
@@ -319,6 +294,8 @@ def _offset_shift(wrapper: LegacyMessage, inner: Sequence[LegacyMessage]) -> int
     """What to add to the inner offsets."""
     if not inner:
         raise CorruptRecordError("compressed message without a message inside")
+    # Magic 0: inner offsets are absolute. Magic 1: they are relative, and the wrapper has the
+    # offset of the last one; a wrapper at offset 0 shifts nothing, as in Kafka.
     if wrapper.magic == MAGIC_VALUE_V0 or wrapper.offset == 0:
         return 0
     if wrapper.offset < inner[-1].offset:

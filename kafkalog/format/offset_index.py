@@ -58,6 +58,7 @@ class OffsetIndex:
 
         Below the first entry it is (base offset, 0).
         """
+        # The last entry at or below: a batch with the offset lies there or behind it.
         index = int(np.searchsorted(self.offsets, target_offset, side="right")) - 1
         if index < 0:
             return self.base_offset, 0
@@ -73,6 +74,8 @@ def parse_offset_index(data: BytesLike, base_offset: int, path: str | None = Non
     entries = np.frombuffer(data, OFFSET_INDEX_ENTRY, count)
     relative = entries["relative_offset"].astype(np.int64)
     positions = entries["position"].astype(np.int64)
+    # Offsets rise strictly, so a relative offset of 0 behind the first entry is preallocation. An
+    # entry at position 0 is, too: the first batch never has one.
     padding = np.flatnonzero(relative[1:] == 0)
     valid = int(padding[0]) + 1 if len(padding) else count
     while valid > 0 and positions[valid - 1] == 0:

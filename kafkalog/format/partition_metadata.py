@@ -25,6 +25,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 def parse_partition_metadata(data: bytes, path: str | None = None) -> str:
     """The topic id as it is written. Raises CorruptCheckpointError."""
+    # Java's line ends and blanks; bytes that are no UTF-8 become a character that is in no id.
     lines = _LINE_END.split(data.decode("utf-8", errors="replace"))
     if len(lines) < 2:
         raise CorruptCheckpointError("one line, not version and topic id", path=path)

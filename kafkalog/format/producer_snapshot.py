@@ -51,6 +51,7 @@ def parse_producer_snapshot(data: BytesLike, path: str | None = None) -> list[Pr
     version, crc, count = _HEADER.unpack_from(view)
     if version != PRODUCER_SNAPSHOT_VERSION:
         raise CorruptSnapshotError(f"version {version}, not 1", path=path, position=0)
+    # The checksum first: the count behind it is only then worth a look.
     computed = crc32c(view[_CRC_START:])
     if crc != computed:
         raise CorruptSnapshotError(f"CRC {crc:08x}, computed {computed:08x}", path=path, position=2)

@@ -47,6 +47,7 @@ def pack_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     headers = b"".join(
         pack_varint(len(key)) + key + _pack_nullable(value) for key, value in record.headers
     )
+    # The length in front counts the body alone, so the body is made first.
     body = b"".join(
         (
             b"\x00",
@@ -91,6 +92,7 @@ def parse_records(
 
     if count < 0:
         raise corrupt(f"record count is {count}")
+    # A count is a claim: compared with the bytes before anything is made for it.
     if count * MIN_RECORD_SIZE > len(data):
         raise corrupt(f"{count} records cannot fit in {len(data)} bytes")
     records: list[Record] = []
@@ -126,11 +128,13 @@ def _parse_record(
     body = at
     if length == 0:
         raise CorruptRecordError("record length is 0", position=start)
+    # One byte further: the attributes, which no record uses.
     timestamp_delta, at = parse_varlong(data, at + 1, end)
     offset_delta, at = parse_varint(data, at, end)
     key, at = _parse_nullable(data, at, end)
     value, at = _parse_nullable(data, at, end)
     headers, at = _parse_headers(data, at, end)
+    # The length must be used up exactly: bytes behind the last header belong to nothing.
     if at != end:
         raise CorruptRecordError(
             f"record length {length}, but {at - body} bytes were used", position=start

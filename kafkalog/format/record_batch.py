@@ -19,7 +19,7 @@ Source: Kafka DefaultRecordBatch; KIP-98, KIP-534 (delete horizon).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -133,6 +133,7 @@ class RecordBatchHeader:
 
     @property
     def last_offset(self) -> int:
+        # Not the count: compaction takes records out, and leaves the offsets of the batch.
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -178,6 +179,7 @@ def sequence_at(base_sequence: int, offset_delta: int) -> int:
     """The sequence of a record, -1 without one; after 2147483647 comes 0."""
     if base_sequence < 0:
         return NO_SEQUENCE
+    # By the offset delta, not by the count: records that compaction took keep their numbers.
     return (base_sequence + offset_delta) % (MAX_INT32 + 1)
 
 
@@ -190,6 +192,8 @@ def parse_header(
     UnsupportedMagicError for anything but magic 2. `file_position` is where `data[0]` is in `path`;
     errors add it to `position`.
     """
+    # The first 17 bytes are the same in all three layouts: offset, length, four bytes, magic. Only
+    # when the magic is known the rest can be read.
     view = as_view(data)[position:]
     at = file_position + position
     if len(view) < HEADER_SIZE_UP_TO_MAGIC:
@@ -202,6 +206,7 @@ def parse_header(
         raise UnsupportedMagicError(
             f"magic {magic} is not handled", path=path, position=at, offset=base_offset
         )
+    # The length counts what lies behind it, so offset and length themselves are not in it.
     smallest = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD
     if batch_length < smallest or len(view) < RECORD_BATCH_OVERHEAD:
         found = f"batch length {batch_length}, {len(view)} bytes in hand"
@@ -252,7 +257,10 @@ def pack_batch(
         base_timestamp = delete_horizon_ms
     elif base_timestamp is None:
         base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
+    # Deltas count from the base timestamp, which is the delete horizon if there is one: timestamps
+    # stay what they are, only the deltas change.
     packed = pack_records(records, base_offset, base_timestamp)
+    # A batch without records has no payload and no codec, as Kafka's cleaner leaves it.
     payload = compress(codec, packed) if records else b""
     header = RecordBatchHeader(
         base_offset=base_offset,
@@ -302,6 +310,8 @@ def parse_batch(
     corrupt = partial(CorruptRecordError, path=path, position=at, offset=offset)
     if len(batch) < header.size_in_bytes:
         raise corrupt(f"batch of {header.size_in_bytes} bytes, but {len(batch)} are there")
+    # From the attributes on: the leader epoch in front of them is set by each broker that takes
+    # over.
     crc = crc32c(batch[CRC_START:])
     if crc != header.crc:
         raise corrupt(f"CRC {header.crc:08x}, computed {crc:08x}")
@@ -327,22 +337,3 @@ def parse_batch(
         position=at,
     )
     return header, records
-
-
-def parse_batches(
-    data: BytesLike, *, path: str | None = None
-) -> Iterator[tuple[int, RecordBatchHeader, list[Record]]]:
-    """(position, header, records) of every whole batch of a segment; slow and plain: a reference.
-
-    Ends without an error at a torn tail, which is what Kafka does: fewer than 18 bytes left, or a
-    batch that the bytes end in.
-    """
-    view = as_view(data)
-    position = 0
-    while position + HEADER_SIZE_UP_TO_MAGIC < len(view):
-        (batch_length,) = struct.unpack_from(">i", view, position + 8)
-        if batch_length > len(view) - position - LOG_OVERHEAD:
-            return
-        header, records = parse_batch(view, position, path=path)
-        yield position, header, records
-        position += header.size_in_bytes

@@ -80,12 +80,15 @@ def parse_time_index(data: BytesLike, base_offset: int, path: str | None = None)
     entries = np.frombuffer(data, TIME_INDEX_ENTRY, count)
     timestamps = entries["timestamp"].astype(np.int64)
     relative = entries["relative_offset"].astype(np.int64)
+    # Time 0 at the base offset may be a record of 1970: alone it counts, among other zeros it does
+    # not.
     is_zero = (timestamps == 0) & (relative == 0)
     padding = np.flatnonzero(is_zero[1:])
     valid = int(padding[0]) + 1 if len(padding) else count
     if valid == 1 and count > 1 and is_zero[0]:
         valid = 0
     timestamps, relative = timestamps[:valid], relative[:valid]
+    # Brokers write no entry without a timestamp (-1).
     wrong = np.flatnonzero((timestamps < 0) | (relative < 0))
     if not len(wrong):
         wrong = np.flatnonzero((np.diff(timestamps) <= 0) | (np.diff(relative) < 0)) + 1

@@ -51,6 +51,7 @@ def parse_transaction_index(
         range(0, whole, _ENTRY.size), _ENTRY.iter_unpack(view[:whole]), strict=True
     ):
         entry = AbortedTxn(*offsets)
+        # Markers rise, and lie in this segment: an entry is written when its marker is appended.
         least = found[-1].last_offset + 1 if found else base_offset
         if version != ABORTED_TXN_VERSION:
             reason = f"version {version}, known is {ABORTED_TXN_VERSION}"

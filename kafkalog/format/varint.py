@@ -26,6 +26,7 @@ def pack_unsigned_varint(value: int) -> bytes:
     if not 0 <= value < 1 << 64:
         raise ValueError(f"{value} is not an unsigned 64-bit number")
     out = bytearray()
+    # Seven bits a byte, the low ones first; the high bit says that another byte follows.
     while value > 0x7F:
         out.append(0x80 | value & 0x7F)
         value >>= 7
@@ -48,6 +49,7 @@ def parse_unsigned_varint(
 ) -> tuple[int, int]:
     """An unsigned 32-bit number of at most 5 bytes."""
     value, position = _parse(data, position, end, MAX_VARINT_BYTES)
+    # The fifth byte has room for four bits: Java shifts the others out of its int.
     return value & 0xFFFF_FFFF, position
 
 
@@ -72,6 +74,8 @@ def _parse(
 ) -> tuple[int, int]:
     end = len(data) if end is None else min(end, len(data))
     value = 0
+    # Bounded, so that a run of continuation bits ends after 5 or 10 bytes, not at the end of the
+    # data.
     for index in range(max_bytes):
         if position + index >= end:
             raise CorruptRecordError("number is cut off", position=position)
@@ -85,6 +89,7 @@ def _parse(
 def _zigzag(value: int, bits: int) -> int:
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise ValueError(f"{value} is not a signed {bits}-bit number")
+    # The sign moves into the lowest bit: the right shift gives all ones for a negative number.
     return (value << 1) ^ (value >> (bits - 1))
 
 

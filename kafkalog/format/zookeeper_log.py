@@ -125,6 +125,7 @@ def parse_transaction(
 
     CorruptRecordError for bytes that are no transaction, unknown types among them.
     """
+    # Positions in errors are those in the file: the body begins behind checksum and length.
     reader = JuteReader(body, path=path, start=position + ENTRY_HEADER.size)
     session_id, cxid, zxid, time_ms, number = reader.unpack(TXN_HEADER, "a transaction header")
     type_ = _type(reader, number)
@@ -155,6 +156,7 @@ def _parts(reader: JuteReader) -> tuple[Operation, ...]:
         data = reader.buffer("a part")
         if data is None or type_ in (TxnType.MULTI, TxnType.CREATE_SESSION, TxnType.CLOSE_SESSION):
             raise reader.fail(f"no part of a multi: {type_.name}", position)
+        # A part is a buffer with a record of its own.
         part = JuteReader(data)
         try:
             operations.append(_operation(part, type_))
@@ -184,6 +186,7 @@ def _operation(reader: JuteReader, type_: TxnType) -> Operation:
 
 def _creating(reader: JuteReader, type_: TxnType, path: str) -> Operation:
     data, acl = reader.buffer("data"), reader.acl()
+    # Containers and nodes with a ttl are never ephemeral, so their records have no flag.
     has_flag = type_ in (TxnType.CREATE, TxnType.CREATE2)
     is_ephemeral = has_flag and reader.boolean("ephemeral")
     # Servers before 3.4 end here.

@@ -131,7 +131,6 @@ def plan_retention(
     """
     if not config.cleanup_policy and parse_kafka_version(kafka_version) < (4, 2):
         raise InvalidConfigError("cleanup.policy is empty, which Kafka allows from 4.2 on")
-    # Refusals first: what may not be deleted from is not judged by rules at all.
     watermark = effective_high_watermark(partition, high_watermark)
     refusal = refuse_retention(partition, facts, watermark)
     if refusal is None:
@@ -236,7 +235,6 @@ def excess_bases(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> 
     """Bases of the oldest segments without which at least `retention.bytes` remain."""
     if not limits.deletes or limits.config.retention_bytes < 0:
         return frozenset()
-    # From the oldest on, as long as at least the limit remains without it.
     excess = sum(segment.size_in_bytes for segment in segments) - limits.config.retention_bytes
     bases = set()
     for segment in segments:

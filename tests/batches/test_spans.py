@@ -11,8 +11,9 @@ from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.constants import TimestampType
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import pack_batch, parse_batches
+from kafkalog.format.record_batch import pack_batch
 from tests.batches.logs import BATCHES, EMPTY_BATCH, LOG, RECORDS, rows_of
+from tests.support.reference.batches import parse_batches
 
 
 def decode(

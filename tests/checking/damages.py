@@ -19,8 +19,8 @@ from kafkalog.format.checkpoints import (
     parse_offset_checkpoint,
 )
 from kafkalog.format.partition_metadata import pack_partition_metadata
-from kafkalog.format.record_batch import parse_batches
 from kafkalog.format.transaction_index import AbortedTxn, pack_transaction_index
+from tests.support.reference.batches import parse_batches
 
 ORDERS, TRANSACTIONS, DELETED = "orders-0", "transactions-0", "deleted-records-0"
 

@@ -15,11 +15,12 @@ from kafkalog.format.checksum import crc32c
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import MAGIC_VALUE_V0, MAGIC_VALUE_V1, CompressionType
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.legacy_record import pack_legacy_entries, pack_legacy_message
+from kafkalog.format.legacy_record import pack_legacy_message
 from kafkalog.format.record import Record, pack_records
 from kafkalog.format.record_batch import CRC_START, pack_batch
 from tests.checking.running import failures, findings
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.packing import pack_legacy_entries
 
 ATTRIBUTES, COUNT, MAX_TIMESTAMP, BODY = 21, 57, 35, 61
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from kafkalog.format.constants import TimestampType
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import RecordBatchHeader, parse_batches
+from kafkalog.format.record_batch import RecordBatchHeader
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.reference.batches import parse_batches
 
 NOW_MS = START_MS + 10_000_000
 Batch = tuple[RecordBatchHeader, list[Record]]

@@ -12,12 +12,13 @@ from kafkalog.cleaning.transactions import (
     expired_horizons,
 )
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.control_record import ControlRecordType, pack_marker_batch
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.segment_file import Chunk
 from tests.batches.logs import rows_of
+from tests.support.packing import pack_marker_batch
 from tests.support.reference.transactions import Seen, kept_entries, nothing_left
 
 COMMIT, ABORT = ControlRecordType.COMMIT, ControlRecordType.ABORT

@@ -19,10 +19,10 @@ from kafkalog.cluster.history import ClusterHistory, Until
 from kafkalog.cluster.moments import METADATA_LOG, METADATA_SNAPSHOT, Row
 from kafkalog.columns.cluster_rows import build_cluster_table
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
-from kafkalog.format.record_batch import parse_batches
 from kafkalog.format.secret_settings import REDACTED
 from kafkalog.log.log_dir import open_log_dir
 from tests.support.metadata_builder import MetadataBuilder
+from tests.support.reference.batches import parse_batches
 
 CLUSTER = SAMPLES / "cluster"
 NODE_DIRS = [CLUSTER / "1" / "data", CLUSTER / "2" / "data", CLUSTER / "3" / "data"]

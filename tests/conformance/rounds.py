@@ -1,6 +1,6 @@
 """Rounds of compaction over logs of LogBuilder, and what is on the disk afterwards.
 
-The reading here is `format.record_batch.parse_batches`, plain Python: what the cleaner wrote is not
+The reading here is `tests.support.reference.batches`, plain Python: what the cleaner wrote is not
 read with what it was written with.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import RecordBatchHeader, parse_batches
+from kafkalog.format.record_batch import RecordBatchHeader
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.clean_result import COMPACTED
@@ -21,6 +21,7 @@ from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_o
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.reference.batches import parse_batches
 from tests.support.topics import topics_of
 
 # Long after every record, and a whole day (delete.retention.ms) between two rounds.

@@ -9,7 +9,7 @@ import pytest
 
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import CompressionType, TimestampType
-from kafkalog.format.legacy_record import pack_legacy_entries, pack_legacy_message
+from kafkalog.format.legacy_record import pack_legacy_message
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import RecordBatchHeader
 from kafkalog.format.time_index import parse_time_index
@@ -17,6 +17,7 @@ from kafkalog.planning.statuses import REFUSED
 from tests.cleaning.logs import read_segment
 from tests.conformance.rounds import DAY_MS, NOW_MS, compact, compacted
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.packing import pack_legacy_entries
 
 CODECS = [CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4]
 

@@ -22,9 +22,9 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import HIGH_WATERMARK_FILE, pack_offset_checkpoint
 from kafkalog.format.file_names import log_file_name
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import parse_batches
 from tests.conformance.rounds import NOW_MS, directory_bytes, offsets
 from tests.support.log_builder import LogBuilder
+from tests.support.reference.batches import parse_batches
 from tests.support.topics import topic_words
 
 # More than any of these files may make us ask for, and less than any length in them could: 64 MiB a

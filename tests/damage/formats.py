@@ -44,19 +44,18 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.control_record import (
     ControlRecordType,
-    pack_marker_batch,
     parse_control_type,
     parse_end_transaction_marker,
 )
 from kafkalog.format.file_names import parse_file_name
-from kafkalog.format.legacy_record import pack_legacy_entries, parse_legacy_entry
+from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.format.meta_properties import parse_meta_properties
 from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.producer_snapshot import parse_producer_snapshot
 from kafkalog.format.quorum_state import parse_quorum_state
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import CRC_POSITION, CRC_START, pack_batch, parse_batches
+from kafkalog.format.record_batch import CRC_POSITION, CRC_START, pack_batch
 from kafkalog.format.time_index import parse_time_index
 from kafkalog.format.transaction_index import parse_transaction_index
 from kafkalog.log.index_condition import offset_index_state, time_index_state
@@ -68,6 +67,8 @@ from kafkalog.messages.cluster_metadata import decode_metadata_record
 from tests.damage import zookeeper_formats
 from tests.damage.forging import RECORDS, around, sound_batch
 from tests.format.test_quorum_state import VERSION_0, VERSION_1
+from tests.support.packing import pack_legacy_entries, pack_marker_batch
+from tests.support.reference.batches import parse_batches
 
 BROKER = SAMPLES / "broker"
 MOST_BYTES = 16 * 1024

@@ -16,12 +16,12 @@ import pytest
 from kafkalog.format.compression import compress
 from kafkalog.format.compression_framing import XERIAL_HEADER
 from kafkalog.format.constants import MAX_BATCH_BYTES
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.limits import LIMITS, MAX_BATCH_RECORDS
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import field_position, pack_batch, with_crc
 from kafkalog.format.varint import pack_unsigned_varint, pack_varint
 from tests.damage.forging import with_payload
+from tests.support.packing import pack_legacy_entries
 
 TWO_GIB = 2**31 - 1
 ROOM_BYTES = 48 * 1024 * 1024

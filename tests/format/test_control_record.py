@@ -5,14 +5,12 @@ import pytest
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.control_record import (
     ControlRecordType,
-    pack_control_key,
-    pack_end_transaction_marker,
-    pack_marker_batch,
     parse_control_type,
     parse_end_transaction_marker,
 )
 from kafkalog.format.record_batch import parse_batch
 from tests.format.vectors import SPEC_COMMIT_BATCH
+from tests.support.packing import pack_control_key, pack_end_transaction_marker, pack_marker_batch
 
 NAMED = [kind for kind in ControlRecordType if kind != ControlRecordType.UNKNOWN]
 

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 
 from kafkalog.format.constants import CompressionType, TimestampType
-from kafkalog.format.control_record import ControlRecordType, pack_marker_batch
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import pack_batch, parse_batch, parse_batches
+from kafkalog.format.record_batch import pack_batch, parse_batch
 from tests.format.strategies import codecs, record_lists
 from tests.support import kafka_python
+from tests.support.packing import pack_marker_batch
+from tests.support.reference.batches import parse_batches
 
 
 def built_by_kafka_python(records: list[Record], codec: int, **options: object) -> bytes:

@@ -17,7 +17,6 @@ from kafkalog.format.compression import compress, decompress
 from kafkalog.format.compression_framing import XERIAL_HEADER
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.legacy_record import (
-    pack_legacy_entries,
     pack_legacy_message,
     parse_legacy_entry,
     parse_legacy_message,
@@ -26,6 +25,7 @@ from kafkalog.format.record import Record
 from tests.format import vectors
 from tests.format.strategies import fields, timestamps
 from tests.support import kafka_python
+from tests.support.packing import pack_legacy_entries
 
 GZIP, SNAPPY, LZ4 = CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4
 codecs = st.sampled_from([CompressionType.NONE, GZIP, SNAPPY, LZ4])

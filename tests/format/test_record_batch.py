@@ -26,13 +26,13 @@ from kafkalog.format.record_batch import (
     pack_batch,
     pack_header,
     parse_batch,
-    parse_batches,
     parse_header,
     sequence_at,
     with_crc,
 )
 from tests.format import vectors
 from tests.format.strategies import codecs, record_lists
+from tests.support.reference.batches import parse_batches
 
 RECORDS = [Record(7, 1000, b"k", b"a longer value"), Record(9, 2000, None, b"")]
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from data.copy_samples import SAMPLES
 from kafkalog.errors import CorruptIndexError
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
-from kafkalog.format.record_batch import parse_batches
 from kafkalog.format.transaction_index import (
     AbortedTxn,
     pack_transaction_index,
     parse_transaction_index,
 )
+from tests.support.reference.batches import parse_batches
 
 # producer 7 aborted what it began at offset 1; the marker is at 258, nothing older was open
 ENTRY = AbortedTxn(7, 1, 258, 259)

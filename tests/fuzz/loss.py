@@ -35,7 +35,6 @@ from pathlib import Path
 import kafkalog
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
 from kafkalog.messages.group_records import OFFSET_COMMIT
 from kafkalog.planning.statuses import FAILED
@@ -46,6 +45,7 @@ from kafkalog.swap.local_files import LocalFiles
 from tests.oracle.setup import PROJECT_ROOT
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
+from tests.support.packing import pack_legacy_entries
 from tests.support.reference.loss import SegmentVerdict, judge_segment
 from tests.support.reference.missing import Proof, log_start, missing
 

@@ -12,7 +12,7 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import complete_rows, open_record_areas
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import CompressionType
-from kafkalog.format.legacy_record import pack_legacy_entries, parse_legacy_entry
+from kafkalog.format.legacy_record import parse_legacy_entry
 from kafkalog.format.record import Record, parse_records
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels import status
@@ -20,6 +20,7 @@ from kafkalog.kernels.legacy_records import convert_legacy
 from kafkalog.kernels.scan_batches import scan_batches
 from tests.format.test_legacy_record import BROKEN, legacy_records
 from tests.kernels.arrays import read_only
+from tests.support.packing import pack_legacy_entries
 
 
 def read(data: bytes) -> list[Record]:

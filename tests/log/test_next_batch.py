@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
+from tests.support.packing import pack_legacy_entries
 
 RECORD = Record(100, 5, b"key", b"value")
 BATCHES = {

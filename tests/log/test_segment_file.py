@@ -14,10 +14,11 @@ from kafkalog.errors import (
     UnsupportedMagicError,
 )
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import HEADER, field_position, pack_batch, parse_batches
+from kafkalog.format.record_batch import HEADER, field_position, pack_batch
 from kafkalog.kernels.status import CORRUPT_LENGTH, NEED_MORE, OK, ZERO_TAIL
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.log.segment_headers import scan_headers
+from tests.support.reference.batches import parse_batches
 
 # Small batches, batches larger than any window of the tests, and large ones in a row: the walk
 # reads windows for the first and hops over the last.

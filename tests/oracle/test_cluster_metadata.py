@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from data.copy_samples import SAMPLES
-from kafkalog.format.record_batch import parse_batches
 from kafkalog.messages.cluster_metadata import MetadataRecord, decode_metadata_record
 from kafkalog.messages.json_form import json_form
 from kafkalog.planning.kafka_version import FIRST_METADATA_VERSIONS, kafka_version_of
@@ -36,6 +35,7 @@ from tests.support.metadata_builder import (
     topic,
     uuid,
 )
+from tests.support.reference.batches import parse_batches
 
 pytestmark = pytest.mark.oracle
 

@@ -13,7 +13,6 @@ import pytest
 
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
@@ -25,6 +24,7 @@ from tests.oracle.kafka import Kafka, KafkaFailedError
 from tests.oracle.rebuilding import Case, rebuild_both, recover_with_kafkalog
 from tests.oracle.rounds import CompactCall, compact_with_kafkalog
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.packing import pack_legacy_entries
 
 pytestmark = pytest.mark.oracle
 

@@ -12,7 +12,6 @@ import pytest
 
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record, pack_record
 from kafkalog.format.varint import parse_varint
 from tests.oracle.compare import compare_log_dirs
@@ -25,6 +24,7 @@ from tests.oracle.rounds import (
 )
 from tests.oracle.scripts import CODECS, random_scenario
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.packing import pack_legacy_entries
 
 pytestmark = pytest.mark.oracle
 

@@ -11,12 +11,13 @@ import pytest
 import kafkalog
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import CompressionType, TimestampType
-from kafkalog.format.legacy_record import pack_legacy_entries, pack_legacy_message
+from kafkalog.format.legacy_record import pack_legacy_message
 from kafkalog.format.record import Record
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_facts import scan_segment_facts
 from kafkalog.log.topic_partition import TopicPartition
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.packing import pack_legacy_entries
 
 MAGIC_0 = [Record(o, -1, b"k%d" % o, b"v" * o) for o in (0, 1, 3)]
 MAGIC_1 = [Record(o, START_MS + o, b"k", None if o == 6 else b"") for o in (4, 6, 7)]

@@ -24,15 +24,16 @@ from kafkalog.errors import (
 )
 from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import HEADER, field_position, parse_batches, with_crc
+from kafkalog.format.record_batch import HEADER, field_position, with_crc
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.split_plan import plan_splits
 from kafkalog.reading.views import select_columns
 from tests.support.log_builder import START_MS, LogBuilder
+from tests.support.packing import pack_legacy_entries
+from tests.support.reference.batches import parse_batches
 
 ALL_COLUMNS = [column.name for column in RECORDS]
 CODECS = list(CompressionType)

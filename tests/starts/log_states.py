@@ -7,12 +7,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from kafkalog.format.control_record import (
-    ControlRecordType,
-    pack_control_key,
-)
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import pack_batch, parse_batches
+from kafkalog.format.record_batch import pack_batch
 from tests.starts.disk import CONTRADICTIONS as AREA
 from tests.starts.disk import (
     Change,
@@ -27,6 +24,8 @@ from tests.starts.disk import (
     together,
     zeros,
 )
+from tests.support.packing import pack_control_key
+from tests.support.reference.batches import parse_batches
 
 ORDERS, TRANSACTIONS, OFFSETS = "orders-0", "transactions-0", "__consumer_offsets-0"
 # orders-0 and transactions-0: three segments each.

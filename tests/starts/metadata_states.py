@@ -7,9 +7,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 
-from kafkalog.format.control_record import ControlRecordType, pack_control_key
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import pack_batch, parse_batches
+from kafkalog.format.record_batch import pack_batch
 from kafkalog.log.metadata_records import read_metadata_records
 from tests.starts.disk import CONTRADICTIONS as AREA
 from tests.starts.disk import (
@@ -27,6 +27,8 @@ from tests.starts.disk import (
     zeros,
 )
 from tests.support import metadata_builder as records
+from tests.support.packing import pack_control_key
+from tests.support.reference.batches import parse_batches
 
 LOG = f"{METADATA}/{0:020d}.log"
 END, EPOCH, TIME_MS = 167, 1, 1_764_286_600_000

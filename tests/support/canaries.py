@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from kafkalog.format.constants import MAGIC_VALUE_V1, CompressionType
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.legacy_record import pack_legacy_entries
 from kafkalog.format.record import Header, Record
 from kafkalog.messages.coordinator_record import RecordType
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES
@@ -23,6 +22,7 @@ from kafkalog.messages.share_state_records import SHARE_STATE_TYPES
 from kafkalog.messages.transaction_records import TRANSACTION_LOG
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
+from tests.support.packing import pack_legacy_entries
 
 _CANARY = "QZkanari"
 CODECS = (CompressionType.NONE, CompressionType.ZSTD, CompressionType.LZ4)

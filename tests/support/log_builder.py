@@ -29,7 +29,7 @@ from typing import Any
 
 from kafkalog.format import checkpoints, meta_properties, partition_metadata
 from kafkalog.format.checkpoints import pack_leader_epoch_checkpoint
-from kafkalog.format.control_record import ControlRecordType, pack_marker_batch
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.file_names import (
     LEADER_EPOCH_CHECKPOINT_FILE,
     PARTITION_METADATA_FILE,
@@ -44,6 +44,7 @@ from kafkalog.format.producer_snapshot import pack_producer_snapshot
 from kafkalog.format.record import Header, Record
 from kafkalog.format.record_batch import RecordBatchHeader, pack_batch, parse_header
 from kafkalog.format.time_index import pack_time_index
+from tests.support.packing import pack_marker_batch
 from tests.support.producer_states import ProducerStates
 
 START_MS = 1_700_000_000_000

@@ -14,11 +14,12 @@ import base64
 from pathlib import Path
 
 from kafkalog.format.constants import CompressionType
-from kafkalog.format.control_record import ControlRecordType, pack_control_key
+from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.varint import pack_unsigned_varint
 from tests.support.log_builder import START_MS, TOPIC_ID, LogBuilder
+from tests.support.packing import pack_control_key
 
 OTHER_ID = "5L6g3nShT-eMCtK--X86sw"
 NO_TAGS = b"\0"

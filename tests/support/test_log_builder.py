@@ -15,10 +15,11 @@ from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.format.record import Record
-from kafkalog.format.record_batch import pack_batch, parse_batches
+from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.time_index import parse_time_index
 from tests.support.log_builder import META, START_MS, TOPIC_ID, BuiltSegment, LogBuilder
 from tests.support.producer_states import ProducerStates
+from tests.support.reference.batches import parse_batches
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
 

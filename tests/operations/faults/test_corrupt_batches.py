@@ -16,12 +16,12 @@ from kafkalog.cli.main import main
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.record_batch import parse_batches
 from kafkalog.format.transaction_index import parse_transaction_index
 from tests.conftest import NOW_MS
 from tests.operations.faults.logs import NAME, SETTINGS, contents
 from tests.oracle.kafka import Kafka
 from tests.support.log_builder import LogBuilder
+from tests.support.reference.batches import parse_batches
 from tests.support.topics import topic_words
 
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
