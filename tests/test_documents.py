@@ -6,11 +6,8 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +35,7 @@ from tests.support.documents import (
 from tests.support.json_tables import json_tables
 from tests.support.reference_tables import code_tables
 from tests.support.schema_tables import schema_tables
+from tests.support.shell_examples import run_shell
 from tests.support.tour import PICTURE, lasting, picture, run_tour, tour_steps
 
 if TYPE_CHECKING:
@@ -139,17 +137,10 @@ def test_sql_examples_run_and_give_rows(page: Path, spark: SparkSession, monkeyp
 @pytest.mark.parametrize("example", examples("sh"), ids=place)
 def test_shell_example_runs(example: Example, tmp_path: Path) -> None:
     """With the temporary directory of the text, and the user's, replaced by one of our own."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", example.text.replace("/tmp/", f"{tmp_path}/")],
-        cwd=ROOT,
-        env={**os.environ, "PATH": path, "XDG_STATE_HOME": str(tmp_path / "state")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout + done.stderr
+    text = example.text.replace("/tmp/", f"{tmp_path}/")
+    done = run_shell(text, ROOT, tmp_path / "shell", {"XDG_STATE_HOME": str(tmp_path / "state")})
+    assert done.returncode == 0, done.stdout
+    assert done.stdout
 
 
 @pytest.mark.spark
