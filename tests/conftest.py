@@ -22,6 +22,8 @@ NOW_MS = 1_750_000_000_000
 # 2026-11-30T00:00:00Z, soon after the samples were made.
 SAMPLES_NOW_MS = 1_795_996_800_000
 _MEMORY = Path("/dev/shm")
+# Each JVM of Spark lives for seconds or minutes: its second compiler costs more than it gives.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # No example fails for the time it took: that is the machine's business, and a compiled kernel's.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
@@ -53,6 +55,7 @@ def spark() -> Iterator[SparkSession]:
             .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
             .config("spark.local.dir", scratch)
             .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.python.daemon.module", "tests.support.ready_workers")
             .getOrCreate()
         )
         session.sparkContext.setLogLevel("ERROR")
