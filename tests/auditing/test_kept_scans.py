@@ -183,7 +183,12 @@ def said_by(run: AuditRun) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(5), *(pytest.param(n, marks=pytest.mark.soak) for n in range(5, 250))]
+    "seed",
+    [
+        0,
+        *(pytest.param(n, marks=pytest.mark.thorough) for n in range(1, 5)),
+        *(pytest.param(n, marks=pytest.mark.soak) for n in range(5, 250)),
+    ],
 )
 def test_a_run_with_a_history_says_what_one_without_says(
     log_dir: Path, tmp_path: Path, seed: int

@@ -92,7 +92,12 @@ def build(log_dir: Path, done: list[tuple[Any, ...]], *, transactional: bool) ->
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200))]
+    "seed",
+    [
+        0,
+        *(pytest.param(n, marks=pytest.mark.thorough) for n in range(1, 6)),
+        *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200)),
+    ],
 )
 def test_a_log_that_goes_on_is_told_as_if_it_were_new(
     log_dir: Path, tmp_path: Path, seed: int

@@ -67,7 +67,7 @@ def test_keys_that_do_not_fit_are_spilled(log_dir: Path) -> None:
     check(log_dir, many_keys(count), LEAST, count)
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.thorough), "zstd"])
 def test_large_batches_stay_within_the_least_memory(log_dir: Path, codec: str) -> None:
     spec = large_batches(12, codec)
     check(log_dir, spec, LEAST, spec.keys)
@@ -95,7 +95,7 @@ def test_many_small_batches_stay_within_the_least_memory(log_dir: Path, codec: s
     check(log_dir, spec, LEAST, spec.keys)
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.thorough), "zstd"])
 def test_comparing_every_record_stays_within_the_default(log_dir: Path, codec: str) -> None:
     # As many records as a batch may have, and as small as records are.
     spec = large_batches(5, codec, 4)
@@ -105,7 +105,7 @@ def test_comparing_every_record_stays_within_the_default(log_dir: Path, codec: s
     assert peak < DEFAULT, f"peak {peak:.0f} MiB"
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.thorough), "zstd"])
 def test_a_batch_too_large_to_be_compared_is_refused_by_name(log_dir: Path, codec: str) -> None:
     write_log(log_dir, "t", large_batches(6, codec))
     before = {path.name: path.read_bytes() for path in (log_dir / "t-0").iterdir()}

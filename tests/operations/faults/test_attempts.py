@@ -32,6 +32,7 @@ from tests.support.topics import topics_of
 
 RUN = "20250101T000000abcdef"
 CHECKPOINT = "cleaner-offset-checkpoint"
+STRIDES = [17, pytest.param(5, marks=pytest.mark.thorough)]
 
 
 def plan_of(log_dir: Path) -> CompactionPlan:
@@ -77,11 +78,12 @@ def steps_of_one_attempt(undisturbed: Undisturbed, log_dir: Path) -> list[str]:
     return files.steps
 
 
+@pytest.mark.parametrize("stride", STRIDES)
 def test_two_attempts_at_once_both_end_well_and_swap_once(
-    undisturbed: Undisturbed, log_dir: Path, steps_of_one_attempt: list[str]
+    undisturbed: Undisturbed, log_dir: Path, steps_of_one_attempt: list[str], stride: int
 ) -> None:
     run = CleanRun(RUN, os.getpid())
-    for at in range(0, len(steps_of_one_attempt), 9):
+    for at in range(0, len(steps_of_one_attempt), stride + 4):
         copy = undisturbed.copy(log_dir / "copy")
         plan, other, child = plan_of(copy), log_dir / "other.json", list[int]()
         start = lambda: child.append(start_attempt(plan, run, other))  # noqa: B023, E731
@@ -116,11 +118,12 @@ def test_a_second_execution_returns_the_first_ones_result(
     assert contents(copy) == between
 
 
+@pytest.mark.parametrize("stride", STRIDES)
 def test_an_attempt_that_died_is_resolved_by_its_retry(
-    undisturbed: Undisturbed, log_dir: Path, steps_of_one_attempt: list[str]
+    undisturbed: Undisturbed, log_dir: Path, steps_of_one_attempt: list[str], stride: int
 ) -> None:
     run = CleanRun(RUN, os.getpid())
-    for at in range(2, len(steps_of_one_attempt), 5):
+    for at in range(2, len(steps_of_one_attempt), stride):
         copy = undisturbed.copy(log_dir / "copy")
         plan = plan_of(copy)
         with LogDirLock(str(copy)):
@@ -137,10 +140,11 @@ def test_an_attempt_that_died_is_resolved_by_its_retry(
         shutil.rmtree(copy)
 
 
+@pytest.mark.parametrize("stride", STRIDES)
 def test_a_worker_that_died_is_resolved_by_its_run(
-    undisturbed: Undisturbed, log_dir: Path, steps_of_one_attempt: list[str]
+    undisturbed: Undisturbed, log_dir: Path, steps_of_one_attempt: list[str], stride: int
 ) -> None:
-    for at in range(4, len(steps_of_one_attempt), 5):
+    for at in range(4, len(steps_of_one_attempt), stride):
 
         def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
             for plan in plans:

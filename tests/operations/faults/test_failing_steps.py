@@ -41,15 +41,15 @@ def check_each_group_is_old_or_new(
 
 
 @pytest.mark.parametrize(
-    "error_number",
-    [ERRORS[0], *(pytest.param(number, marks=pytest.mark.thorough) for number in ERRORS[1:])],
-    ids=lambda number: errno.errorcode[number],
+    ("error_number", "steps_each"),
+    [(ERRORS[0], 4), *(pytest.param(n, 1, marks=pytest.mark.thorough) for n in ERRORS)],
 )
 def test_a_failing_step_leaves_each_group_old_or_new_and_is_named(
-    undisturbed: Undisturbed, log_dir: Path, error_number: int
+    undisturbed: Undisturbed, log_dir: Path, error_number: int, steps_each: int
 ) -> None:
+    """Each step fails with one of the errors; the short run takes every fourth of one error's."""
     old = contents(undisturbed.before.log_dir)
-    for step in range(ERRORS.index(error_number), len(undisturbed.steps), len(ERRORS)):
+    for step in range(ERRORS.index(error_number), len(undisturbed.steps), len(ERRORS) * steps_each):
         name = undisturbed.steps[step]
         what = f"step {step}, {name}"
         broken = undisturbed.copy(log_dir / "broken")
@@ -68,10 +68,11 @@ def test_a_failing_step_leaves_each_group_old_or_new_and_is_named(
         shutil.rmtree(broken)
 
 
+@pytest.mark.parametrize("stride", [22, pytest.param(7, marks=pytest.mark.thorough)])
 def test_a_disk_that_fails_for_good_is_named_and_the_next_run_ends_it(
-    undisturbed: Undisturbed, log_dir: Path
+    undisturbed: Undisturbed, log_dir: Path, stride: int
 ) -> None:
-    for step in range(0, len(undisturbed.steps), 7):
+    for step in range(0, len(undisturbed.steps), stride):
         what = f"from step {step}, {undisturbed.steps[step]}"
         broken = undisturbed.copy(log_dir / "broken")
         run = compact(broken, FailingFiles(step, errno.EIO, for_good=True))

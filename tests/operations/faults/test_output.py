@@ -325,7 +325,13 @@ def test_killed_anywhere_the_script_can_be_run_again_and_a_broker_loads_what_is_
     assert made > 20
 
 
-@pytest.mark.parametrize("name", [b"it's $(touch x)", b"a\nb\n", b"\xff@RUN@ @GROUPS@", b"-n"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"it's $(touch x)\n\xff@RUN@ @GROUPS@",
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in (b"a\nb\n", b"-n")),
+    ],
+)
 def test_odd_places_are_quoted(log_dir: Path, name: bytes) -> None:
     odd = log_dir / os.fsdecode(name)
     (odd / "logs").mkdir(parents=True)

@@ -88,7 +88,9 @@ def test_a_broker_that_starts_after_a_power_cut_finds_every_last_value(
     assert states > 80
 
 
-@pytest.mark.parametrize("name", ["compact", "compact-transactions"])
+@pytest.mark.parametrize(
+    "name", ["compact", pytest.param("compact-transactions", marks=pytest.mark.thorough)]
+)
 def test_after_a_recovery_a_partition_is_all_old_or_all_new(log_dir: Path, name: str) -> None:
     found = record("run", named(name), log_dir / "root")
     begun = next(n for n, e in enumerate(found.trace.events) if ".cleaned'" in repr(e))

@@ -141,10 +141,16 @@ def test_killed_at_any_step_kafka_loads_it(case: Case, kafka: Kafka, stride: int
 
 
 @pytest.mark.parametrize(
-    "error_number", [errno.ENOSPC, pytest.param(errno.EIO, marks=pytest.mark.thorough)]
+    ("error_number", "stride"),
+    [
+        (errno.ENOSPC, 7),
+        *(pytest.param(n, 2, marks=pytest.mark.thorough) for n in (errno.ENOSPC, errno.EIO)),
+    ],
 )
-def test_a_failing_step_is_named_and_the_next_run_ends_it(case: Case, error_number: int) -> None:
-    for step, name in list(enumerate(case.steps))[::2]:
+def test_a_failing_step_is_named_and_the_next_run_ends_it(
+    case: Case, error_number: int, stride: int
+) -> None:
+    for step, name in list(enumerate(case.steps))[::stride]:
         what = f"step {step}, {name}"
         broken = case.copy("broken")
         run = retain(broken, FailingFiles(step, error_number))

@@ -19,7 +19,7 @@ from kafkalog.operations.run_history import held_runs
 from kafkalog.operations.undo import undo_run
 from kafkalog.swap.scratch import Scratch
 from kafkalog.swap.undo_swap import read_undo_record
-from tests.operations.undo.cases import CASES, Case, written
+from tests.operations.undo.cases import CASES, Case, some_cases, written
 from tests.operations.undo.trees import NAME, differences, dress, files, kept, tree
 
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -56,7 +56,7 @@ def test_undo_gives_the_original_tree(case: Case, log_dir: Path, run_dir: Path) 
     }
 
 
-@by_case
+@some_cases
 def test_undo_gives_back_the_very_files(case: Case, log_dir: Path, run_dir: Path) -> None:
     """With what hangs on a file and not on its name: its number, other names, attributes."""
     path, others = written(case, log_dir / "log"), log_dir / "others"
@@ -87,7 +87,7 @@ def hanging_on(path: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-@by_case
+@some_cases
 def test_purge_frees_the_space_and_ends_undo(case: Case, log_dir: Path, run_dir: Path) -> None:
     written(case, log_dir)
     done = case.run(log_dir, run_dir, None)
@@ -102,7 +102,7 @@ def test_purge_frees_the_space_and_ends_undo(case: Case, log_dir: Path, run_dir:
     assert differences(files(tree(log_dir)), live) == []
 
 
-@by_case
+@some_cases
 def test_no_undo_keeps_nothing(case: Case, log_dir: Path, run_dir: Path) -> None:
     verb, *_ = case.name.split("-")
     written(case, log_dir)
@@ -181,7 +181,7 @@ def changed(path: Path, how: str) -> Iterator[None]:
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-@by_case
+@some_cases
 def test_a_partition_that_changed_is_refused_and_left(
     case: Case, log_dir: Path, run_dir: Path
 ) -> None:
@@ -222,7 +222,7 @@ def test_a_partition_that_changed_is_refused_and_left(
     assert differences(files(tree(log_dir)), before) == []
 
 
-@by_case
+@some_cases
 def test_a_record_that_names_other_files_is_refused(
     case: Case, log_dir: Path, run_dir: Path
 ) -> None:
