@@ -19,6 +19,11 @@ CLOCK_DAYS ?= 0
 SPARK ?=
 
 KERNEL_TESTS := tests/kernels tests/native
+# That what is generated in the documents is what the code, and the recorded starts of a broker, say.
+GENERATED := tests/test_documents.py::test_tables_match_the_code \
+  tests/starts/test_starts.py::test_the_page_is_made_of_the_rows \
+  tests/starts/test_starts.py::test_every_state_has_a_row_and_every_row_a_state \
+  tests/starts/test_starts.py::test_verify_says_of_every_state_what_the_broker_does
 
 # One time zone and one interpreter for the driver and for Spark's workers.
 export TZ := UTC
@@ -50,11 +55,11 @@ test: setup ## each promise once, Kafka's own cleaner and Spark included: at mos
 test-all: setup ## that and further releases, seeds, codecs, places of a kill: at most 30 minutes on two cores
 	@$(PYTEST) -n $(PROCESSES) -m "not soak"
 
-check: setup docs ## format, lint, types, layers, the site of the documents
+check: setup docs ## format, lint, types, layers, generated tables, the site of the documents
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
-	@$(PYTEST) -q tests/test_layering.py
+	@$(PYTEST) -q tests/test_layering.py $(GENERATED)
 
 test-kernels: setup ## the kernels three ways: compiled, interpreted (with coverage), bounds-checked
 	@$(PYTEST) -q $(KERNEL_TESTS)
