@@ -149,7 +149,7 @@ def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=300
     )
 
 
@@ -189,7 +189,7 @@ def test_a_reader_that_stops_early_is_no_error(log_dir: Path) -> None:
     command = f"{sys.executable} -m kafkalog segments --log-dir {log_dir} | head -1"
     done = subprocess.run(
         ["/bin/bash", "-c", f"set -o pipefail; {command}"],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("topic")

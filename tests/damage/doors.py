@@ -65,7 +65,9 @@ class Damaged:
 
 @contextmanager
 def capped(seconds: float = SECONDS_A_CASE) -> Iterator[None]:
-    """Fail where the block asks for more than CAP_BYTES of new memory, or takes too long."""
+    """Fail where the block asks for more than CAP_BYTES of new memory, or for so much of a
+    processor's time: what other processes take of it is not the block's.
+    """
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"not done after {seconds} s")
@@ -73,14 +75,14 @@ def capped(seconds: float = SECONDS_A_CASE) -> Iterator[None]:
     with Path("/proc/self/statm").open() as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    before = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGPROF, stop)
     resource.setrlimit(resource.RLIMIT_AS, (used + CAP_BYTES, hard))
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 

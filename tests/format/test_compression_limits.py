@@ -101,9 +101,9 @@ def test_bomb_stops_at_the_cap(name: str) -> None:
 def test_many_tiny_gzip_members_take_linear_time() -> None:
     def seconds(count: int) -> float:
         packed = gzip.compress(b"") * count
-        start = time.perf_counter()
+        start = time.process_time()
         assert decompress(GZIP, packed, max_bytes=10) == b""
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(1000)
     # Quadratic would be 256 times as long.

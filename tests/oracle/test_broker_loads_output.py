@@ -32,7 +32,7 @@ CONFIG = {
     "index.interval.bytes": "512",
     "min.cleanable.dirty.ratio": "1.0",
 }
-READ_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 180.0
 
 # offset, key, value, headers, timestamp in ms
 Message = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
@@ -143,7 +143,7 @@ def _produce(broker: Broker, topic: str, codec: str) -> None:
                 value=rnd.choice((value, value, value, None, b"")),
                 headers=[("n", str(number).encode()), ("none", None)] if number % 9 == 0 else None,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(180) == 0
 
 
 def _read(broker: Broker, topic: str, offset: int = OFFSET_BEGINNING) -> list[Message]:
@@ -226,7 +226,7 @@ def _seek_everywhere(broker: Broker, topic: str, left: list[Message], end: int) 
     times = sorted({message[4] for message in left})
     with _consumer(broker) as consumer:
         for wanted in (0, times[len(times) // 2], times[-1]):
-            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, wanted)], timeout=10)
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, wanted)], timeout=120)
             assert found.offset == _offset_by_time(broker.log_dir / f"{topic}-0", left, wanted)
 
 
@@ -253,7 +253,7 @@ def _offset_by_time(partition_dir: Path, left: list[Message], wanted: int) -> in
 def _appending_goes_on(broker: Broker, topic: str, before: list[Message]) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     producer.produce(topic, partition=0, key=b"new", value=b"new")
-    assert producer.flush(30) == 0
+    assert producer.flush(180) == 0
     offset, key, value, *_ = _read(broker, topic)[-1]
     assert (offset, key, value) == (before[-1][0] + 1, b"new", b"new")
 

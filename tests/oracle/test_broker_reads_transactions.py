@@ -137,7 +137,7 @@ def _write(producer: Producer, outcome: str, rnd: random.Random) -> None:
         key = f"key-{rnd.randrange(12)}"
         value = f"{outcome} {rnd.randrange(10**6)}"
         producer.produce(TOPIC, partition=0, key=key, value=value)
-    assert producer.flush(30) == 0  # aborted data reaches the log as well
+    assert producer.flush(180) == 0  # aborted data reaches the log as well
 
 
 def _fence_and_go_on(broker: Broker) -> None:

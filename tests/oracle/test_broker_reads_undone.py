@@ -147,7 +147,7 @@ def _produce(broker: Broker, rnd: random.Random) -> None:
             for _ in range(60):
                 value = rnd.randbytes(rnd.randrange(60)) if rnd.random() < 0.9 else None
                 producer.produce(topic, key=f"key-{rnd.randrange(40)}", value=value, partition=0)
-            assert producer.flush(60) == 0
+            assert producer.flush(180) == 0
             if number % 2 and rnd.random() < 0.3:
                 producer.abort_transaction(60)
             elif number % 2:

@@ -82,7 +82,7 @@ def _verdicts(
     log_file: Path, before: int, by_topic: dict[str, list[Variant]]
 ) -> dict[str, Loads | None]:
     names = {id(variant): name for name, variant in VARIANTS.items()}
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while True:
         log = log_file.read_bytes()[before:].decode(errors="replace")
         said = {

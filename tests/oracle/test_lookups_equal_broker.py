@@ -98,8 +98,8 @@ def _produce(broker: Broker, generation: int) -> Producer:
             time = START_MS + generation * 400 + number * 2 + rnd.randrange(-60, 60)
             producer.produce(topic, rnd.randbytes(60), f"k{number}", partition=0, timestamp=time)
             if number % 7 == 0:
-                assert producer.flush(60) == 0
-        assert producer.flush(60) == 0
+                assert producer.flush(180) == 0
+        assert producer.flush(180) == 0
     # The one that stays open must not be aborted meanwhile.
     timeout = {"transaction.timeout.ms": 900_000}
     writers = [
@@ -114,7 +114,7 @@ def _produce(broker: Broker, generation: int) -> Producer:
         for writer in writers * 2:
             for _ in range(rnd.randint(1, 4)):
                 writer.produce("transactional", rnd.randbytes(40), "k", partition=0)
-            assert writer.flush(60) == 0
+            assert writer.flush(180) == 0
         for number, writer in enumerate(writers):
             if last and number == 0:
                 continue

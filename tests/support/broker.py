@@ -91,7 +91,7 @@ class Broker:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    def start(self, timeout_s: float = 90.0) -> Broker:
+    def start(self, timeout_s: float = 300.0) -> Broker:
         """Formats where needed, starts, and returns once the port answers.
 
         A directory of another broker (any `meta.properties`) is taken as it is.
@@ -119,7 +119,7 @@ class Broker:
             raise
         return self
 
-    def stop(self, timeout_s: float = 60.0) -> None:
+    def stop(self, timeout_s: float = 180.0) -> None:
         """Ends it as a service manager does (SIGTERM): leaves `.kafka_cleanshutdown`."""
         process, self._process = self._process, None
         if process is None:
