@@ -13,12 +13,14 @@ Source: Kafka ProducerStateManager, UnifiedLog.rebuildProducerState; KIP-98, KIP
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import CorruptSnapshotError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.log.damage import FileRange
@@ -37,9 +39,11 @@ __all__ = [
     "MAX_SNAPSHOT_BYTES",
     "ActiveProducer",
     "ProducerState",
+    "ProducersPastDamage",
     "active_producers",
     "kept_snapshots",
     "loadable_snapshots",
+    "producers_past_damage",
     "restore_producer_state",
 ]
 
@@ -110,18 +114,45 @@ def active_producers(
 
     OSError if a file cannot be read, CorruptRecordError if a batch on the way is damaged.
     """
+    found = _producers_at_end(partition, now_ms, expiration_ms, bears_damage=False)
+    return found.producers
+
+
+@dataclass(frozen=True, slots=True)
+class ProducersPastDamage:
+    """By producer id what the sound batches tell. A transaction that is open and began below
+    `doubtful_before` may have ended in a range that cannot be read; 0 where all could.
+    """
+
+    producers: Mapping[int, ActiveProducer]
+    doubtful_before: int = 0
+
+
+def producers_past_damage(partition: PartitionInventory) -> ProducersPastDamage:
+    """The same with none expired, and where batches on the way are damaged too. OSError."""
+    return _producers_at_end(partition, 0, 1, bears_damage=True)
+
+
+def _producers_at_end(
+    partition: PartitionInventory, now_ms: int, expiration_ms: int, *, bears_damage: bool
+) -> ProducersPastDamage:
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
-    start_offset = state.next_offset
+    start_offset, doubtful_before = state.next_offset, 0
     for number, segment in enumerate(partition.segments):
         following = partition.segments[number + 1 : number + 2]
         if following and following[0].base_offset <= start_offset:
             continue
         end_offset = following[0].base_offset if following else None
         rows, damages = headers_past_damage(FileRange.of(segment, end_offset))
-        if damages:
+        if damages and not bears_damage:
             raise damages[0].error
+        if damages:
+            behind = rows["base_offset"][rows["position"] > damages[-1].position]
+            end = MAX_INT64 if end_offset is None else end_offset
+            doubtful_before = int(behind[0]) if behind.size else end
         state.apply(rows)
-    return {entry.producer_id: entry for entry in state.active_producers()}
+    producers = {entry.producer_id: entry for entry in state.active_producers()}
+    return ProducersPastDamage(producers, doubtful_before)
 
 
 def restore_producer_state(

@@ -273,7 +273,7 @@ def _start(selection: PartitionSelection, partition: PartitionInventory) -> int:
 
 def _end(selection: PartitionSelection, partition: PartitionInventory) -> int:
     if selection.read_committed:
-        return last_stable_offset(partition)
+        return last_stable_offset(partition, bears_damage=not selection.refuses_loss)
     if selection.ending_offsets == HIGH_WATERMARK:
         return high_watermark(partition)
     return partition.log_end_offset

@@ -77,8 +77,8 @@ def wanted_batches(
         wanted &= (rows["base_offset"] < split.end_offset) | is_wrapper
     if not include_control:
         wanted &= ~batch_table.is_control(rows)
-    if split.transactions.leave_aborted_out and split.transactions.aborted:
-        wanted &= ~split.transactions.is_aborted(rows)
+    if split.transactions.leave_aborted_out:
+        wanted &= ~split.transactions.is_left_out(rows)
     columns = SHARED_BY_BATCH if of_records else OF_BATCH
     for column, condition in row_filter.numbers.items():
         if column in columns:

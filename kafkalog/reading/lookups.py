@@ -40,7 +40,7 @@ from kafkalog.log.index_lookup import (
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.producer_state import active_producers
+from kafkalog.log.producer_state import active_producers, producers_past_damage
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.small_files import read_small_file
 
@@ -133,14 +133,22 @@ def high_watermark(partition: PartitionInventory) -> int:
     return min(max(known, partition.log_start_offset), partition.log_end_offset)
 
 
-def last_stable_offset(partition: PartitionInventory) -> int:
+def last_stable_offset(partition: PartitionInventory, *, bears_damage: bool = False) -> int:
     """Kafka's LSO: not above the high watermark, nor above the first offset of any transaction
-    that is open. CorruptSnapshotError and its kin where the log cannot tell."""
-    producers = active_producers(partition, now_ms=_NO_EXPIRATION, expiration_ms=1)
+    that is open. CorruptSnapshotError and its kin where the log cannot tell; with `bears_damage`
+    a transaction that may have ended in what cannot be read does not count, see
+    `transaction_ranges.ranges_of`.
+    """
+    if bears_damage:
+        found = producers_past_damage(partition)
+        producers, doubtful_before = found.producers, found.doubtful_before
+    else:
+        producers = active_producers(partition, now_ms=_NO_EXPIRATION, expiration_ms=1)
+        doubtful_before = 0
     open_since = [
         max(p.current_txn_first_offset, partition.log_start_offset)
         for p in producers.values()
-        if p.current_txn_first_offset is not None
+        if p.current_txn_first_offset is not None and p.current_txn_first_offset >= doubtful_before
     ]
     return min([high_watermark(partition), *open_since])
 

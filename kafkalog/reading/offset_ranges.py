@@ -37,7 +37,7 @@ def offset_range(selection: PartitionSelection, partition: PartitionInventory) -
     """
     start, end = _start(selection, partition), _end(selection, partition)
     if selection.read_committed:
-        stable = last_stable_offset(partition)
+        stable = last_stable_offset(partition, bears_damage=not selection.refuses_loss)
         end = stable if end is None else min(end, stable)
     return start, end
 

@@ -49,7 +49,12 @@ def wanted_ranges(
     chosen = list(_segments_in_range(partition.segments, start_offset, end_offset))
     transactions = NO_TRANSACTIONS
     if chosen and (selection.read_committed or needs.with_transactions):
-        transactions = ranges_of(partition, chosen[0].base_offset, end_offset)
+        transactions = ranges_of(
+            partition,
+            chosen[0].base_offset,
+            end_offset,
+            bears_damage=not selection.refuses_loss,
+        )
         transactions = replace(transactions, leave_aborted_out=selection.read_committed)
     next_bases = _next_bases(partition)
     for segment in chosen:
