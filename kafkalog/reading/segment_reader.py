@@ -92,6 +92,7 @@ class _RecordReader:
                     continue
                 wrong = self._places.misplaced(chunk.rows, previous_offset, limit, split)
                 wanted = self._wanted(chunk.rows, split)
+                wanted |= self._hidden(chunk, ~(wanted | wrong), split)
                 rows = chunk.rows[wanted | wrong]
                 self._wrong_positions = chunk.rows["position"][wrong]
                 self._counts.skipped_batches += len(chunk.rows) - len(rows)
@@ -128,6 +129,22 @@ class _RecordReader:
             include_control=self._request.include_control,
             of_records=True,
         )
+
+    def _hidden(self, chunk: Chunk, left_out: Mask, split: ScanSplit) -> Mask:
+        """bool[b]: of the batches that their headers rule out by more than their offsets those with
+        a wrong checksum, as a consumer checks them too: the bit that makes one of control, or of an
+        aborted transaction, may be the damage.
+        """
+        rows, hidden = chunk.rows, np.zeros(len(left_out), np.bool_)
+        if not self._request.verify_checksums or not left_out.any():
+            return hidden
+        if split.start_offset is not None:
+            left_out = left_out & (rows["last_offset"] >= split.start_offset)
+        if split.end_offset is not None:
+            left_out = left_out & (rows["base_offset"] < split.end_offset)
+        which = np.flatnonzero(left_out)
+        hidden[which] = ~batch_table.verify_checksums(chunk.buf, chunk.position, rows[which])
+        return hidden
 
     def _decode(
         self, chunk: Chunk, rows: Rows, split: ScanSplit
