@@ -46,10 +46,11 @@ STATE_NAMES = (
 @dataclass(frozen=True)
 class TransactionEnds:
     """producer id → (offsets of its markers in order, whether each is an abort); what is wrong with
-    markers that cannot be read."""
+    markers that cannot be read, and with those whose batches have a wrong checksum."""
 
     by_producer: dict[int, tuple[Int64s, npt.NDArray[np.bool_]]]
     unreadable: tuple[KafkaLogError, ...] = ()
+    damaged: tuple[KafkaLogError, ...] = ()
 
     def states(self, producer_ids: Int64s, offsets: Int64s) -> Int64s:
         """OPEN, COMMITTED or ABORTED of records in transactions."""
@@ -71,7 +72,8 @@ class TransactionEnds:
 def read_transaction_ends(segments: Sequence[FileRange]) -> TransactionEnds | None:
     """The ends of all transactions in some segments of a partition, in order; None if none has a
     transactional record. What nothing leads over is left to the read of the records; a marker that
-    cannot be read is in `unreadable`, for records are read past it.
+    cannot be read is in `unreadable`, for records are read past it. One with a wrong checksum is in
+    `damaged`: a read of the records that sums up batches finds it, too.
     """
     # Headers first: most partitions have no transactions, and of others only the segments with
     # markers are read, though markers of all of them: one may end data of any segment before.
@@ -85,10 +87,10 @@ def read_transaction_ends(segments: Sequence[FileRange]) -> TransactionEnds | No
             marked.append(segment)
     if not has_data:
         return None
-    ends, unreadable = _Ends(), list[KafkaLogError]()
+    ends, unreadable, damaged = _Ends(), list[KafkaLogError](), list[KafkaLogError]()
     replay = ProducerReplay(ends)
     for segment in marked:
-        for rows, markers in _markers(segment, unreadable):
+        for rows, markers in _markers(segment, unreadable, damaged):
             replay.apply(rows, markers)
     return TransactionEnds(
         {
@@ -99,6 +101,7 @@ def read_transaction_ends(segments: Sequence[FileRange]) -> TransactionEnds | No
             for producer_id, found in ends.by_producer.items()
         },
         tuple(unreadable),
+        tuple(damaged),
     )
 
 
@@ -115,10 +118,10 @@ class _Ends(ProducerSink):
 
 
 def _markers(
-    segment: FileRange, unreadable: list[KafkaLogError]
+    segment: FileRange, unreadable: list[KafkaLogError], damaged: list[KafkaLogError]
 ) -> Iterator[tuple[Rows, list[TransactionMarker | None]]]:
     """The control batches of a segment that have a marker, and these; what is wrong with those that
-    cannot be read goes to `unreadable`."""
+    cannot be read goes to `unreadable`, with those whose checksum is wrong to `damaged`."""
     walk = DamageWalk(segment)
     for chunk in walk:
         if isinstance(chunk, Damage):
@@ -128,6 +131,6 @@ def _markers(
         markers, wrong = read_each_marker(chunk, which, segment.path)
         unreadable += wrong
         yield chunk.rows[which], markers
-        unreadable += [
+        damaged += [
             wrong_checksum(segment.path, row) for row in chunk.rows[is_marker & ~walk.is_valid]
         ]

@@ -60,28 +60,22 @@ class History:
         self.entries.append((producer, len(self.entries), "marker"))
 
     def unknown(self, bad: int) -> set[int]:
-        """Offsets of transactional data whose end only the bad batch told, or may have told: of
-        producers without a marker behind it, from the first data that is open in front of it."""
-        found: set[int] = set()
-        for producer in {p for p, _, _ in self.entries if p >= 0}:
-            own = [(o, what) for p, o, what in self.entries if p == producer and o != bad]
-            markers = [o for o, what in own if what == "marker"]
-            firsts = [o for o, what in own if what == "data" and o > max(markers, default=-1)]
-            if firsts and firsts[0] < bad:
-                found.update(firsts)
-        return found
+        """Offsets of transactional data whose end only the bad batch told, or may have told."""
+        return {offset for own in self._without_marker(bad) if own[0] < bad for offset in own}
 
     def last_stable(self, bad: int) -> int:
         """The first data of a transaction that is open for sure."""
-        unknown = self.unknown(bad)
-        opened = [o for o, state in self.states.items() if o not in unknown | {bad}]
-        still = [o for o in opened if self.states[o] == "open" or self._ends_at(o) == bad]
-        return min(still, default=len(self.entries))
+        firsts = [own[0] for own in self._without_marker(bad) if own[0] > bad]
+        return min(firsts, default=len(self.entries))
 
-    def _ends_at(self, offset: int) -> int | None:
-        producer = self.entries[offset][0]
-        ends = [o for p, o, what in self.entries[offset:] if p == producer and what == "marker"]
-        return ends[0] if producer >= 0 and ends else None
+    def _without_marker(self, bad: int) -> list[list[int]]:
+        """Of each producer the data that has no marker behind it, the bad batch not being there."""
+        found = []
+        for producer in {p for p, _, _ in self.entries if p >= 0}:
+            own = [(o, what) for p, o, what in self.entries if p == producer and o != bad]
+            ended = max((o for o, what in own if what == "marker"), default=-1)
+            found.append([o for o, what in own if what == "data" and o > ended])
+        return [own for own in found if own]
 
 
 def without_snapshots(path: Path) -> Path:

@@ -99,7 +99,10 @@ class PartitionRecords:
         cannot be read. Raises as `read_record_splits`.
         """
         ends = self._transaction_ends()
-        yield from self._marker_rows(() if ends is None else ends.unreadable)
+        if ends is not None:
+            yield from self._marker_rows(ends.unreadable)
+            if not self.request.verify_checksums:  # else the read of their batches finds them
+                yield from self._marker_rows(ends.damaged)
         for split in self.splits:
             for records in _record_arrays(split, self.request, self.counts):
                 if isinstance(records, pa.RecordBatch):
