@@ -11,7 +11,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from kafkalog.cli.output import ExitCode, write_json, write_table
+from kafkalog.cli.output import ExitCode, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.job import Tell, run_job
 from kafkalog.spark import export_to_delta
 from kafkalog.spark.views import assigning
@@ -29,7 +30,7 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
             for topic, partitions in done.next_offsets.items()
             for partition, offset in partitions.items()
         ]
-        write_table(["topic", "partition", "nextOffset"], rows)
+        show_table(rows, ["topic", "partition", "nextOffset"], tell=tell)
     version = "nothing new" if done.version is None else f"version {done.version}"
     tell(f"{done.rows} rows, {version} of {done.table}")
     return ExitCode.DONE

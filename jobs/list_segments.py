@@ -11,7 +11,9 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import date_format
 
-from kafkalog.cli.output import ExitCode, write_json, write_table
+from kafkalog.cli.output import ExitCode, write_json
+from kafkalog.cli.segments import CHOSEN
+from kafkalog.cli.tables import show_table
 from kafkalog.job import Tell, run_job
 from kafkalog.spark import list_segments
 
@@ -24,7 +26,7 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     if args.json:
         write_json({"segments": rows, "problems": []})
     else:
-        write_table(found.columns, rows)
+        show_table(rows, found.columns, chosen=CHOSEN, tell=tell)
     bad = sum(row["error"] is not None for row in rows)
     tell(f"{len(rows)} segments, {bad} with errors")
     return ExitCode.FINDINGS if bad else ExitCode.DONE

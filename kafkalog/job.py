@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kafkalog.cli.arguments import parse_verb_arguments
+from kafkalog.cli.display import set_display
 from kafkalog.cli.main import report_error
 from kafkalog.cli.output import finish_output, say, say_nothing
 from kafkalog.spark import configure_spark
@@ -51,6 +52,7 @@ def run_driver_job(verb: str, script: str, argv: Sequence[str], work: DriverWork
     """The same for work that the driver does alone: no session is started."""
     try:
         args = parse_verb_arguments(verb, argv, prog=Path(script).name)
+        set_display(args)
         code = work(args, say_nothing if _is_all_data(args) else say)
         finish_output()
     except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 
 
 def format_timestamp(timestamp_ms: int) -> str:
@@ -16,10 +17,17 @@ def format_timestamp(timestamp_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def format_time(timestamp_ms: int) -> str:
-    """The same to the second: `2026-01-31T12:00:00Z`."""
-    text = format_timestamp(timestamp_ms)
-    return f"{text[:-5]}Z" if text.endswith("Z") else text
+def format_exact_duration(duration_ms: int) -> str:
+    """`604800000` → `7 d`, in the largest unit that leaves nothing over."""
+    unit_ms, unit = next(each for each in _UNITS_MS if duration_ms % each[0] == 0)
+    return f"{duration_ms // unit_ms} {unit}" if duration_ms else "0"
+
+
+def format_setting_ms(duration_ms: int) -> str:
+    """Of a setting, so that it can be found again: `7 d (604800000)`."""
+    text = format_exact_duration(max(duration_ms, 0))
+    is_plain = duration_ms <= 0 or text.endswith(" ms")
+    return str(duration_ms) if is_plain else f"{text} ({duration_ms})"
 
 
 def format_bytes(size_in_bytes: int) -> str:

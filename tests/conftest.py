@@ -27,6 +27,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 # No example fails for the time it took: that is the machine's business, and a compiled kernel's.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
+# pytest-xdist tells its workers a width; a table would fit it.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session")

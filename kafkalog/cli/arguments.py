@@ -157,7 +157,9 @@ def _checked(
         args.paths = args.log_dir if verb.takes == "DIR" else args.paths[: verb.words_in_front]
         has_other = verb.takes == "DIR" and getattr(args, "zookeeper_dir", None)
         if not args.log_dir and not has_other:
-            parser.error(f"a log dir is needed: {verb.name} DIR, or --log-dir DIR")
+            parser.error(f"{verb.name} needs a log dir: DIR behind the verb, or --log-dir DIR")
+    if getattr(args, "format", None) == "csv" and getattr(args, "json", False):
+        parser.error("--json or --format csv, not both")
     if getattr(args, "apply", False) and not args.topic:
         parser.error("--apply needs --topic (--topic '*' for all)")
     return args

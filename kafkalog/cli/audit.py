@@ -21,8 +21,9 @@ from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.runs import settings_options
+from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
 from kafkalog.report.page import write_page
 from kafkalog.requests.run_request import RunOptions
@@ -34,6 +35,10 @@ _MOST_FIXES = 3
 _COLUMNS = (
     "topic", "partitions", "segments", "records", "bytes", "cleanupPolicy", "retentionMs",
     "retentionBytes", "dueBytes", "blockedBytes",
+)  # fmt: skip
+
+_CHOSEN = (
+    "topic", "bytes", "cleanupPolicy", "retentionMs", "dueBytes", "blockedBytes", "partitions",
 )  # fmt: skip
 
 
@@ -92,12 +97,11 @@ def run_with(
 
 
 def _write_tables(done: AuditRun, document: dict[str, Any], tell: Callable[[str], None]) -> None:
-    write_table(_COLUMNS, topic_rows(done.partitions))
+    show_table(topic_rows(done.partitions), _COLUMNS, chosen=_CHOSEN, tell=tell)
     write_contents_tables(document)
     rows = finding_table(done.findings)
-    if rows:
-        columns = ("severity", "id", "file", "offset", "text")
-        write_table(columns, rows)
+    columns = ("severity", "id", "file", "offset", "text")
+    show_table(rows, columns, chosen=("severity", "id", "text", "file"), is_main=False, tell=tell)
     fixes: dict[str, dict[str, None]] = {}
     for finding in done.findings:
         fixes.setdefault(finding.kind, {})[finding.fix or ALL_KINDS[finding.kind].remedy] = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafkalog.cli.output import write_table
+from kafkalog.cli.tables import show_table
 from kafkalog.texts import format_bytes, format_timestamp
 
 Row = dict[str, Any]
@@ -57,7 +57,7 @@ def simulation_notes(scenarios: Iterable[Row]) -> list[str]:
 def _write(rows: Iterable[Row]) -> None:
     found = list(rows)
     if found:
-        write_table(list(found[0]), found)
+        show_table(found, is_main=False)
 
 
 def _contents(partitions: Iterable[Row]) -> list[Row]:

@@ -12,11 +12,15 @@ from pathlib import Path
 from kafkalog.checking.cluster_document import broker_rows, cluster_document, summary
 from kafkalog.checking.cluster_run import ClusterRequest, cluster_run
 from kafkalog.checking.document import explanations, finding_table
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_declared_settings
 from kafkalog.requests.run_settings import read_server_properties
+
+_COLUMNS = ("topic", "partition", "severity", "id", "offset", "text")
+_CHOSEN = ("severity", "id", "topic", "partition", "text", "offset")
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -35,14 +39,12 @@ def run_with(args: argparse.Namespace, tell: Callable[[str], None] = say) -> Exi
     else:
         for cluster in done.clusters:
             brokers = broker_rows(cluster.view)
-            if brokers:
-                write_table(list(brokers[0]), brokers)
+            show_table(brokers, is_main=False, tell=tell)
         rows = [
             {"topic": finding.topic, "partition": finding.partition, **row}
             for finding, row in zip(done.findings, finding_table(done.findings), strict=True)
         ]
-        if rows:
-            write_table([name for name in rows[0] if name not in ("file", "position")], rows)
+        show_table(rows, _COLUMNS, chosen=_CHOSEN, tell=tell)
         for line in explanations(done.findings):
             tell(line)
         tell(summary(done, seconds))

@@ -33,6 +33,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     named = [*args.paths, *(name for text in args.files for name in text.split(",") if name)]
     if not named or "" in named:
         raise InvalidConfigError("dump needs a FILE, or a directory")
+    if args.payload and args.format:
+        raise InvalidConfigError("--payload or --format, which is its earlier name, not both")
     if args.hex and args.json:
         raise InvalidConfigError("--hex is a view for people: it goes without --json")
     options = options_of(args)
@@ -62,7 +64,7 @@ def options_of(args: argparse.Namespace) -> DumpOptions:
         records=contents or args.deep_iteration,
         contents=contents,
         metadata=not args.skip_record_metadata,
-        binary_format=args.format or (BASE64 if args.json else TEXT),
+        binary_format=args.payload or args.format or (BASE64 if args.json else TEXT),
         redact=args.redact,
         decoder="".join(decoders),
         annotated=args.hex,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.operations.run_history import held_runs
 from kafkalog.runs.journal import read_events
 from kafkalog.runs.run_dir import default_run_dir, open_run
@@ -37,8 +38,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     ]
     if args.json:
         write_json({"runs": rows, "problems": problems})
-    elif rows:
-        write_table(COLUMNS, rows)
+    else:
+        show_table(rows, COLUMNS)
     for problem in problems:
         say(problem)
     if not rows and not args.json:

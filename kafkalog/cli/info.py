@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
 
-from kafkalog.cli.output import ExitCode, write_json, write_lines, write_table
+from kafkalog.cli.display import CSV, coloured, display, shown_time
+from kafkalog.cli.output import ExitCode, say_nothing, write_json, write_lines
+from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
 from kafkalog.format.redaction import redacted_name
 from kafkalog.overview.disk import LogDir
 from kafkalog.overview.document import overview_document
 from kafkalog.overview.groups import Groups
 from kafkalog.overview.overview import Life, Overview, Topic, read_overview
-from kafkalog.texts import format_bytes, format_time
+from kafkalog.texts import format_bytes
 
+_CHOSEN = ("topic", "size", "policy", "partitions", "newest record", "codec", "segments")
 _MOST_TOPICS, _MOST_GROUPS, _MOST_FINDINGS, _MOST_LOG_DIRS = 8, 4, 3, 4
 
 
@@ -28,6 +32,9 @@ def run(args: argparse.Namespace) -> ExitCode:
         ]
     if args.json:
         write_json(overview_document(overview, time.monotonic() - started))
+    elif display().form == CSV or display().columns:
+        topics = overview_document(overview, 0.0)["topics"]
+        show_table(topics, chosen=("topic", "bytes", "cleanupPolicy", "partitions"))
     else:
         _write(overview)
     is_well = not any(notice.is_failure for notice in overview.notices)
@@ -35,22 +42,31 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 
 def _write(overview: Overview) -> None:
-    write_lines(list(_head(overview)))
-    write_lines(list(_log_dirs(overview)))
+    _say([*_head(overview), *_log_dirs(overview)])
     own = [topic for topic in overview.topics if not topic.is_internal]
     internal = [topic for topic in overview.topics if topic.is_internal]
     if own:
         write_lines([""])
-        write_table(list(_topic(own[0])), [_topic(topic) for topic in own[:_MOST_TOPICS]])
+        rows = [_topic(topic) for topic in own[:_MOST_TOPICS]]
+        show_table(rows, chosen=_CHOSEN, tell=say_nothing)
     left = own[_MOST_TOPICS:]
     if left:
         size = format_bytes(sum(topic.bytes for topic in left))
-        write_lines([f"and {len(left)} smaller topics of {size}"])
+        _say([f"and {len(left)} smaller topics of {size}"])
     if internal:
         named = (f"{t.name} {format_bytes(t.bytes)} ({t.partitions})" for t in internal)
-        write_lines(["", f"internal: {', '.join(named)}"])
-    write_lines(list(_groups(overview.groups, overview.log_dirs)))
-    write_lines(["", *_findings(overview)])
+        _say(["", f"internal: {', '.join(named)}"])
+    _say([*_groups(overview.groups), "", *_findings(overview)])
+
+
+def _say(lines: Iterable[str]) -> None:
+    """Lines that fit the terminal; a command to copy stays in one."""
+    width = display().width
+    for line in lines:
+        indent = line[: len(line) - len(line.lstrip())]
+        is_whole = width is None or line.startswith(f"{indent}kafkalog ")
+        more = f"{indent}  "
+        write_lines([line] if is_whole else wrap(line, width or 0, subsequent_indent=more) or [""])
 
 
 def _head(overview: Overview) -> Iterator[str]:
@@ -76,7 +92,7 @@ def _head(overview: Overview) -> Iterator[str]:
     )
     if overview.oldest_ms >= 0:
         of = "" if overview.has_all_heads else f" (of the {overview.heads_count} largest)"
-        span = f"{format_time(overview.oldest_ms)} to {format_time(overview.newest_ms)}"
+        span = f"{shown_time(overview.oldest_ms)} to {shown_time(overview.newest_ms)}"
         yield f"records from {span}{of}"
     if overview.cluster is not None and overview.cluster.problem is not None:
         yield f"settings are not known: {overview.cluster.problem}"
@@ -99,7 +115,7 @@ def _space(log_dir: LogDir) -> str:
 
 
 def _life(log_dir: LogDir, life: Life) -> str:
-    when = format_time(life.alive_ms) if life.alive_ms else "at a time nothing tells"
+    when = shown_time(life.alive_ms) if life.alive_ms else "at a time nothing tells"
     if log_dir.locked_by is not None:
         process = f" (process {log_dir.locked_by})" if log_dir.locked_by else ""
         return f"a broker runs on it now{process}"
@@ -119,11 +135,11 @@ def _topic(topic: Topic) -> dict[str, object]:
         "size": format_bytes(topic.bytes),
         "policy": f"{policy}, tiered" if topic.is_tiered else policy,
         "codec": ",".join(topic.codecs) or "-",
-        "newest record": "-" if topic.newest_ms < 0 else format_time(topic.newest_ms),
+        "newest record": "-" if topic.newest_ms < 0 else shown_time(topic.newest_ms),
     }
 
 
-def _groups(groups: Groups, log_dirs: Sequence[LogDir]) -> Iterator[str]:
+def _groups(groups: Groups) -> Iterator[str]:
     if not groups.total_bytes:
         return
     yield ""
@@ -150,7 +166,7 @@ def _findings(overview: Overview) -> Iterator[str]:
         return
     yield "look here first:"
     for notice in found[:_MOST_FINDINGS]:
-        yield f"  {notice.severity} {notice.id}: {notice.text}"
+        yield f"  {coloured(str(notice.severity), str(notice.severity))} {notice.id}: {notice.text}"
         yield f"    {notice.command}"
     if len(found) > _MOST_FINDINGS:
         yield f"  and {len(found) - _MOST_FINDINGS} more (--json has them)"

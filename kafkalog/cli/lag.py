@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.display import CSV, display
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.redaction import redacted_name
 from kafkalog.format.topics import OFFSETS_TOPIC
@@ -31,6 +33,8 @@ _STATES = {
 }
 _FINDINGS = (lag.BEYOND_END, lag.BELOW_START)
 _MOST_NAMES = 20
+# Where all columns are too wide.
+_CHOSEN = ("group", "topic", "partition", "lag", "time", "bytes", "state", "lost", "committed")
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -89,9 +93,12 @@ def _write(rows: Sequence[Mapping[str, Any]]) -> None:
         }
         for row in rows
     ]
-    if shown:
+    if display().form == CSV:
+        show_table(rows)
+    elif shown:
         is_lost = any(row["lost"] is not None for row in shown)
-        write_table([name for name in shown[0] if name != "lost" or is_lost], shown)
+        names = [name for name in shown[0] if name != "lost" or is_lost]
+        show_table(shown, names, chosen=_CHOSEN)
 
 
 def _explanations(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

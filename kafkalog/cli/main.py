@@ -13,6 +13,7 @@ from types import ModuleType
 
 from kafkalog.cli.arguments import UsageError, parse_arguments
 from kafkalog.cli.completion import complete
+from kafkalog.cli.display import set_display
 from kafkalog.cli.help_text import usage_of
 from kafkalog.cli.options import Verb, verb_named
 from kafkalog.cli.output import ExitCode, finish_output, say
@@ -41,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UsageError(hint)
         args = parse_arguments(words)
         verb = verb_named(args.verb)
+        set_display(args)
         code = int(_loaded(str(verb.module), freeze=argv is None).run(args))
         finish_output()
     except KeyboardInterrupt:

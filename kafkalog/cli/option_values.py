@@ -54,8 +54,19 @@ def parse_offset(text: str) -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes, at least 1."""
-    return _parse_number(text, 1, MAX_INT64)
+    """A number of bytes, at least 1: 1048576, 512KiB, 1GiB."""
+    number = parse_quantity(text, SIZES)
+    if number is not None and 1 <= number <= MAX_INT64:
+        return number
+    try:
+        return _parse_number(text, 1, MAX_INT64)
+    except ValueError:
+        raise ValueError(f"{text!r} is no size from 1 byte on, as 1048576 or 1GiB") from None
+
+
+def parse_size(text: str) -> int:
+    """The same, or 0."""
+    return 0 if text == "0" else parse_bytes(text)
 
 
 def parse_capacity(text: str) -> tuple[str, int]:
@@ -69,20 +80,23 @@ def parse_capacity(text: str) -> tuple[str, int]:
 
 
 def parse_memory(text: str) -> int:
-    """A number of bytes, or of MiB or GiB: 536870912, 512m, 2g."""
-    unit = {"m": 1 << 20, "g": 1 << 30}.get(text[-1:].lower(), 1)
-    memory = _parse_number(text[:-1] if unit > 1 else text, 1, MAX_INT64 // unit) * unit
+    """A number of bytes, or with a unit: 536870912, 512m, 2g, 2GiB."""
     try:
-        return check_memory(memory)
+        return check_memory(parse_bytes(text))
     except InvalidConfigError as error:
         raise ValueError(error.reason) from None
 
 
 def parse_minutes(text: str) -> float:
-    """Minutes above 0, fractions too."""
+    """Minutes above 0, fractions too, or with a unit: 90, 0.5, 2h."""
+    in_ms = parse_quantity(text, DURATIONS)
+    if in_ms:
+        return in_ms / DURATIONS["min"]
     if _MINUTES.fullmatch(text) and float(text) > 0:
         return float(text)
-    raise ValueError(f"{text!r} is not a number of minutes above 0, as 90 or 0.5")
+    raise ValueError(
+        f"{text!r} is not a number of minutes above 0, as 90 or 0.5, or a duration as 2h"
+    )
 
 
 def parse_source_option(text: str) -> tuple[str, str]:

@@ -92,7 +92,7 @@ VERBS = (
     Verb(
         "retain", "plan retention; with --apply delete what it allows", "kafkalog.cli.retain",
         changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
-        example="data/samples/broker --topic orders --now 2026-12-06",
+        example="data/samples/broker --topic orders",
     ),
     Verb(
         "audit", "what the policies in force make of the logs, and what blocks them",

@@ -13,12 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kafkalog.cli.output import ExitCode, write_json, write_table
+from kafkalog.cli.output import ExitCode, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.operations.run_frame import CANNOT_BE_UNDONE, Run, undo_note
 from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.statuses import REFUSED, is_done
 from kafkalog.requests.run_request import RunOptions
+
+# Of the tables of these verbs, where all columns are too wide.
+_CHOSEN = (
+    "topic", "partition", "status", "reason", "bytesBefore", "bytesAfter", "file", "retained",
+)  # fmt: skip
 
 AnyRun = TypeVar("AnyRun", bound=Run[Any, Any])
 
@@ -67,8 +73,7 @@ def carry_out(args: argparse.Namespace, verb: RunVerb[AnyRun], tell: Tell) -> Ex
         write_json(verb.document(run, seconds))
     else:
         rows = verb.table(run)
-        if rows:
-            write_table(list(rows[0]), rows)
+        show_table(rows, chosen=_CHOSEN, tell=tell)
         for note in run.notes:
             tell(note)
         if run.applied and run.keeps_undo:

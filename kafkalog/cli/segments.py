@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.columns.column import Column
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
@@ -22,6 +23,12 @@ _USUAL: dict[str, tuple[str | None, ...]] = {
     "timeIndexState": ("whole", "empty"),
 }
 
+# Where all columns are too wide.
+CHOSEN = (
+    "topic", "partition", "baseOffset", "nextOffset", "recordsCount", "sizeInBytes",
+    "largestTimestampMs", "isActive", "error", "kind",
+)  # fmt: skip
+
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Print the segments; FINDINGS if something could not be read as a broker would."""
@@ -36,7 +43,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.json:
         write_json({"segments": rows, "problems": problems})
     else:
-        write_table(_table_columns([column.name for column in columns], rows), rows)
+        names = _table_columns([column.name for column in columns], rows)
+        show_table(rows, names, chosen=CHOSEN, even_empty=True)
         for problem in problems:
             say(problem)
     has_findings = bool(problems) or any(row["error"] is not None for row in rows)

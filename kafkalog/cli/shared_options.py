@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafkalog.cli.display import TABLE_FORMATS
 from kafkalog.cli.option_values import (
     parse_bytes,
     parse_count,
@@ -16,6 +17,7 @@ _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
 _CHOOSING = (*_CHANGING, "audit", "cluster", "export", "salvage", "segments", "verify")
 _HISTORY = ("runs", "undo", "purge")
+_TABLES = (*_CHOOSING, *_HISTORY, "info", "lag")
 _PRINTING = (
     "info",
     "lag",
@@ -61,7 +63,8 @@ SHARED_OPTIONS = (
         _CHOOSING, parse_partition_name, is_repeatable=True,
     ),
     Option(
-        "--config", "KEY=VALUE", "a topic setting under Kafka's name and limits; repeatable",
+        "--config", "KEY=VALUE",
+        "a topic setting under Kafka's name and limits, as retention.ms=7d; repeatable",
         _JUDGING,
         does_there={
             "audit": "a topic setting that the disk does not have, under Kafka's name; repeatable"
@@ -105,6 +108,22 @@ SHARED_OPTIONS = (
     Option(
         "--json", None, "one JSON document on stdout", (*_PRINTING, *_HISTORY, "export"),
         does_there={"dump": "one JSON line for each row on stdout"},
+    ),
+    Option(
+        "--format", "|".join(TABLE_FORMATS),
+        "a table, or the main table as CSV with plain numbers; json is --json (default table)",
+        _TABLES, words=TABLE_FORMATS,
+    ),
+    Option(
+        "--wide", None, "all columns, however long a line is (default: what fits the terminal)",
+        _TABLES,
+    ),
+    Option(
+        "--columns", "A,B", "these columns of the main table; repeatable", _TABLES,
+        is_repeatable=True,
+    ),
+    Option(
+        "--utc", None, "times of tables in UTC (default: in this machine's zone)", _TABLES,
     ),
     Option("--report", "F.html", "write the audit as one HTML page", ("audit",)),
     Option("--apply", None, "change the log; without it nothing is changed", _CHANGING),
@@ -160,14 +179,14 @@ SHARED_OPTIONS = (
         },
     ),
     Option(
-        "--max-bytes", "N", "no more than so many bytes", ("compact", "dump"), parse_bytes,
+        "--max-bytes", "SIZE", "no more than so many bytes", ("compact", "dump"), parse_bytes,
         does_there={
             "compact": "the dirtiest partitions first, and none that would pass so many bytes read",
             "dump": "show no more than so many bytes of each file",
         },
     ),
     Option(
-        "--max-batch-bytes", "N",
+        "--max-batch-bytes", "SIZE",
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
         ("compact", "dump", "recover", "salvage", "sql", "verify", "audit", "why"), parse_bytes,
         does_there={

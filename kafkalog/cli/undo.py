@@ -9,11 +9,14 @@ from typing import Any
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.held_runs import run_path
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.operations.earlier_run import NOTHING, UndoRun
 from kafkalog.operations.run_steps import Tell
 from kafkalog.operations.undo import undo_run
 from kafkalog.planning.statuses import FAILED, REFUSED
+
+COLUMNS = ("topic", "partition", "status", "files", "freedBytes", "reason", "path")
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -37,8 +40,8 @@ def carry_out(args: argparse.Namespace, work: Callable[[Path, str, Tell], UndoRu
                 "partitions": rows,
             }
         )
-    elif rows:
-        write_table(list(rows[0]), rows)
+    else:
+        show_table(rows, COLUMNS, chosen=("topic", "partition", "status", "reason", "files"))
     for fault in done.faults:
         say(f"this is a fault of kafkalog, please report it: {fault}")
     if done.faults:

@@ -10,6 +10,7 @@ from kafkalog.cli.option_values import (
     parse_minutes,
     parse_now,
     parse_offset,
+    parse_size,
     parse_source_option,
 )
 from kafkalog.options import Option
@@ -35,9 +36,9 @@ VERB_OPTIONS = (
         _COMPACT, words=STRATEGIES,
     ),
     Option(
-        "--dedupe-buffer-size", "N",
+        "--dedupe-buffer-size", "SIZE",
         "bytes of a key map bounded as Kafka's, and its rounds (default: no bound)",
-        _COMPACT, parse_offset,
+        _COMPACT, parse_size,
     ),
     Option(
         "--swap-per-group", None,
@@ -52,17 +53,17 @@ VERB_OPTIONS = (
     ),
     Option(
         "--max-minutes", "N",
-        "the dirtiest partitions first, no further one begun after so many minutes",
+        "the dirtiest partitions first, no further one begun after so many minutes, or 2h",
         _COMPACT, parse_minutes,
     ),
     Option(
-        "--max-bytes-per-second", "N",
+        "--max-bytes-per-second", "SIZE",
         "read and write no more than so much of logs a second, all workers together",
         _COMPACT, parse_bytes,
     ),
     Option(
         "--memory", "SIZE",
-        "memory of each worker: bytes, 512m or 2g (default 512m, at least 256m); what does not fit "
+        "memory of each worker, as 512m or 2GiB (default 512m, at least 256m); what does not fit "
         "goes to disk",
         _COMPACT, parse_memory,
     ),
@@ -118,8 +119,12 @@ VERB_OPTIONS = (
     Option("--share-group-state-decoder", None, "records of __share_group_state", _DUMP),
     Option("--hex", None, "show every byte of a batch with the field it belongs to", _DUMP),
     Option(
-        "--format", "|".join(BYTES_FORMATS),
+        "--payload", "|".join(BYTES_FORMATS),
         "how bytes are shown (default text, base64 in JSON)", _DUMP, words=BYTES_FORMATS,
+    ),
+    Option(
+        "--format", "|".join(BYTES_FORMATS), "the earlier name of --payload", _DUMP,
+        words=BYTES_FORMATS,
     ),
     Option(
         "--sql", "QUERY", "the query, or several, each ended by a semicolon (default: stdin)", _SQL

@@ -19,10 +19,14 @@ from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
-from kafkalog.cli.output import ExitCode, say, write_json, write_table
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.resources.process_pool import in_processes
 from kafkalog.zookeeper.settings import read_zookeeper_settings
+
+FINDING_COLUMNS = ("severity", "id", "file", "position", "offset", "text")
+CHOSEN_OF_FINDINGS = ("severity", "id", "text", "file", "offset")
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -47,8 +51,7 @@ def run_with(
         write_json(verify_document(done, seconds))
     else:
         rows = finding_table(done.findings)
-        if rows:
-            write_table(list(rows[0]), rows)
+        show_table(rows, FINDING_COLUMNS, chosen=CHOSEN_OF_FINDINGS, tell=tell)
         for line in explanations(done.findings):
             tell(line)
         tell(summary(done, seconds))

@@ -31,6 +31,7 @@ from kafkalog.planning.refusals import (
 )
 from kafkalog.planning.segment_groups import group_segments, segments_between
 from kafkalog.planning.statuses import REFUSED, SKIP
+from kafkalog.texts import format_setting_ms
 
 # Kafka SkimpyOffsetMap: an MD5 and an offset; log.cleaner.io.buffer.load.factor.
 _SLOT_BYTES = 24
@@ -210,7 +211,8 @@ def _choose(config: LogConfig, cleanable: CleanableRange, *, must_compact: bool)
     if must_compact:
         return (
             CLEAN,
-            f"a dirty segment is older than max.compaction.lag.ms {config.max_compaction_lag_ms}",
+            "a dirty segment is older than max.compaction.lag.ms "
+            f"{format_setting_ms(config.max_compaction_lag_ms)}",
         )
     return SKIP, (
         f"cleanable ratio {ratio:.4g} {numbers} is not above min.cleanable.dirty.ratio {limit:.4g}"

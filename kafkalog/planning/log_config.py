@@ -24,6 +24,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.config_values import Limits, parse_config_value
 from kafkalog.planning.kafka_version import OLDEST_KAFKA_VERSION, parse_kafka_version
+from kafkalog.planning.setting_units import plain_value
 
 MAX_LONG = 2**63 - 1
 MAX_ARRAY_LENGTH = 2**31 - 9  # Kafka Records.SOFT_MAX_ARRAY_LENGTH
@@ -91,8 +92,9 @@ class LogConfig(JsonFacts):
     def from_overrides(
         cls, overrides: Iterable[str], *, source: str = OPTION, is_partial: bool = False
     ) -> Self:
-        """Settings from `key=value` texts, as `--config` takes them; the last of a repeated key
-        wins. `is_partial`: other sources are still to come, so combinations are not checked yet.
+        """Settings from `key=value` texts, as `--config` takes them, 7d and 1GiB too; the last of a
+        repeated key wins. `is_partial`: other sources are still to come, so combinations are not
+        checked yet.
 
         InvalidConfigError names the key: unknown (with what was probably meant), not parseable, or
         outside Kafka's limits.
@@ -102,7 +104,7 @@ class LogConfig(JsonFacts):
             key, equals, value = override.partition("=")
             if not equals:
                 raise InvalidConfigError(f"expected KEY=VALUE, found {override!r}")
-            properties[key.strip()] = value
+            properties[key.strip()] = plain_value(key.strip(), value)
         return cls.from_properties(properties, source=source, is_partial=is_partial)
 
     @classmethod

@@ -35,7 +35,7 @@ from kafkalog.planning.retention_plan import (
     SegmentVerdict,
 )
 from kafkalog.planning.statuses import REFUSED, SKIP
-from kafkalog.texts import format_timestamp
+from kafkalog.texts import format_setting_ms, format_timestamp
 
 __all__ = ["DELETE", "REFUSED", "SKIP", "RetentionPlan", "RetentionRule", "plan_retention"]
 
@@ -270,9 +270,8 @@ def _too_large(limits: RetentionLimits) -> Reason:
 
 
 def _expired(segment: LoadedSegment, limits: RetentionLimits) -> Reason:
-    return RetentionRule.RETENTION_MS, (
-        f"{_age(segment)}, more than retention.ms {limits.config.retention_ms} ago"
-    )
+    retention = format_setting_ms(limits.config.retention_ms)
+    return RetentionRule.RETENTION_MS, f"{_age(segment)}, more than retention.ms {retention} ago"
 
 
 def why_kept(

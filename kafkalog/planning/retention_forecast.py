@@ -26,7 +26,7 @@ from kafkalog.planning.retention import (
     why_kept,
 )
 from kafkalog.planning.retention_plan import RetentionRule
-from kafkalog.texts import format_timestamp
+from kafkalog.texts import format_setting_ms, format_timestamp
 
 NEVER = -1
 
@@ -228,14 +228,13 @@ def _forecast(
 ) -> SegmentForecast:
     config = limits.config
     local = "" if limits.uploaded_offset is None else "local."
+    retention = format_setting_ms(config.retention_ms)
     text = {
         str(RetentionRule.LOG_START): f"below the log start offset {limits.log_start_offset}",
         str(RetentionRule.RETENTION_BYTES): (
             f"without it at least {local}retention.bytes {config.retention_bytes} remain"
         ),
-    }.get(
-        rule, f"due since {format_timestamp(due_ms)} by {local}retention.ms {config.retention_ms}"
-    )
+    }.get(rule, f"due since {format_timestamp(due_ms)} by {local}retention.ms {retention}")
     if limits.is_rolled_first(segment):
         text += "; all its records are deleted: a pass rolls it, the next one deletes it"
     return SegmentForecast(*_facts_of(segment), due_ms, rule, "", text)

@@ -171,3 +171,29 @@ def test_help_says_what_an_option_does_in_that_verb(
     text = " ".join(capsys.readouterr().out.split())
     assert words in text
     assert others not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["--max-bytes", "1GiB"], "max_bytes", 1 << 30),
+        (["--max-bytes", "1048576"], "max_bytes", 1 << 20),
+        (["--max-bytes-per-second", "50MB"], "max_bytes_per_second", 50_000_000),
+        (["--max-batch-bytes", "128MiB"], "max_batch_bytes", 128 << 20),
+        (["--memory", "1GiB"], "memory", 1 << 30),
+        (["--memory", "512m"], "memory", 512 << 20),
+        (["--dedupe-buffer-size", "128MiB"], "dedupe_buffer_size", 128 << 20),
+        (["--max-minutes", "2h"], "max_minutes", 120.0),
+        (["--max-minutes", "0.5"], "max_minutes", 0.5),
+    ],
+)
+def test_sizes_and_durations_are_taken_as_people_write_them(
+    words: list[str], name: str, value: float
+) -> None:
+    assert getattr(parse_arguments([*COMPACT, *words]), name) == value
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "many", "1XiB", "-1", "9999999999999999999"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no size"):
+        parse_arguments([*COMPACT, f"--max-bytes={text}"])

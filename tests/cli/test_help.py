@@ -91,7 +91,7 @@ def test_log_dirs_stand_behind_the_verb_or_the_option() -> None:
     assert (args.paths, args.log_dir) == (["orders-3"], ["/a", "/b"])
     args = parse_arguments(["sql", "--sql", "SELECT 1", "/a", "--log-dir", "/b"])
     assert args.paths == args.log_dir == ["/a", "/b"]
-    with pytest.raises(UsageError, match="a log dir is needed"):
+    with pytest.raises(UsageError, match="why needs a log dir"):
         parse_arguments(["why", "orders-3"])
 
 
