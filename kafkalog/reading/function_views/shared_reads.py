@@ -27,7 +27,7 @@ class FunctionOptions:
     """mode: of what `__consumer_offsets` says at its end. now_ms: the time that ages and expiry are
     computed for. offsets_retention_minutes: the brokers' `offsets.retention.minutes`.
     zookeeper_dir, zk_root: a dead ZooKeeper's data directory, and one cluster of it, for the views
-    of it.
+    of it and the offsets that old consumers kept there.
     """
 
     mode: ReadMode = ReadMode.FAILFAST

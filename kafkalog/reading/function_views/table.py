@@ -76,8 +76,9 @@ def _group_members(reads: SharedReads) -> pa.Table:
 
 
 def _group_offsets(reads: SharedReads) -> pa.Table:
-    retention_ms = reads.options.offsets_retention_minutes * 60_000
-    return reads.offsets_topic.offsets(reads.options.now_ms, retention_ms)
+    from kafkalog.reading.function_views.group_offsets import group_offsets
+
+    return group_offsets(reads)
 
 
 def _lag(reads: SharedReads) -> pa.Table:

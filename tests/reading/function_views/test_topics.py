@@ -77,6 +77,23 @@ def test_offsets_of_the_samples_and_their_lag() -> None:
     assert gzip["expiresAtMs"] > gzip["commitTimestampMs"] + 7 * 24 * HOUR_MS - HOUR_MS
 
 
+def test_offsets_of_old_consumers_stand_beside_those_of_the_topic() -> None:
+    old = SAMPLES / "zookeeper"
+    ensemble = (str(old / "ensemble"),)
+    options = FunctionOptions(now_ms=START_MS, zookeeper_dir=ensemble)
+    made = FUNCTION_VIEWS["group_offsets"].made
+    assert made is not None
+    found = made(SharedReads([str(old / "broker-1")], options)).to_pylist()
+    assert {(row["group"], row["topic"], row["partition"]): row["offset"] for row in found} == {
+        ("old", "plain", 0): 25,
+        ("old", "plain", 1): 7,
+    }
+    for row in found:
+        assert row["source"].startswith("zookeeper")
+        assert row["lag"] == max(0, row["logEndOffset"] - row["offset"])
+        assert (row["expiresAtMs"], row["isExpired"]) == (None, False)
+
+
 def test_what_groups_cost() -> None:
     committers = {row["group"]: row for row in rows("top_committers", BROKER)}
     assert committers["classic"]["commits"] >= 3
