@@ -407,6 +407,7 @@ SELECT offset, explode(headers) AS h FROM records
 SELECT explode(headers) FROM records WHERE offset > 50
 SELECT headers[0].key, headers[0], element_at(headers, 1).value FROM records WHERE size(headers) > 0
 VALUES (1, 'a'), (2L, NULL)
+DESCRIBE records
 SELECT * FROM VALUES (1, 'a'), (2.5, 'b') AS t(x, y)
 SELECT * EXCEPT (value, headers) FROM records
 SELECT r.* FROM records r WHERE r.offset < 9

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-from kafkalog.dialect.translation import NotTranslatedError, QueryError, translate, translation
+from kafkalog.dialect.translation import (
+    MACROS,
+    NotTranslatedError,
+    QueryError,
+    translate,
+    translation,
+)
 
 SCHEMAS = {
     "records": pa.schema([("key", pa.binary()), ("topic", pa.string()), ("partition", pa.int32())])
@@ -54,3 +61,47 @@ def test_wrong_query_is_told_where(query: str, said: str) -> None:
 def test_what_has_no_rule_is_refused_by_name(query: str, named: str) -> None:
     with pytest.raises(NotTranslatedError, match=f"(?i){named}.*--engine spark"):
         translate(query, SCHEMAS)
+
+
+def test_temporary_view_is_asked_like_any_other() -> None:
+    created = translation(
+        "CREATE TEMP VIEW v (a, b) AS SELECT topic, cast(key AS STRING) FROM records", SCHEMAS
+    )
+    assert created.creates == "v"
+    assert created.schema == pa.schema([("a", pa.string()), ("b", pa.string())])
+    connection = duckdb.connect()
+    for macro in MACROS:
+        connection.execute(macro)
+    connection.register("records", pa.table([[b"k"], ["t"], [1]], schema=SCHEMAS["records"]))
+    connection.execute(created.sql)
+    schemas = {**SCHEMAS, "v": created.schema}
+    found = connection.sql(translate("SELECT a, b FROM v WHERE b = 'k'", schemas)).fetchall()
+    assert found == [("t", "k")]
+    dropped = translation("DROP VIEW IF EXISTS v", schemas)
+    assert dropped.drops == "v"
+    connection.execute(dropped.sql)
+
+
+def test_describe_and_show_tables_have_the_rows_of_spark() -> None:
+    connection = duckdb.connect()
+    assert connection.sql(translate("DESCRIBE records", SCHEMAS)).fetchall() == [
+        ("key", "binary", None),
+        ("topic", "string", None),
+        ("partition", "int", None),
+    ]
+    assert connection.sql(translate("SHOW TABLES", SCHEMAS)).fetchall() == [("", "records", True)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1",
+        "CREATE TEMPORARY VIEW v USING parquet OPTIONS (path '/etc')",
+        "DROP TABLE records",
+        "DESCRIBE EXTENDED records",
+    ],
+)
+def test_other_statements_are_refused(statement: str) -> None:
+    with pytest.raises(NotTranslatedError, match="--engine spark"):
+        translate(statement, SCHEMAS)
