@@ -7,10 +7,13 @@ from kafkalog.dialect.scope import AGGREGATES
 from kafkalog.dialect.special import LAZY, SPECIAL
 from kafkalog.dialect.windows import WINDOW_FUNCTIONS
 
+# Whose arguments may have words between them, which the parser knows.
+_WITH_WORDS = ("extract", "substring", "trim")
+
 
 def function_names() -> list[str]:
     """Functions of a row."""
-    return sorted({*SIMPLE, *SPECIAL, *LAZY})
+    return sorted({*SIMPLE, *SPECIAL, *LAZY, *_WITH_WORDS})
 
 
 def aggregate_names() -> list[str]:

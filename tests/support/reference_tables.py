@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from kafkalog.cli import options as cli_options
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.column import Column
 from kafkalog.columns.schemas import FINDINGS
+from kafkalog.dialect.allowed import aggregate_names, function_names, window_names
 from kafkalog.format.limits import LIMITS
 from kafkalog.reading.function_views.table import FUNCTION_VIEWS
 from kafkalog.reading.option_table import OPTIONS
@@ -68,12 +71,19 @@ def code_tables() -> dict[str, list[str]]:
         "limits": limit_table(),
         "modules": module_list(),
         "spark releases": spark_releases(),
+        "SQL functions": _names(function_names()),
+        "SQL aggregates": _names(aggregate_names()),
+        "SQL window functions": _names(window_names()),
     }
     # views with the same columns share the table of the first one
     views = (*VIEWS.values(), *FUNCTION_VIEWS.values())
     columns_of = {view.name: view.columns for view in views} | CLUSTER_TABLES
     shown = {columns: view for view, columns in reversed(columns_of.items())}
     return tables | {f"columns {view}": column_table(columns) for columns, view in shown.items()}
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    return textwrap.wrap(", ".join(f"`{name}`" for name in names), 120)
 
 
 def spark_releases() -> list[str]:
