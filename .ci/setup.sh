@@ -130,16 +130,7 @@ warm_up_kernels() {
   state=$(find kafkalog/kernels kafkalog/native -name '*.py' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
   if ! done_before kernels "$state"; then
     say "compiling the kernels"
-    "$VENV/bin/python" - >&2 <<'PYTHON'
-import importlib
-import pkgutil
-
-from kafkalog import kernels, native
-
-for room in (kernels, native):
-    for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
-        importlib.import_module(module.name)
-PYTHON
+    "$VENV/bin/python" -m kafkalog compile
     mark_done kernels "$state"
   fi
 }

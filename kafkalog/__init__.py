@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafkalog.reading.tables import read_view as read_view
     from kafkalog.reading.zookeeper_tables import read_zookeeper as read_zookeeper
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 _PUBLIC = {
     "connect": "kafkalog.duckdb.api",

@@ -21,7 +21,7 @@ _DIGEST_LETTERS = 16
 
 
 def code_digest() -> str:
-    """`0.1.0 (1f3a…)`: the version, and a digest of all files; read once in each process."""
+    """`1.0.0 (1f3a…)`: the version, and a digest of all files; read once in each process."""
     return _digest(os.getpid())
 
 

@@ -53,8 +53,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     if first in ("-h", "--help", "help"):
         sys.stdout.write(general_help())
         parser.exit()
+    if first == "--version" and list(argv[1:]) == ["--json"]:
+        from kafkalog.cli.versions import version_text
+
+        sys.stdout.write(version_text() + "\n")
+        parser.exit()
     if first == "--version":
-        parser.parse_args(argv[:1])
+        parser.parse_args(argv)
     names = [verb.name for verb in VERBS if verb.module is not None]
     if first is None or first.startswith("-"):
         raise UsageError(f"a VERB is needed: {', '.join(names)}", "usage: kafkalog VERB [options]")

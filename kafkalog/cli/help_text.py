@@ -59,6 +59,6 @@ def general_help() -> str:
     lines += [
         "",
         "Nothing is changed without --apply. kafkalog VERB --help says more of each;",
-        "kafkalog --version tells the version.",
+        "kafkalog --version tells the version, with --json what a bug report needs.",
     ]
     return "\n".join(lines) + "\n"

@@ -97,6 +97,9 @@ def report_error(error: Exception) -> ExitCode:
     if isinstance(error, InvalidConfigError):
         say(f"kafkalog: {error}")
         return ExitCode.USAGE
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("pyspark"):
+        say("kafkalog: this needs Spark: pip install 'kafkalog[spark]'")
+        return ExitCode.USAGE
     if isinstance(error, _UNSAFE):
         say(f"kafkalog: nothing was done: {error}")
         return ExitCode.UNSAFE

@@ -150,6 +150,10 @@ VERBS = (
         beside="Not beside a broker: the one of the log dirs must be stopped.", example="RUN",
     ),
     Verb(
+        "compile", "compile all kernels now, for an image or a cache that processes share",
+        "kafkalog.cli.compile_kernels", changes="Changes no log dir: fills the cache of kernels.",
+    ),
+    Verb(
         "export", "append or merge records into a Delta table", job="export_to_delta.py",
         changes="Changes nothing of the log dirs; writes the table.",
     ),

@@ -17,16 +17,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 from numba import types
-from numba.core.caching import NullCache
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numpy.typing import NDArray
 
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.code_stamp import remember_stamp, stamp_of
+from kafkalog.kernels.keeping import PackagedCache, Turn, cache_dir, keep_in_turn
 
 # numba sets the attributes of its configuration at run time.
 config: Any = numba.config
@@ -76,11 +78,6 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-_NO_PLACE = (
-    "no place to keep compiled kernels: they are compiled in each process, which takes many "
-    "seconds; set NUMBA_CACHE_DIR to a directory of your own"
-)
-
 _UNKNOWN_NUMBA = (
     f"numba {numba.__version__} keeps compiled kernels in a way that is not known here: they are "
     "compiled in each process, which takes many seconds"
@@ -92,17 +89,17 @@ def _warn_once(text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-def _keep_on_disk(dispatcher: Any, stamp: str) -> None:
-    """Take the kernel from numba's cache, or put it there.
+def _keep_on_disk(dispatcher: Any, stamp: str) -> Turn | None:
+    """Take the kernel from numba's cache, or put it there; the turn to end when it is compiled.
 
     A user who may write neither beside the package nor below a home directory (a broker's often
-    may not) has no place for it: then everything works, only the start is slow.
+    may not) has no place for it: what came compiled with the package is used, and what did not is
+    compiled in each process.
     """
     try:
-        dispatcher.enable_caching()
+        _enable_caching(dispatcher)
     except RuntimeError:
-        _warn_once(_NO_PLACE)
-        return
+        dispatcher._cache = PackagedCache(dispatcher.py_func)
     # Two private places of numba. It has no public one for what a kernel depends on beside its own
     # file. And before it looks into its cache it loads all it knows of Python and numpy, which
     # machine code does not need: 0.5 s less in each process. Where a kernel is not there, the
@@ -112,9 +109,28 @@ def _keep_on_disk(dispatcher: Any, stamp: str) -> None:
     if not hasattr(file, "_source_stamp"):
         dispatcher._cache = NullCache()
         _warn_once(_UNKNOWN_NUMBA)
-        return
+        return None
     file._source_stamp = (file._source_stamp, stamp, CHECKED, sorted(_OPTIONS.items()))
-    kept.load_overload = getattr(kept, "_load_overload", kept.load_overload)
+    if isinstance(kept, PackagedCache):
+        return None
+    beside = str(Path(dispatcher.py_func.__code__.co_filename).parent / "__pycache__")
+    packaged = None
+    if beside != file._cache_path and not CHECKED:
+        packaged = IndexDataCacheFile(beside, kept._impl.filename_base, file._source_stamp)
+    turn = Turn(file._cache_path)
+    keep_in_turn(kept, packaged, turn)
+    return turn
+
+
+def _enable_caching(dispatcher: Any) -> None:
+    """For this kernel alone: the setting is numba's, and what others compile in this process is
+    not ours to place."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = cache_dir() or before
+    try:
+        dispatcher.enable_caching()
+    finally:
+        config.CACHE_DIR = before
 
 
 @contextmanager
@@ -138,11 +154,15 @@ def kernel(*signatures: Any) -> Callable[[Function], Function]:
         if INTERPRETED:
             return function
         dispatcher = numba.njit(**_OPTIONS)(function)
-        _keep_on_disk(dispatcher, stamp_of(function))
+        turn = _keep_on_disk(dispatcher, stamp_of(function))
         remember_stamp(dispatcher, function)
-        with _collector_at_rest():
-            for signature in signatures:
-                dispatcher.compile(signature)
+        try:
+            with _collector_at_rest():
+                for signature in signatures:
+                    dispatcher.compile(signature)
+        finally:
+            if turn is not None:
+                turn.end()
         dispatcher.disable_compile()
         return cast(Function, dispatcher)
 

@@ -18,7 +18,13 @@ function of the same name.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+if find_spec("pyspark") is None:
+    raise ModuleNotFoundError(
+        "kafkalog.spark needs Spark: pip install 'kafkalog[spark]'", name="pyspark"
+    )
 
 if TYPE_CHECKING:
     from kafkalog.spark.analysis import gaps as gaps

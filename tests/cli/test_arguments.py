@@ -122,7 +122,7 @@ NOT_OF_THE_VERB = [
 def test_an_option_of_another_verb_is_refused_with_the_verbs_it_is_for() -> None:
     assert len(NOT_OF_THE_VERB) > 400
     for verb, flag, takers in NOT_OF_THE_VERB:
-        logs = [] if verb.takes else ["--log-dir", "/data"]
+        logs = ["--log-dir", "/data"] if verb.has_log_dirs and not verb.takes else []
         for text in ([flag], [f"{flag}=x"]):
             with pytest.raises(UsageError) as caught:
                 parse_arguments(

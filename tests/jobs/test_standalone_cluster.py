@@ -106,7 +106,7 @@ def test_the_environment_is_packed_and_sent_along_as_the_guide_says(
             ("python3.11", sys.executable),
             ("install . ", f"install {ROOT} "),
             ("spark://MASTER:7077", cluster.url),
-            ("spark-submit", "kafkalog-env/bin/spark-submit --executor-memory 512m"),
+            ("spark-submit", f"{SPARK_SUBMIT} --executor-memory 512m"),
             ("/mnt/shared/kafka-data", str(log_dir)),
             # settings that nobody else says count for a topic that is named
             ("--topic '*'", "--topic t"),

@@ -44,6 +44,7 @@ GUIDES = {
     "runs": "undo.md",
     "undo": "undo.md",
     "purge": "undo.md",
+    "compile": "install.md#kernels",
     "export": "stream-and-delta.md#export-into-delta",
 }
 SPARK_NAMES = {
