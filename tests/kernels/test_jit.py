@@ -87,7 +87,7 @@ def copy_of_the_compiler(folder: Path) -> Path:
         (copy / name).write_text("")
     for name in ("errors.py", *(f"format/{p.name}" for p in (PACKAGE / "format").glob("*.py"))):
         shutil.copy(PACKAGE / name, copy / name)
-    for name in ("jit.py", "code_stamp.py"):
+    for name in ("jit.py", "code_stamp.py", "keeping.py"):
         shutil.copy(PACKAGE / "kernels" / name, copy / "kernels" / name)
     return copy / "kernels"
 
