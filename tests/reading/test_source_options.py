@@ -91,7 +91,7 @@ def test_names_of_files_and_releases() -> None:
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:
     with pytest.raises(InvalidConfigError, match="'nonsense' is unknown; available: path"):
         parse_options({"path": "a", "nonsense": "4.3"})
-    with pytest.raises(InvalidConfigError, match="'kafkaversions' .*did you mean kafkaVersion"):
+    with pytest.raises(InvalidConfigError, match=r"'kafkaversions' .*did you mean kafkaVersion"):
         parse_options({"path": "a", "kafkaversions": "4.3"})
 
 
