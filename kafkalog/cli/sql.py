@@ -42,7 +42,7 @@ def run_on_duckdb(args: argparse.Namespace) -> int:
     statements = given_statements(args)
     if not statements:
         say("views: " + ", ".join(log.names()))
-    with SqlSession(log, for_text="\n".join(statements)) as session:
+    with SqlSession(log) as session:
         for statement in statements:
             _answer(session, statement, args)
     return ExitCode.DONE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafkalog.dialect.translation import MACROS
 from kafkalog.duckdb.connection import open_connection, usable_cores
 from kafkalog.duckdb.dataset import Failures
 from kafkalog.duckdb.session import SqlSession
@@ -45,7 +46,7 @@ def sql(
     InvalidConfigError for a query that is wrong, and as `read_records` raises.
     """
     log = _log(path, options, zookeeper_dir, zk_root, threads)
-    with SqlSession(log, for_text=query, memory_limit=memory_limit) as session:
+    with SqlSession(log, memory_limit=memory_limit) as session:
         found = session.run(query)
         if found is None:
             raise InvalidConfigError("the statement has no rows: a query is expected")
@@ -62,7 +63,7 @@ def connect(
     **options: OptionValue,
 ) -> DuckDBPyConnection:
     """A DuckDB connection with the views of the logs below `path`, for queries in DuckDB's own
-    dialect; arguments as of `sql`.
+    dialect; arguments as of `sql`. `spark_text(key)` is the text of bytes, as a cast is in Spark.
 
     Views of records, batches and files are read by each query anew; those about groups, clusters
     and ZooKeeper once for the connection. It reaches no file, and its settings are locked. Errors
@@ -70,7 +71,9 @@ def connect(
     """
     log = _log(path, options, zookeeper_dir, zk_root, threads)
     tables = log.tables(log.names(), Reads(log))
-    return open_connection(tables, Failures(), memory_limit=memory_limit, threads=log.threads)
+    return open_connection(
+        tables, Failures(), macros=MACROS, memory_limit=memory_limit, threads=log.threads
+    )
 
 
 def _log(

@@ -63,13 +63,14 @@ def open_connection(
     for macro in macros:
         connection.execute(macro)
     for table in tables:
-        _register(connection, table, failures)
+        register_table(connection, table, failures)
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
 
-def _register(connection: DuckDBPyConnection, table: SqlTable, failures: Failures) -> None:
+def register_table(connection: DuckDBPyConnection, table: SqlTable, failures: Failures) -> None:
+    """A view of this name; nothing is read."""
     relation = f'"{_REGISTERED}{table.name}"'
     connection.register(_REGISTERED + table.name, TableDataset(table.rows, failures))
     columns = ", ".join(f'"{name}"' for name in table.schema.names)

@@ -8,67 +8,68 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafkalog.duckdb.connection import open_connection
+from kafkalog.dialect.errors import near
+from kafkalog.dialect.translation import MACROS, Translation, translation
+from kafkalog.dialect.types import of_arrow, quoted
+from kafkalog.duckdb.connection import open_connection, register_table
 from kafkalog.duckdb.dataset import Failures
+from kafkalog.duckdb.statements import (
+    CreateView,
+    DescribeView,
+    DropView,
+    ShowViews,
+    Statement,
+    parse_statement,
+)
 from kafkalog.duckdb.tables import LogTables, Reads
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
+    pass
 
-_OF_VIEWS = re.compile(
-    r"\s*(create\s+(or\s+replace\s+)?(temp(orary)?\s+)?view|drop\s+view)\b", re.IGNORECASE
-)
-_UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 # Rows of a batch of a result, at most.
 _BATCH_ROWS = 16_384
+_WORD = re.compile(r"\w+")
+_KIND_OF_ERROR = re.compile(r"^[A-Z]\w+( \w+)* Error: ")
+_MACRO_NAME = re.compile(r"MACRO\s+(\w+)")
 
 
 class SqlSession:
     """A connection for statements one after the other; views that they create stay in it.
 
-    for_text: only tables whose names are somewhere in this text are there; without it all. A
-    statement's tables are as of its time.
+    A statement's tables are as of its time. schemas: of the tables and of the views that were
+    created, by their names.
     """
 
-    def __init__(
-        self, log: LogTables, *, for_text: str | None = None, memory_limit: str | None = None
-    ) -> None:
+    def __init__(self, log: LogTables, *, memory_limit: str | None = None) -> None:
         self._failures = Failures()
         self._reads = Reads(log)
-        self._names = names = log.names()
-        if for_text is not None:
-            words = set(re.findall(r"\w+", for_text.lower()))
-            names = [name for name in names if name in words]
-        tables = log.tables(names, self._reads)
-        self.schemas = {table.name: table.schema for table in tables}
+        self._tables = {table.name: table for table in log.tables(log.names(), self._reads)}
+        self.schemas = {name: table.schema for name, table in self._tables.items()}
+        # What takes DuckDB a tenth of a second altogether is done for what a statement names.
+        self._unregistered = set(self._tables)
+        self._macros = {_MACRO_NAME.findall(text)[0]: text for text in MACROS}
         self._connection = open_connection(
-            tables, self._failures, memory_limit=memory_limit, threads=log.threads
+            (), self._failures, memory_limit=memory_limit, threads=log.threads
         )
 
     def run(self, statement: str) -> pa.RecordBatchReader | None:
         """The rows of a statement as a stream, None of one that has no rows (CREATE VIEW). The next
         statement ends the stream.
 
-        InvalidConfigError for what is no SQL, names nothing that is there, or is not allowed;
-        KafkaLogError for a value that is not what an operator takes, or too little memory. While
-        the stream is read: what the readers of the log raise, in place of DuckDB's error.
+        InvalidConfigError for what is no SQL, names nothing that is there, or is not for logs, with
+        `--engine spark` in it where Spark would know an answer; KafkaLogError for a value that is
+        not what an operator takes, or too little memory. While the stream is read: what the readers
+        of the log raise, in place of DuckDB's error.
         """
         import duckdb
 
         self._reads.renew()
         self._failures.take()
         try:
-            relation = self._relation(statement)
-            if relation is None:
-                return None
-            reader = relation.to_arrow_reader(_BATCH_ROWS)
+            return self._run(parse_statement(statement))
         except (duckdb.Error, RuntimeError) as error:
             raise self._own(error) from None
-        schema = pa.schema(
-            [_spark_type(f, t) for f, t in zip(reader.schema, relation.types, strict=True)]
-        )
-        return pa.RecordBatchReader.from_batches(schema, self._batches(reader, schema))
 
     def interrupt(self) -> None:
         """End the statement that runs, from another thread."""
@@ -83,19 +84,57 @@ class SqlSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _relation(self, statement: str) -> DuckDBPyRelation | None:
-        import duckdb
+    # -- statements --------------------------------------------------------------------------------
 
-        kinds = [parsed.type for parsed in self._connection.extract_statements(statement)]
-        if len(kinds) != 1:
-            raise InvalidConfigError(f"one statement is expected, not {len(kinds)}")
-        has_rows = kinds[0] in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-        if not has_rows and not _OF_VIEWS.match(statement):
-            raise InvalidConfigError(
-                f"{kinds[0].name} is not for logs: there are queries, CREATE VIEW and DROP VIEW"
-            )
-        relation = self._connection.sql(statement)
-        return relation if has_rows else None
+    def _run(self, statement: Statement) -> pa.RecordBatchReader | None:
+        match statement:
+            case CreateView(name, query, replaces):
+                found = self._translated(query)
+                self._connection.execute(
+                    f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {quoted(name)} AS {found.sql}"
+                )
+                self.schemas[name] = found.schema
+                return None
+            case DropView(name, if_exists):
+                self._connection.execute(
+                    f"DROP VIEW {'IF EXISTS ' if if_exists else ''}{quoted(name)}"
+                )
+                self.schemas.pop(name, None)
+                return None
+            case DescribeView(name):
+                return self._described(name).to_reader()
+            case ShowViews():
+                return pa.table({"viewName": list(self.schemas)}).to_reader()
+            case query:
+                found = self._translated(query.text)
+                reader = self._connection.sql(found.sql).to_arrow_reader(_BATCH_ROWS)
+                batches = self._batches(reader, found.schema)
+                return pa.RecordBatchReader.from_batches(found.schema, batches)
+
+    def _translated(self, query: str) -> Translation:
+        """The query for DuckDB, which knows its tables and functions afterwards."""
+        words = {word.lower() for word in _WORD.findall(query)}
+        for name in sorted(self._unregistered & words):
+            register_table(self._connection, self._tables[name], self._failures)
+            self._unregistered.discard(name)
+        found = translation(query, self.schemas)
+        self._know_macros(found.sql)
+        return found
+
+    def _know_macros(self, sql: str) -> None:
+        for name in set(_WORD.findall(sql)) & set(self._macros):
+            text = self._macros.pop(name, None)
+            if text is not None:
+                self._know_macros(text)
+                self._connection.execute(text)
+
+    def _described(self, name: str) -> pa.Table:
+        by_lower = {known.lower(): schema for known, schema in self.schemas.items()}
+        schema = by_lower.get(name.lower())
+        if schema is None:
+            raise InvalidConfigError(f"there is no view {name}{near(name, self.schemas)}")
+        types = [str(of_arrow(field.type, field.name)) for field in schema]
+        return pa.table({"col_name": schema.names, "data_type": types})
 
     def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         import duckdb
@@ -105,6 +144,8 @@ class SqlSession:
                 yield batch if batch.schema == schema else batch.cast(schema)
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
             raise self._own(error) from None
+
+    # -- errors ------------------------------------------------------------------------------------
 
     def _own(self, error: Exception) -> BaseException:
         """What a reader of the log raised, or DuckDB's error as one of ours."""
@@ -117,17 +158,6 @@ class SqlSession:
         if isinstance(error, RuntimeError):
             # What it makes of Ctrl-C; anything else is a fault.
             return KeyboardInterrupt() if "interrupted" in text else error
-        if unknown := _UNKNOWN_TABLE.search(text):
-            there = ", ".join(self._names)
-            return InvalidConfigError(f"there is no view {unknown[1]}; there are: {there}")
-        if isinstance(error, duckdb.ProgrammingError | duckdb.PermissionException):
-            return InvalidConfigError(text)
-        return KafkaLogError(text)
-
-
-def _spark_type(field: pa.Field, duckdb_type: object) -> pa.Field:
-    """Spark has no numbers of 128 bits and none without a sign: a sum of LONG is a LONG."""
-    if str(duckdb_type) == "HUGEINT":
-        return field.with_type(pa.int64())
-    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
-    return field.with_type(wider.get(field.type, field.type))
+        wrong = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+        kind = InvalidConfigError if isinstance(error, wrong) else KafkaLogError
+        return kind(_KIND_OF_ERROR.sub("", text))

@@ -213,11 +213,11 @@ def test_point_queries_of_ten_gib_read_less_than_a_megabyte(tmp_path: Path) -> N
     log_dir = ten_gib(tmp_path / "logs").log_dir
     time = START_MS + TEN_GIB_OFFSET
     kafkalog.sql(log_dir, "SELECT count(*) FROM record_keys WHERE topic = 'none'")  # imports
-    asked = 'SELECT "offset", key FROM record_keys'
+    asked = "SELECT offset, key FROM record_keys"
     by_time = {"startingTimestamp": time, "endingTimestamp": time + 1}
     for condition, options in (
-        (f'"offset" = {TEN_GIB_OFFSET}', {}),
-        (f"\"offset\" = {TEN_GIB_OFFSET} AND key = 'k30'::BLOB AND partition = 0", {}),
+        (f"offset = {TEN_GIB_OFFSET}", {}),
+        (f"offset = {TEN_GIB_OFFSET} AND key = X'6b3330' AND partition = 0", {}),
         ("true", by_time),
     ):
         before = bytes_read()
