@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kafkalog.cli.display import CSV, display
+from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.errors import InvalidConfigError
@@ -17,6 +18,7 @@ from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.reading.consumer_offsets.parts import unreadable
 from kafkalog.reading.consumer_offsets.problems import problems
 from kafkalog.reading.function_views import lag
+from kafkalog.reading.function_views.group_offsets import commits_in_force
 from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
 from kafkalog.reading.function_views.topic_rows import live_partitions
 from kafkalog.reading.request import ReadMode
@@ -39,18 +41,23 @@ _CHOSEN = ("group", "topic", "partition", "lag", "time", "bytes", "state", "lost
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Print the lag; FINDINGS if a group is outside of a log, or something could not be read."""
+    if args.zk_root is not None and not args.zookeeper_dir:
+        raise UsageError("--zk-root is for --zookeeper-dir")
     started = time.monotonic()
-    reads = SharedReads(args.log_dir, FunctionOptions(mode=ReadMode.DROPMALFORMED))
-    if not live_partitions(reads.inventory, OFFSETS_TOPIC):
+    options = FunctionOptions(
+        mode=ReadMode.DROPMALFORMED, zookeeper_dir=tuple(args.zookeeper_dir), zk_root=args.zk_root
+    )
+    reads = SharedReads(args.log_dir, options)
+    if not args.zookeeper_dir and not live_partitions(reads.inventory, OFFSETS_TOPIC):
         raise InvalidConfigError(
             f"no partition of {OFFSETS_TOPIC} here, which has what groups have committed: give the "
             "log dirs of the brokers that have it"
         )
     state = reads.offsets_topic
-    commits, members = state.commits(), state.members()
+    commits, members = commits_in_force(reads), state.members()
     _refuse_unknown(args.group, {*commits["group"].to_pylist(), *members["group"].to_pylist()})
-    changes = reads.cluster_tables["partition_changes"]
-    rows = lag.lag(commits, members, reads.inventory, changes, args.group).to_pylist()
+    table = lag.lag(commits, members, reads.inventory, reads.partition_changes, args.group)
+    rows = table.to_pylist()
     left_out = [problem.text for problem in problems(unreadable(state.records))]
     if args.redact:
         rows = [row | {"group": redacted_name(row["group"])} for row in rows]

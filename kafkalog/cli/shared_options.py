@@ -208,10 +208,12 @@ SHARED_OPTIONS = (
         "--zookeeper-dir", "DIR",
         "a stopped ZooKeeper's dataDir (and its dataLogDir), for the settings of that era; "
         "repeatable",
-        (*_JUDGING, "verify", "cluster", "sql"),
+        (*_JUDGING, "verify", "cluster", "lag", "sql"),
         does_there={
             "cluster": "a stopped ZooKeeper's dataDir (and its dataLogDir): its clusters; "
             "repeatable",
+            "lag": "a stopped ZooKeeper's dataDir (and its dataLogDir), for what consumers before "
+            "0.9 committed there; repeatable",
             "sql": "a stopped ZooKeeper's dataDir (and its dataLogDir), for views zookeeper_…; "
             "repeatable",
         },
@@ -219,6 +221,6 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--zk-root", "PATH", "the cluster's chroot in ZooKeeper (default: found by the cluster id)",
-        (*_JUDGING, "verify", "cluster", "sql"),
+        (*_JUDGING, "verify", "cluster", "lag", "sql"),
     ),
 )  # fmt: skip

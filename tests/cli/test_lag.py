@@ -114,3 +114,17 @@ def test_redacted_groups_are_digests(capsys: pytest.CaptureFixture[str]) -> None
     assert "classic" not in out + err
     assert "modern" not in out + err
     assert "orders" in out
+
+
+def test_old_consumers_are_those_of_a_dead_zookeeper(capsys: pytest.CaptureFixture[str]) -> None:
+    old = SAMPLES / "zookeeper"
+    ensemble = str(old / "ensemble")
+    words = ["lag", str(old / "broker-1"), "--zookeeper-dir", ensemble, "--json"]
+    assert main(words) == 0
+    rows = json.loads(capsys.readouterr().out)["partitions"]
+    found = {(row["group"], row["topic"], row["partition"]): row for row in rows}
+    assert {name: row["committedOffset"] for name, row in found.items()} == {
+        ("old", "plain", 0): 25,
+        ("old", "plain", 1): 7,
+    }
+    assert all(row["isLeaderHere"] is not None for row in rows)

@@ -19,13 +19,19 @@ _SOURCE = pa.field("source", pa.string())
 def group_offsets(reads: SharedReads) -> pa.Table:
     """GROUP_OFFSETS; with `zookeeper_dir` in the options ZooKeeper's too. Of these `recordOffset`
     is the zxid, and none expires."""
-    options, state = reads.options, reads.offsets_topic
-    commits = state.commits()
-    if options.zookeeper_dir:
-        commits = commits.append_column(_SOURCE, pa.repeat(OFFSETS_TOPIC, len(commits)))
-        old = old_commits(reads.zookeeper_tables[OLD_OFFSETS])
-        commits = pa.concat_tables([commits, old], promote_options="default")
-    return state.judged(commits, options.now_ms, options.offsets_retention_minutes * 60_000)
+    options = reads.options
+    retention_ms = options.offsets_retention_minutes * 60_000
+    return reads.offsets_topic.judged(commits_in_force(reads), options.now_ms, retention_ms)
+
+
+def commits_in_force(reads: SharedReads) -> pa.Table:
+    """In the columns of COMMITS and `source`."""
+    commits = reads.offsets_topic.commits()
+    commits = commits.append_column(_SOURCE, pa.repeat(OFFSETS_TOPIC, len(commits)))
+    if not reads.options.zookeeper_dir:
+        return commits
+    old = old_commits(reads.zookeeper_tables[OLD_OFFSETS])
+    return pa.concat_tables([commits, old], promote_options="default")
 
 
 def old_commits(table: pa.Table) -> pa.Table:

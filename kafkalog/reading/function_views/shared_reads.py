@@ -74,6 +74,14 @@ class SharedReads:
             mode=ReadMode.PERMISSIVE,
         )
 
+    @property
+    def partition_changes(self) -> pa.Table:
+        """The table of that name, of the metadata log and of ZooKeeper where one is given."""
+        found = [self.cluster_tables["partition_changes"]]
+        if self.options.zookeeper_dir:
+            found.insert(0, self.zookeeper_tables["partition_changes"])
+        return pa.concat_tables(found)
+
     @cached_property
     def offsets_topic(self) -> OffsetsTopicState:
         """What `__consumer_offsets` says at its end, and where the partitions on the disk end."""

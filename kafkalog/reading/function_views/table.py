@@ -82,10 +82,11 @@ def _group_offsets(reads: SharedReads) -> pa.Table:
 
 
 def _lag(reads: SharedReads) -> pa.Table:
+    from kafkalog.reading.function_views.group_offsets import commits_in_force
     from kafkalog.reading.function_views.lag import lag
 
-    state, changes = reads.offsets_topic, reads.cluster_tables["partition_changes"]
-    return lag(state.commits(), state.members(), reads.inventory, changes)
+    members = reads.offsets_topic.members()
+    return lag(commits_in_force(reads), members, reads.inventory, reads.partition_changes)
 
 
 def _top_committers(reads: SharedReads) -> pa.Table:
