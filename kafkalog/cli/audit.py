@@ -22,6 +22,7 @@ from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import settings_options
 from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
@@ -47,9 +48,12 @@ def run(args: argparse.Namespace) -> ExitCode:
     workers = args.workers or os.cpu_count() or 1
 
     def execute(tasks: Sequence[AuditTask]) -> Iterable[AuditedPartition]:
-        return in_processes(largest_first(tasks), audit_partition, workers, partition_died)
+        results = in_processes(largest_first(tasks), audit_partition, workers, partition_died)
+        sizes = {task.partition.path: task.partition.size_in_bytes for task in tasks}
+        passes = 2 if args.contents or args.estimate else 1
+        return with_progress(results, sizes, lambda each: each.path, "audit", passes=passes)
 
-    return run_with(args, execute)
+    return run_with(args, execute, say_above)
 
 
 def largest_first(tasks: Iterable[AuditTask]) -> list[AuditTask]:

@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
         sizes = {(plan.log_dir, str(plan.topic_partition)): plan.source_bytes for plan in plans}
         results = clean_in_processes(plans, run, workers)
-        return with_progress(results, sizes, _key, "compact")
+        # read twice, written, and read back: what stays of it is not known before
+        return with_progress(results, sizes, _key, "compact", passes=3)
 
     return run_with(args, execute, say_above)
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kafkalog.cli.display import CSV, display
 from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.display import CSV, display
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.errors import InvalidConfigError

@@ -20,6 +20,7 @@ from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.tables import show_table
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.resources.process_pool import in_processes
@@ -35,9 +36,11 @@ def run(args: argparse.Namespace) -> ExitCode:
 
     def execute(tasks: Sequence[SegmentTask]) -> Iterable[SegmentReport]:
         largest_first = sorted(tasks, key=lambda task: -task.size_in_bytes)
-        return in_processes(largest_first, check_segment, workers, segment_died)
+        results = in_processes(largest_first, check_segment, workers, segment_died)
+        sizes = {task: task.size_in_bytes for task in tasks}
+        return with_progress(results, sizes, lambda report: report.task, "verify", parts="segments")
 
-    return run_with(args, execute)
+    return run_with(args, execute, say_above)
 
 
 def run_with(

@@ -7,14 +7,20 @@ last payment. So the mean from the beginning never passes the limit by more than
 write that was last, of a few MiB, and time that went by without reading is not made up for.
 
 Several processes share a limit by taking a part of it each.
+
+The same bytes can be counted (`counting`), which is how a run knows how far it has come within a
+partition. The counts lie in memory that worker processes share with the one that forked them.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.sharedctypes import RawArray
+from typing import Any
 
 # Shorter waits are added up: a system sleeps no shorter than this with any precision.
 SHORTEST_WAIT_S = 0.005
@@ -51,10 +57,16 @@ class Pace:
 
 
 _current: Pace | None = None
+# A number for each process, by its id: nobody waits for another one, and where two have the same
+# one a count may get lost, of some 100,000.
+_COUNTS = 256
+_counts: Any = None
 
 
 def spend(size: int) -> None:
     """This process read or wrote so many bytes of a log."""
+    if _counts is not None:
+        _counts[os.getpid() % _COUNTS] += size
     if _current is not None:
         _current.spend(size)
 
@@ -72,3 +84,17 @@ def paced(bytes_per_second: float | None) -> Iterator[None]:
             _current.settle()
     finally:
         _current = before
+
+
+@contextmanager
+def counting() -> Iterator[Callable[[], int]]:
+    """Within, what this process and those it forks read and write is counted; the function given
+    says how many bytes so far.
+    """
+    global _counts
+    before, _counts = _counts, RawArray("q", _COUNTS)
+    own = _counts
+    try:
+        yield lambda: sum(own)
+    finally:
+        _counts = before

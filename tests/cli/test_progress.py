@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import io
+import os
+import random
+import re
+import shlex
+import signal
 import sys
+import time
 from collections.abc import Generator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pexpect
 import pytest
 
+from kafkalog.cli import progress
 from kafkalog.cli.progress import say_above, with_progress
+from kafkalog.format.file_names import log_file_name
+from kafkalog.format.record import Record
+from kafkalog.format.record_batch import pack_batch
+from kafkalog.log.pace import spend
+from kafkalog.resources.process_pool import in_processes
+from tests.support.log_builder import START_MS, LogBuilder
 
 
 class Terminal(io.StringIO):
@@ -23,6 +39,12 @@ def results(ended: list[str]) -> Generator[str, None, None]:
         ended.append("closed")
 
 
+LARGE = (
+    ["verify"],
+    ["audit", "--contents"],
+    ["compact", "--apply", "--topic", "big", "--force", "null-keys"],
+    ["recover", "--topic", "big"],
+)
 SIZES = {"a": 3 << 20, "b": 1 << 20, "c": 4 << 20}
 
 
@@ -62,3 +84,105 @@ def test_closed_early_it_closes_the_work(
     assert next(shown) == "a"
     shown.close()  # type: ignore[attr-defined]
     assert ended == ["closed"]
+
+
+def reading(parts: int) -> Generator[str, None, None]:
+    """A run over the bytes of SIZES, `a` in so many reads."""
+    for _ in range(parts):
+        spend(SIZES["a"] // parts)
+        time.sleep(0.05)
+    yield from ("a", "b", "c")
+
+
+def states(shown: str) -> set[str]:
+    """What a line of progress has said: bytes done."""
+    return set(re.findall(r"([0-9.]+[kMG]?)/[0-9.]+[MG]", shown))
+
+
+def test_it_moves_within_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 0.02)
+    assert next(iter(with_progress(reading(15), SIZES, str, "verify"))) == "a"
+    assert len(states(terminal.getvalue())) >= 10
+
+
+def test_it_moves_with_what_worker_processes_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 0.02)
+    results = in_processes(["a", "b"], read_slowly, 2, str)
+    assert sorted(with_progress(results, SIZES, str, "verify")) == ["a", "b"]
+    assert len(states(terminal.getvalue())) >= 10
+
+
+def read_slowly(name: str) -> str:
+    for _ in range(15):
+        spend(SIZES[name] // 15)
+        time.sleep(0.05)
+    return name
+
+
+def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0.2)
+    list(with_progress(reading(15), SIZES, str, "verify"))
+    lines = stream.getvalue().splitlines()
+    assert 1 <= len(lines) <= 8
+    line = r"verify: [0-9.]+ (KiB|MiB) of 8.0 MiB \(\d+%\), .* a second, .* left; 0 of 3 partitions"
+    assert all(re.fullmatch(line, each) for each in lines), lines
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_it_never_goes_back_and_is_done_at_the_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 0.02)
+    # twice as much is read as was guessed
+    list(with_progress(reading(15), SIZES, str, "compact", passes=0.1))
+    shown = [int(text) for text in re.findall(r"(\d+)%", terminal.getvalue())]
+    assert shown == sorted(shown)
+    assert 100 not in shown[:-3]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("words", LARGE, ids=" ".join)
+def test_a_partition_of_a_gibibyte_shows_ten_states_on_a_terminal(
+    words: list[str], tmp_path: Path
+) -> None:
+    """On a pseudo-terminal, as people see it."""
+    with TemporaryDirectory(dir="/dev/shm") as memory:
+        log_dir = Path(memory, "logs")
+        write_large_partition(log_dir, 1 << 30)
+        settings = ["--config", "cleanup.policy=compact", "--workers", "1"]
+        more = settings if words[0] in ("compact", "recover") else ["--workers", "1"]
+        command = [sys.executable, "-m", "kafkalog", *words, str(log_dir), *more]
+        out, code = pexpect.run(
+            shlex.join([*command, "--run-dir", str(tmp_path / "runs")]),
+            withexitstatus=True, timeout=600, env={**os.environ, "TERM": "xterm"},
+        )  # fmt: skip
+    text = out.decode()
+    assert code in (0, 1), text[-2000:]
+    assert len(states(text)) >= 10, text[-2000:]
+
+
+def write_large_partition(log_dir: Path, size: int) -> None:
+    """One segment of so many bytes, and an active one: the CRC of a batch does not cover where it
+    stands."""
+    values = random.Random(7)
+    records = [Record(n, START_MS, b"%d" % n, values.randbytes(1000)) for n in range(1000)]
+    batch = bytearray(pack_batch(records, producer_id=-1))
+    directory = LogBuilder(log_dir, "big-0").batch(("k", "v")).write()
+    for path in directory.glob("0*"):
+        path.unlink()
+    offset = 0
+    with (directory / log_file_name(0)).open("wb") as file:
+        while offset * len(batch) < size * 1000:
+            batch[:8] = offset.to_bytes(8, "big")
+            file.write(batch)
+            offset += 1000
+    batch[:8] = offset.to_bytes(8, "big")
+    (directory / log_file_name(offset)).write_bytes(batch)
+    (log_dir / "replication-offset-checkpoint").write_text(f"0\n1\nbig 0 {offset + 1000}\n")
+    (log_dir / "recovery-point-offset-checkpoint").write_text(f"0\n1\nbig 0 {offset + 1000}\n")
