@@ -93,6 +93,8 @@ class BatchEncoder:
         the records' encoding is kept.
         """
         rows = areas.rows
+        # The most that records can become: what they are, and a longer timestamp delta for each,
+        # where a delete horizon takes the base timestamp's place.
         room = int((areas.ends - areas.starts).sum())
         room += int(rows["records_count"].sum()) * RECORD_GROWTH_BYTES
         if self._out.size < room:
@@ -145,10 +147,13 @@ def reencode(source: BatchSource, *, path: str) -> EncodedBatch:
         if not flag & SUPERSEDED
     ]
     base_timestamp = source.horizon if source.horizon != NO_HORIZON else kept[0].timestamp
+    # As a producer would have filled it: base timestamp of the first record that stays, or the
+    # horizon; the largest timestamp of those that stay.
     timestamps = np.array([record.timestamp for record in kept], np.int64)
     max_timestamp = int(row["max_timestamp"]) if append_time else int(timestamps.max())
     payload = pack_records(kept, int(row["base_offset"]), base_timestamp)
     offsets = np.array([record.offset for record in kept], np.int64)
+    # What the verification compares with, from the records as they were decided on, not as written.
     fold = np.empty(1, np.int64)
     fold_records(offsets, timestamps, np.array([len(kept)]), fold)
     body = compress(int(row["attributes"]) & COMPRESSION_CODEC_MASK, payload)
@@ -179,6 +184,8 @@ def convert(source: BatchSource, *, path: str) -> EncodedBatch:
     ]
     append_time = bool(row["attributes"] & TIMESTAMP_TYPE_MASK)
     append_timestamp = int(row["max_timestamp"]) if append_time else None
+    # A legacy entry has no batch of its own to keep: the new one reaches from the first record that
+    # stays to the last, as Kafka's cleaner converts it.
     data = pack_batch(
         kept,
         codec=int(row["attributes"]) & COMPRESSION_CODEC_MASK,
@@ -193,6 +200,7 @@ def convert(source: BatchSource, *, path: str) -> EncodedBatch:
             new_row[name] = getattr(header, name)
     offsets = np.array([record.offset for record in kept], np.int64)
     timestamps = np.array([record.timestamp for record in kept], np.int64)
+    # With log-append time the batch has one timestamp, whatever deltas its records carry.
     if append_timestamp is not None:
         timestamps[:] = append_timestamp
     fold = np.empty(1, np.int64)

@@ -108,6 +108,7 @@ def iterate_record_areas(
     if not legacy.any():
         yield from _current_areas(buf, buf_position, rows, arena, path, max_bytes, arena_bytes)
         return
+    # Runs of one layout: where a log went over to magic 2, both lie in one chunk.
     edges = [0, *(np.flatnonzero(np.diff(legacy)) + 1).tolist(), rows.size]
     for first, stop in pairwise(edges):
         open_areas = _legacy_areas if legacy[first] else _current_areas
@@ -132,6 +133,7 @@ def _current_areas(
     stored = RecordAreas(
         buf, starts, np.where(is_empty, starts, batch_starts + rows["size_in_bytes"]), rows
     )
+    # Nothing is compressed: the records are where they lie in the file's bytes, without a copy.
     if ((codecs(rows) == CompressionType.NONE) | is_empty).all():
         _check_counts(rows, stored.ends - starts, path)
         yield slice(0, rows.size), stored
@@ -220,6 +222,8 @@ def _legacy_areas(
                 position=int(row["position"]),
                 offset=int(row["base_offset"]),
             )
+        # Entries one behind the other, wrappers as what is in them: then one kernel lays all of it
+        # out anew.
         arena.scratch.append(content)
 
     for part, edges in _fill_parts(arena.scratch, rows.size, arena_bytes, fill):

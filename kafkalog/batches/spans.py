@@ -69,6 +69,7 @@ def decode_spans(
     format; a reader may leave that batch out and decode the others.
     """
     counts = rows["records_count"]
+    # `open_record_areas` has refused counts that the bytes cannot hold, so they may size arrays.
     spans = RecordSpans(int(counts.sum(dtype=np.int64)), reuse)
     done, status, position, b = record_spans(
         areas.buf,
@@ -85,6 +86,7 @@ def decode_spans(
         spans.header_counts,
         spans.batch_indexes,
     )
+    # The kernel says how far it came: from that the record and the byte within the batch are found.
     if status != OK:
         index = done - int(counts[:b].sum(dtype=np.int64))
         at = position - int(areas.starts[b])

@@ -46,6 +46,7 @@ class Episode:
 
 def check_isr(view: ClusterView) -> Iterator[Finding]:
     """What is so where the history ends."""
+    # Only what is so at the end is a finding; what was is in the document.
     current = {(e.topic_id, e.partition): e for e in episodes(view) if e.until_offset is None}
     changes = dict(by_partition(view.history.rows["partition_changes"]))
     end_ms = view.history.end_ms
@@ -95,6 +96,8 @@ def episodes(view: ClusterView) -> list[Episode]:
     needs = _Needs(view)
     for (topic_id, number), rows in by_partition(view.history.rows["partition_changes"]):
         topic = rows[-1]["topic"]
+        # A partition comes under its minimum when its ISR shrinks, or when the setting is raised:
+        # both are moments to look at, in the order of the metadata log.
         moments = sorted({row["offset"] for row in rows} | needs.changes(topic))
         start: Episode | None = None
         for offset in (o for o in moments if o >= rows[0]["offset"]):
@@ -104,6 +107,7 @@ def episodes(view: ClusterView) -> list[Episode]:
             needed = min(said, len(row["replicas"]))  # Kafka asks for no more than there are
             when = row["timestampMs"] if row["offset"] == offset else at_ms
             is_under = not is_gone and len(row["isr"]) < needed
+            # An episode ends when it is over, and with another minimum another one begins.
             if start is not None and (not is_under or start.min_isr != needed):
                 found.append(_ended(start, offset, when))
                 start = None

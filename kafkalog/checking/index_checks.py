@@ -54,6 +54,9 @@ class OffsetIndexChecks:
         """The next batches, which end at `end_position` of the file."""
         if not rows.size:
             return
+        # Entries whose positions lie in these batches. Each must name the start of a batch whose
+        # offsets reach the entry's, with no batch in front that has it: else a search begins too
+        # late.
         first, stop = np.searchsorted(
             self._positions[: self._sorted], [rows["position"][0], end_position]
         )
@@ -78,6 +81,8 @@ class OffsetIndexChecks:
 
     def end(self, valid_bytes: int, *, is_whole: bool) -> None:
         """After the last batch; `is_whole`: the walk came to the log's end."""
+        # An entry above the log's last offset is wrong and harmless: no search for an offset that
+        # is there ends at it.
         is_past = (self._offsets > self._last_offset) & is_whole
         is_beyond = (self._positions[: self._sorted] >= valid_bytes) & is_whole
         is_wrong = is_beyond & ~is_past[: self._sorted]

@@ -147,11 +147,13 @@ def _check_transaction_index(
     known = set()
     for span in report.aborted:
         first, has_records = span.first_offset, span.has_records
+        # The marker may end a transaction that an earlier segment opened: then it begins there.
         earlier = state.open.get(span.producer_id) if span.may_begin_earlier else None
         if earlier is not None:
             first, has_records = earlier.first_offset, has_records or earlier.records > 0
         known.add((span.producer_id, span.marker_offset))
         entry = entries.get((span.producer_id, span.marker_offset))
+        # No record is left that a reader would have to leave out, or none that can be read.
         if not has_records or span.marker_offset < log_start:
             continue
         if entry is None or entry.first_offset > first:
@@ -237,6 +239,8 @@ def _compare_snapshot(
             say(producer_id, f"its transaction of offset {opened.first_offset} is open in the log")
     for producer_id, entry in known.items():
         first = entry.current_txn_first_offset
+        # A snapshot says more than the log where compaction or retention took batches; only what
+        # the log contradicts is a finding.
         if 0 <= first < state.markers.get(producer_id, -1) and producer_id not in state.open:
             say(producer_id, f"its transaction of offset {first} has ended in the log")
         last = state.last.get(producer_id)

@@ -74,6 +74,8 @@ def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyR
     opened = open_for_checks(request)
     known = _known(request, tell)
     every = [task for tasks in opened.tasks.values() for task in tasks]
+    # A task equals an earlier one if its files have the same sizes, times and inodes: its report
+    # holds. Partitions are judged anew from all reports, for neighbours may have changed.
     carried = {task: known[task] for task in every if task in known}
     fresh = {r.task: r for r in execute([task for task in every if task not in carried])}
     reports = carried | fresh

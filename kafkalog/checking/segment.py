@@ -215,6 +215,8 @@ def _walk_batches(
                 "batch-over-limit", error.reason, position=error.position, offset=error.offset
             )
             with LocalFile(task.path) as file:
+                # The batch is sound, only larger than what is read: its header leads to the next
+                # one.
                 row = whole_batch_at(file, reader.valid_bytes, file.size)
             if row is None:
                 return reader, DAMAGED

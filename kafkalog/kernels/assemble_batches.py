@@ -139,6 +139,7 @@ def _write_batch(
         w = copy_range(out, w, buf, start, end)
         return EncodedRecords(I64(status.OK), w, I64(0), I64(0), I64(0))
     records = start + RECORD_BATCH_OVERHEAD
+    # The old header first, then the records behind it, then the fields that have changed.
     to = copy_range(out, w, buf, start, records)
     row_out["records_count"] = decision.retained
     if decision.action == EMPTY:
@@ -207,8 +208,12 @@ def assemble_batches(
             return NEEDS_ENCODER, b, w, done, status.OK
         # The most that the batch can take, so that nothing has to be asked while it is written.
         room = row["size_in_bytes"] + row["records_count"] * I64(RECORD_GROWTH_BYTES)
+        # Nothing of this batch is written yet: the caller takes what is done and calls again from
+        # here.
         if room + body.end - body.start > out.size - w or done == rows_out.size:
             return OUT_OF_SPACE, b, w, done, status.OK
+        # The row begins as the source's and is changed with the header: base offset, last offset,
+        # producer and sequences stay, for brokers rebuild producer state from them.
         rows_out[done] = row
         rows_out[done]["position"] = out_position + w
         start = row["position"] - buf_position

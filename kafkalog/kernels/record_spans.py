@@ -63,6 +63,7 @@ def record_spans(
             return r, code, pos, b
         if count > offsets_out.size - r:
             return r, status.OUTPUT_FULL, pos, b
+        # With log-append time deltas mean nothing, and each record has the batch's maximum.
         append_time, base_offset = has_append_time(rows[b]), rows[b]["base_offset"]
         base_timestamp = rows[b]["max_timestamp"] if append_time else rows[b]["base_timestamp"]
         for _ in range(count):

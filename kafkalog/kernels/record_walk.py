@@ -78,6 +78,8 @@ def read_bounds(buf: U8Array, pos: int, end: int) -> tuple[int, int, int]:
         return failure_status(body), I64(0), I64(0)
     if length < 0:
         return status.NEGATIVE_LENGTH, I64(0), I64(0)
+    # Compared with what is left before it is added to a position: a sum could overflow, a
+    # difference cannot.
     if length > end - body:
         return status.RECORD_TRUNCATED, I64(0), I64(0)
     return status.OK, body, body + length
@@ -120,6 +122,7 @@ def read_record(buf: U8Array, pos: int, area_end: int) -> RecordParts:
     code, key, key_length = read_span(buf, key_at, end)
     if code != status.OK:
         return _no_record(code)
+    # A null (length below zero) takes no bytes.
     value_at: Any = key + max(key_length, 0)
     code, value, value_length = read_span(buf, value_at, end)
     if code != status.OK:

@@ -26,6 +26,7 @@ class LeaderEpochReplay:
         epochs = rows["partition_leader_epoch"].astype(np.int64)
         epochs[rows["magic"] < MAGIC_VALUE_V2] = NO_PARTITION_LEADER_EPOCH
         latest = self._entries[-1][0] if self._entries else NO_PARTITION_LEADER_EPOCH
+        # The highest epoch in front of each batch: only a batch above it begins a new one.
         before = np.maximum.accumulate(np.concatenate([[latest], epochs]))[:-1]
         for b in np.flatnonzero(epochs > before).tolist():
             start_offset = int(rows["base_offset"][b])
@@ -36,6 +37,7 @@ class LeaderEpochReplay:
     def entries(self, log_start_offset: int, log_end_offset: int) -> list[EpochEntry]:
         """Those of the log between its checkpointed start and its end."""
         found = [entry for entry in self._entries if entry[1] < log_end_offset]
+        # Of the epochs that begin at or below the log start the last one is in force there.
         begun = [epoch for epoch, start_offset in found if start_offset <= log_start_offset]
         later = [entry for entry in found if entry[1] > log_start_offset]
         return [(begun[-1], log_start_offset), *later] if begun else later

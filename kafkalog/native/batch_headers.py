@@ -47,10 +47,13 @@ def read_headers(
 def _read(
     pread: Pread, descriptor: int, position: int, end: int, headers: U8Array, positions: I64Array
 ) -> tuple[int, int]:
+    # The address of the array's memory: room for all headers was checked before, and each call
+    # writes no more than one stride.
     target = I64(headers.ctypes.data)
     stride = headers.size // max(positions.size, 1)
     for b in range(positions.size):
         at = b * stride
+        # Less than a header: the end of the file, or an error, which the slower way finds out.
         if call_4(pread, descriptor, target + at, I64(stride), position) < _HEADER_BYTES:
             return b, position
         size = read_i32(headers, at + _BATCH_LENGTH) + _OVERHEAD

@@ -36,6 +36,7 @@ def _checksum_ranges(
 ) -> None:
     source = I64(buf.ctypes.data)
     for b in range(checksums_out.size):
+        # Clamped against the buffer, whatever is asked for: the function reads where it is told to.
         start = min(max(starts[b], I64(0)), I64(buf.size))
         size = max(min(ends[b], I64(buf.size)) - start, I64(0))
         found = call_3(function, I64(0), source + start, size)
