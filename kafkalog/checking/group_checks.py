@@ -3,7 +3,7 @@ the load of the partition fails: see `messages.group_types`.
 
 What a segment says of its groups is kept as a few facts each, so that the partition is judged
 without reading it again: of records that say the same of a group one after the other the first and
-the last.
+the last. A digest stands for a group's name: facts are kept, with `--redact`, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from kafkalog.checking.finding import Finding, FindingList
 from kafkalog.checking.segment_report import GroupSpan
+from kafkalog.format.redaction import redacted_name
 from kafkalog.kernels import commit_fields as kernel
 from kafkalog.messages.coordinator_record import CoordinatorRecord
 from kafkalog.messages.group_types import GroupEvent, GroupTypes, commit_event, group_event
@@ -61,7 +62,13 @@ class GroupTrack:
         self._last[event.group] = len(self._spans)
         self._spans.append(
             GroupSpan(
-                event.group, event.kind, event.is_tombstone, event.removes, offset, offset, position
+                redacted_name(event.group),
+                event.kind,
+                event.is_tombstone,
+                event.removes,
+                offset,
+                offset,
+                position,
             )
         )
 

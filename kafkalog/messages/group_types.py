@@ -104,7 +104,7 @@ class GroupTypes:
             elif known is not None or not event.is_tombstone:
                 self._set(group, kind)
         else:
-            return f"group {group} is a {known} group, and the record is of a {kind} group"
+            return f"its group is a {known} group, and the record is of a {kind} group"
         return None
 
     def _set(self, group: str, kind: str | None) -> None:

@@ -69,7 +69,7 @@ def test_a_group_that_changes_its_type_is_judged_as_a_coordinator_does(
     found = [f for f in findings(tmp_path) if f.kind.startswith("coordinator-record")]
     expected = [] if change.fails_at is None else [(change.fails_at, True)]
     assert [(f.offset, f.is_failure) for f in found] == expected
-    assert all(f.text.startswith("group g is a ") for f in found)
+    assert all(f.text.startswith("its group is a ") for f in found)
 
 
 def test_a_group_of_before_the_log_start_has_no_type(tmp_path: Path) -> None:
