@@ -126,7 +126,7 @@ class IndexEntry(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class GroupSpan(JsonFacts):
     """Records that say the same of a group's type, see `messages.group_types.GroupEvent`: the
-    offsets of the first and the last, and where the batch of the first lies. `group`: a digest of its
+    offsets of the first and last, and where the batch of the first lies. group: a digest of its
     name.
     """
 

@@ -164,13 +164,13 @@ def test_a_group_is_of_the_type_that_the_broker_says(
     if change.fails_at is None:
         settle_types(latest_messages(records), fails_fast=True)
     else:
-        with pytest.raises(CorruptRecordError, match="group g is a ") as caught:
+        with pytest.raises(CorruptRecordError, match="its group is a ") as caught:
             settle_types(latest_messages(records), fails_fast=True)
         assert caught.value.offset == change.fails_at
     found, members = tables(records)
     if change.fails_at is not None:
         (row,) = found
-        assert f", offset {change.fails_at}: group g is a " in row["error"]
+        assert f", offset {change.fails_at}: its group is a " in row["error"]
         assert [member["error"] for member in members] == [row["error"]]
     elif name == "member-tombstone-of-simple":
         # A coordinator makes a consumer group of epoch 0 of it, of which there is no record.
