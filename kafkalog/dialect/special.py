@@ -9,6 +9,7 @@ from sqlglot import exp
 from kafkalog.dialect.arguments import Special, expect, label_of
 from kafkalog.dialect.casts import cast, to_integer, to_timestamp, widen
 from kafkalog.dialect.errors import QueryError, refusal
+from kafkalog.dialect.lambdas import exists, filtered, transform
 from kafkalog.dialect.number_functions import NUMBER_FUNCTIONS
 from kafkalog.dialect.operators import choice, compared, condition, together
 from kafkalog.dialect.scope import Context
@@ -238,4 +239,7 @@ LAZY: dict[str, Callable[[Context, exp.Anonymous], Typed]] = {
     "size": _size_of,
     "cardinality": _size_of,
     "sort_array": _sort_array,
+    "transform": transform,
+    "filter": filtered,
+    "exists": exists,
 }

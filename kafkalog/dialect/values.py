@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from kafkalog.dialect.casts import cast, time_literal
 from kafkalog.dialect.errors import QueryError, only, place_of, refusal
-from kafkalog.dialect.scope import Context, field_of, handles, resolve
+from kafkalog.dialect.scope import NAMELESS, Context, field_of, handles, resolve
 from kafkalog.dialect.typed import (
     Typed,
     computed,
@@ -149,7 +149,9 @@ def _dot(context: Context, node: exp.Dot) -> Typed:
         raise refusal(f"{node.sql()}")
     item = context.compile(node.this)
     field = field_of(item, node.expression.name, node)
-    return replace(field, column_name=None)
+    # Spark's own name for that has a number that no two runs share.
+    is_numbered = item.type.element is not None and "lambdafunction(" in item.label
+    return replace(field, column_name=NAMELESS if is_numbered else None)
 
 
 @handles(exp.Bracket)

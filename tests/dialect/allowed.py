@@ -249,6 +249,13 @@ get(headers, 0)
 get(headers, 1).key
 get(headers, 5).value
 headers IS NULL
+transform(headers, h -> h.key)
+transform(headers, h -> length(h.value) + partition)
+filter(headers, h -> h.key = 'a')
+filter(headers, h -> h.value IS NULL).key AS nulls
+exists(headers, h -> h.key = 'ü')
+exists(headers, h -> h.value = '2')          -- NULL if a value is
+transform(array(1, NULL), x -> x * 2)
 struct(topic, partition)
 struct(topic AS t, offset + 1).t
 named_struct('a', partition, 'b', topic)
@@ -405,6 +412,8 @@ SELECT offset, h.key, h.value FROM records LATERAL VIEW explode(headers) t AS h
 SELECT offset, p, h.key FROM records LATERAL VIEW OUTER posexplode(headers) t AS p, h
 SELECT offset, explode(headers) AS h FROM records
 SELECT explode(headers) FROM records WHERE offset > 50
+SELECT size(filter(headers, h -> h.key = 'a')) AS n, count(*) FROM records GROUP BY ALL
+SELECT offset, row_number() OVER (ORDER BY size(filter(headers, h -> h.key = 'a')), offset) FROM records
 SELECT headers[0].key, headers[0], element_at(headers, 1).value FROM records WHERE size(headers) > 0
 VALUES (1, 'a'), (2L, NULL)
 DESCRIBE records
@@ -517,7 +526,8 @@ SELECT * FROM records DISTRIBUTE BY offset
 SELECT sum(offset) OVER w FROM records WINDOW w AS (ORDER BY offset)
 SELECT first_value(topic) OVER (ORDER BY offset) FROM records
 SELECT sum(offset) OVER (ORDER BY offset RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM records
-SELECT transform(headers, h -> h.key) FROM records
+SELECT transform(headers, (h, i) -> i) FROM records
+SELECT aggregate(array(1), 0, (a, x) -> a + x)
 SELECT 9999999999999999999999999999999999999 * 9.5
 SELECT round(offset, partition) FROM records
 WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t
