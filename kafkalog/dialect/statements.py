@@ -1,4 +1,4 @@
-"""Statements beside queries: temporary views, DESCRIBE, SHOW TABLES."""
+"""Statements beside queries: temporary views, DESCRIBE, SHOW TABLES and VIEWS."""
 
 from __future__ import annotations
 
@@ -67,10 +67,14 @@ def described(node: exp.Describe, statement: Statement) -> Query:
     return _table(("col_name", "data_type", "comment"), rows)
 
 
-def shown_tables(statement: Statement) -> Query:
-    """The views by their names."""
+def shown_views(node: exp.Command, statement: Statement) -> Query:
+    """The views by their names: SHOW TABLES and SHOW VIEWS."""
+    words = node.sql().lower().split()
+    if words not in (["show", "tables"], ["show", "views"]):
+        raise refusal(f"{words[0].upper()} of this form")
+    named = "tableName" if words[1] == "tables" else "viewName"
     rows = [("", name, "true") for name in sorted(statement.schemas)]
-    query = _table(("namespace", "tableName", "isTemporary"), rows)
+    query = _table(("namespace", named, "isTemporary"), rows)
     first, second, third = query.columns
     sql = f"SELECT o1, c1, c2, CAST(c3 AS BOOLEAN) AS c3 FROM ({query.sql})"
     return Query(sql, (first, second, Column(third.name, third.sql, BOOLEAN)), query.order)

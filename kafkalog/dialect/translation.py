@@ -26,7 +26,7 @@ from kafkalog.dialect.macros import MACROS
 from kafkalog.dialect.parser import parse
 from kafkalog.dialect.queries import Query, compile_query
 from kafkalog.dialect.scope import Statement
-from kafkalog.dialect.statements import created_view, described, dropped_view, shown_tables
+from kafkalog.dialect.statements import created_view, described, dropped_view, shown_views
 from kafkalog.dialect.types import VOID, quoted, to_arrow
 
 __all__ = ["MACROS", "NotTranslatedError", "QueryError", "Translation", "translate", "translation"]
@@ -82,8 +82,8 @@ def _translation(tree: exp.Expression, statement: Statement) -> Translation:
         return Translation(sql, pa.schema([]), drops=name)
     if isinstance(tree, exp.Describe):
         found = described(tree, statement)
-    elif isinstance(tree, exp.Command) and tree.sql().lower().split() == ["show", "tables"]:
-        found = shown_tables(statement)
+    elif isinstance(tree, exp.Command):
+        found = shown_views(tree, statement)
     else:
         found = compile_query(tree, statement)
     return Translation(_outermost(found, statement, "spark_text"), _schema(found))

@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafkalog.dialect.errors import near
 from kafkalog.dialect.translation import MACROS, Translation, translation
-from kafkalog.dialect.types import of_arrow, quoted
 from kafkalog.duckdb.connection import open_connection, register_table
 from kafkalog.duckdb.dataset import Failures
-from kafkalog.duckdb.statements import (
-    CreateView,
-    DescribeView,
-    DropView,
-    ShowViews,
-    Statement,
-    parse_statement,
-)
 from kafkalog.duckdb.tables import LogTables, Reads
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 
@@ -67,7 +57,7 @@ class SqlSession:
         self._reads.renew()
         self._failures.take()
         try:
-            return self._run(parse_statement(statement))
+            return self._run(statement)
         except (duckdb.Error, RuntimeError) as error:
             raise self._own(error) from None
 
@@ -86,33 +76,22 @@ class SqlSession:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def _run(self, statement: Statement) -> pa.RecordBatchReader | None:
-        match statement:
-            case CreateView(name, query, replaces):
-                found = self._translated(query)
-                self._connection.execute(
-                    f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {quoted(name)} AS {found.sql}"
-                )
-                self.schemas[name] = found.schema
-                return None
-            case DropView(name, if_exists):
-                self._connection.execute(
-                    f"DROP VIEW {'IF EXISTS ' if if_exists else ''}{quoted(name)}"
-                )
-                self.schemas.pop(name, None)
-                return None
-            case DescribeView(name):
-                return self._described(name).to_reader()
-            case ShowViews():
-                return pa.table({"viewName": list(self.schemas)}).to_reader()
-            case query:
-                found = self._translated(query.text)
-                reader = self._connection.sql(found.sql).to_arrow_reader(_BATCH_ROWS)
-                batches = self._batches(reader, found.schema)
-                return pa.RecordBatchReader.from_batches(found.schema, batches)
+    def _run(self, statement: str) -> pa.RecordBatchReader | None:
+        found = self._translated(statement)
+        if found.creates is not None:
+            self._connection.execute(found.sql)
+            self.schemas[found.creates] = found.schema
+            return None
+        if found.drops is not None:
+            self._connection.execute(found.sql)
+            self.schemas.pop(found.drops, None)
+            return None
+        reader = self._connection.sql(found.sql).to_arrow_reader(_BATCH_ROWS)
+        batches = self._batches(reader, found.schema)
+        return pa.RecordBatchReader.from_batches(found.schema, batches)
 
     def _translated(self, query: str) -> Translation:
-        """The query for DuckDB, which knows its tables and functions afterwards."""
+        """The statement for DuckDB, which knows its tables and functions afterwards."""
         words = {word.lower() for word in _WORD.findall(query)}
         for name in sorted(self._unregistered & words):
             register_table(self._connection, self._tables[name], self._failures)
@@ -127,14 +106,6 @@ class SqlSession:
             if text is not None:
                 self._know_macros(text)
                 self._connection.execute(text)
-
-    def _described(self, name: str) -> pa.Table:
-        by_lower = {known.lower(): schema for known, schema in self.schemas.items()}
-        schema = by_lower.get(name.lower())
-        if schema is None:
-            raise InvalidConfigError(f"there is no view {name}{near(name, self.schemas)}")
-        types = [str(of_arrow(field.type, field.name)) for field in schema]
-        return pa.table({"col_name": schema.names, "data_type": types})
 
     def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         import duckdb

@@ -89,7 +89,8 @@ def test_describe_and_show_tables_have_the_rows_of_spark() -> None:
         ("topic", "string", None),
         ("partition", "int", None),
     ]
-    assert connection.sql(translate("SHOW TABLES", SCHEMAS)).fetchall() == [("", "records", True)]
+    for statement in ("SHOW TABLES", "SHOW VIEWS"):
+        assert connection.sql(translate(statement, SCHEMAS)).fetchall() == [("", "records", True)]
 
 
 @pytest.mark.parametrize(

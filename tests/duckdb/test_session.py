@@ -98,7 +98,7 @@ def test_errors_of_a_connection_have_the_readers_text(damaged: Path) -> None:
         ("CREATE TEMPORARY VIEW v AS SELECT 1 AS a", InvalidConfigError, "no rows"),
         ("SELECT cast(topic AS INT) FROM records", KafkaLogError, "^a text is no int"),
         ("SELECT * FROM range(9)", InvalidConfigError, "RANGE.*--engine spark"),
-        ("DESCRIBE record", InvalidConfigError, "no view record: did you mean records"),
+        ("DESCRIBE record", InvalidConfigError, "no view record .*: did you mean records"),
     ],
 )
 def test_what_is_wrong_with_a_query_is_said(
@@ -122,11 +122,15 @@ def test_views_are_listed_and_described(long_log: Path) -> None:
     with SqlSession(LogTables((str(long_log),))) as session:
         session.run("CREATE TEMPORARY VIEW few AS SELECT headers, offset FROM records")
         names = [row["viewName"] for row in rows(session, "SHOW VIEWS")]
-        assert names[0] == "records"
-        assert names[-1] == "few"
+        assert names == sorted(names)
+        assert {"records", "few"} <= set(names)
         assert rows(session, "DESCRIBE TABLE few") == [
-            {"col_name": "headers", "data_type": "array<struct<key:string,value:binary>>"},
-            {"col_name": "offset", "data_type": "bigint"},
+            {
+                "col_name": "headers",
+                "data_type": "array<struct<key:string,value:binary>>",
+                "comment": None,
+            },
+            {"col_name": "offset", "data_type": "bigint", "comment": None},
         ]
 
 
