@@ -5,7 +5,6 @@ every verb says and does the same.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import subprocess
 import sys
@@ -173,7 +172,8 @@ def test_a_command_begins_where_packages_lack_their_functions(log_dir: Path) -> 
         "from kafkalog.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
-    words = ["segments", "--log-dir", str(log_dir / "broker"), "--json"]
+    (log, *_) = sorted((log_dir / "broker" / "orders-0").glob("*.log"))
+    words = ["dump", "--files", str(log), "--print-data-log", "--json"]
     answers = []
     for command in (["-m", "kafkalog"], ["-c", code]):
         environment = {"CRC32C_PURE_PYTHON": "1"} if command[0] == "-c" else {}
@@ -182,8 +182,8 @@ def test_a_command_begins_where_packages_lack_their_functions(log_dir: Path) -> 
             capture_output=True, text=True, check=False, env=environment,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        answers.append(json.loads(done.stdout))
-    assert answers[0] == answers[1]
+        answers.append(done.stdout)
+    assert answers[0] == answers[1] != ""
     assert all(name in done.stderr for name in NAMES), done.stderr
 
 
