@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafkalog.duckdb.api import connect as connect
     from kafkalog.duckdb.api import sql as sql
     from kafkalog.log.log_dir import open_log_dir as open_log_dir
+    from kafkalog.log.topic_partition import TopicPartition as TopicPartition
     from kafkalog.planning.compaction import plan_compaction as plan_compaction
     from kafkalog.planning.retention import plan_retention as plan_retention
     from kafkalog.reading.fetch import fetch as fetch
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __version__ = "1.0.0rc1"
 
 _PUBLIC = {
+    "TopicPartition": "kafkalog.log.topic_partition",
     "connect": "kafkalog.duckdb.api",
     "fetch": "kafkalog.reading.fetch",
     "list_offsets": "kafkalog.reading.lookups",
@@ -49,6 +51,8 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "TopicPartition",
+    "__version__",
     "connect",
     "fetch",
     "list_offsets",
@@ -72,4 +76,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """The interface, not the modules that happen to be imported."""
+    return __all__

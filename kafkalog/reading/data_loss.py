@@ -16,7 +16,7 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.missing_range import MissingCause, MissingRange
 from kafkalog.log.missing_ranges import missing_ranges
-from kafkalog.reading.selection import EARLIEST_OFFSET, PartitionSelection
+from kafkalog.reading.selection import EARLIEST_OFFSET, LATEST, PartitionSelection
 
 # What a sound log may look like.
 _INFORMATION = (MissingCause.COMPACTION, MissingCause.STALE)
@@ -62,6 +62,8 @@ def wanted_start(
     whether what is missing in front of the found record lies at or after it.
     """
     if selection.starting_timestamp is None:
+        if selection.starting_offsets == LATEST and start_offset is not None:
+            return start_offset
         if isinstance(selection.starting_offsets, str) or start_offset is None:
             return 0
         named = selection.starting_offsets.get(partition.topic_partition)

@@ -29,7 +29,12 @@ from kafkalog.reading.lookups import high_watermark, last_stable_offset
 from kafkalog.reading.offset_ranges import offset_range
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
-from kafkalog.reading.selection import HIGH_WATERMARK, PartitionSelection
+from kafkalog.reading.selection import (
+    HIGH_WATERMARK,
+    LATEST,
+    LATEST_OFFSET,
+    PartitionSelection,
+)
 from kafkalog.reading.split_plan import plan_reading
 from kafkalog.reading.splits import ScanSplit, SplitNeeds, SplitSizes, pack_splits
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask
@@ -47,7 +52,7 @@ def first_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offset
     """
     begins = {}
     for partition in _partitions(paths, selection):
-        start = _start(selection, partition)
+        start = _first(selection, partition)
         check_loss(partition, selection, wanted_start(selection, partition, start), start)
         begins[partition.topic_partition] = start
     return _as_offsets(begins)
@@ -261,12 +266,31 @@ def _partitions(
     return found
 
 
+def _first(selection: PartitionSelection, partition: PartitionInventory) -> int:
+    """Where a new stream begins in a partition that is there; InvalidConfigError for one that the
+    starting offsets leave out, as Spark's Kafka source."""
+    offsets = selection.starting_offsets
+    is_latest = (
+        offsets == LATEST
+        if isinstance(offsets, str)
+        else offsets.get(partition.topic_partition) == LATEST_OFFSET
+    )
+    if is_latest and selection.starting_timestamp is None:
+        return _end(selection, partition)
+    start, _ = offset_range(replace(selection, read_committed=False), partition)
+    return partition.log_start_offset if start is None else start
+
+
 def _start(selection: PartitionSelection, partition: PartitionInventory) -> int:
-    if (
-        not isinstance(selection.starting_offsets, str)
-        and partition.topic_partition not in selection.starting_offsets
+    """Where a batch begins in a partition that the stream has not met yet: one that came later is
+    read from its earliest offset."""
+    offsets = selection.starting_offsets
+    if selection.starting_timestamp is None and (
+        offsets == LATEST
+        if isinstance(offsets, str)
+        else offsets.get(partition.topic_partition, LATEST_OFFSET) == LATEST_OFFSET
     ):
-        return partition.log_start_offset  # a partition that came later
+        return partition.log_start_offset
     start, _ = offset_range(replace(selection, read_committed=False), partition)
     return partition.log_start_offset if start is None else start
 

@@ -20,6 +20,7 @@ from kafkalog.reading.lookups import (
 from kafkalog.reading.selection import (
     EARLIEST_OFFSET,
     HIGH_WATERMARK,
+    LATEST,
     LATEST_OFFSET,
     PartitionSelection,
 )
@@ -46,14 +47,25 @@ def _start(selection: PartitionSelection, partition: PartitionInventory) -> int 
     if selection.starting_timestamp is not None:
         found = _at(selection, partition, selection.starting_timestamp)
         return partition.log_end_offset if found is None else found.offset
+    if selection.starting_offsets == LATEST:
+        raise _no_end_to_start_at()
     if isinstance(selection.starting_offsets, str):
         return partition.log_start_offset
     offset = _named(selection.starting_offsets, partition, "startingOffsets")
     if offset == EARLIEST_OFFSET:
         return partition.log_start_offset
+    if offset == LATEST_OFFSET:
+        raise _no_end_to_start_at()
     if selection.fail_on_data_loss:
         _refuse_lost(partition, offset)
     return offset
+
+
+def _no_end_to_start_at() -> InvalidConfigError:
+    """As Spark's Kafka source says it of a batch query."""
+    return InvalidConfigError(
+        "startingOffsets latest (-1) is for streams: a read that starts at the end has no records"
+    )
 
 
 def _end(selection: PartitionSelection, partition: PartitionInventory) -> int | None:
@@ -95,7 +107,7 @@ def _named(
     offset = offsets.get(partition.topic_partition)
     if offset is None:
         raise InvalidConfigError(
-            f"{option} must name every partition that is read; "
-            f"{partition.topic_partition} is missing"
+            f"{option} must name every partition that is read (-2 is its earliest offset, -1 its "
+            f"latest); {partition.topic_partition} is missing"
         )
     return offset

@@ -65,8 +65,9 @@ _TABLE = (
     _option("assign", 'JSON {"topic": [0, 1]}', "partitions to read", parse_assign),
     _option("subscribePattern", "a regular expression", "topics of these names", parse_pattern),
     _option(
-        "startingOffsets", 'earliest or JSON {"topic": {"0": 23, "1": -2}}',
-        "first offset of each partition; earliest is the log start offset", parse_starting,
+        "startingOffsets", 'earliest, latest or JSON {"topic": {"0": 23, "1": -2}}',
+        "first offset of each partition: earliest (-2) is the log start offset; latest (-1), for"
+        " streams alone, where the log ends when the query begins", parse_starting,
         default=EARLIEST,
     ),
     _option(

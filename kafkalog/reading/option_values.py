@@ -17,7 +17,6 @@ from kafkalog.reading.selection import (
     EARLIEST_OFFSET,
     HIGH_WATERMARK,
     LATEST,
-    LATEST_OFFSET,
 )
 
 
@@ -116,9 +115,11 @@ def parse_assign(text: str) -> frozenset[TopicPartition]:
     return frozenset(chosen)
 
 
-def _offsets(text: str, words: tuple[str, ...], refused: int) -> str | dict[TopicPartition, int]:
-    """One of the words, or offsets by topic and partition; a word of the other end is refused, as
-    Spark does."""
+def _offsets(
+    text: str, words: tuple[str, ...], refused: int | None = None
+) -> str | dict[TopicPartition, int]:
+    """One of the words, or offsets by topic and partition; a number that means the other end is
+    refused, as Spark does."""
     for word in words:
         if text.strip().lower() == word.lower():
             return word
@@ -143,7 +144,7 @@ def _offsets(text: str, words: tuple[str, ...], refused: int) -> str | dict[Topi
 
 
 def parse_starting(text: str) -> str | dict[TopicPartition, int]:
-    return _offsets(text, (EARLIEST,), refused=LATEST_OFFSET)
+    return _offsets(text, (EARLIEST, LATEST))
 
 
 def parse_ending(text: str) -> str | dict[TopicPartition, int]:

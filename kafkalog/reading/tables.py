@@ -3,7 +3,7 @@ JVM."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.log.named_partitions import NamedOffsets, offsets_in
 from kafkalog.log.names import names_in, paths_in, values_in
-from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
@@ -28,8 +28,8 @@ def read_records(
     *,
     columns: str | Sequence[str] | None = None,
     topics: str | Iterable[str] | None = None,
-    starting_offsets: str | Mapping[TopicPartition, int] = EARLIEST,
-    ending_offsets: str | Mapping[TopicPartition, int] = LATEST,
+    starting_offsets: str | NamedOffsets = EARLIEST,
+    ending_offsets: str | NamedOffsets = LATEST,
     starting_timestamp: int | None = None,
     ending_timestamp: int | None = None,
     keys: bytes | Iterable[bytes] | None = None,
@@ -63,8 +63,8 @@ def read_records(
     """
     selection = replace(
         _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss),
-        starting_offsets=starting_offsets,
-        ending_offsets=ending_offsets,
+        starting_offsets=offsets_in(starting_offsets),
+        ending_offsets=offsets_in(ending_offsets),
         starting_timestamp=starting_timestamp,
         ending_timestamp=ending_timestamp,
         read_committed=read_committed,

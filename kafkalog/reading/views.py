@@ -185,7 +185,7 @@ NARROW_VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "record_offsets": ("records", ("topic", "partition", "offset", "timestamp", "timestampMs")),
     "record_keys": (
         "records",
-        ("key", "topic", "partition", "offset", "timestamp", "valueSize"),
+        ("key", "topic", "partition", "offset", "timestamp", "keySize", "valueSize"),
     ),
 }
 

@@ -18,6 +18,7 @@ from kafkalog.log.cluster_settings import ZooKeeperClusters
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.named_partitions import NamedPartitions, partitions_in
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.selection import named_topics, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
@@ -179,7 +180,7 @@ class RunOptions(TypedDict, total=False):
     """
 
     topics: Sequence[str]
-    topic_partitions: Sequence[TopicPartition]
+    topic_partitions: NamedPartitions
     config: Sequence[str]
     now_ms: int | None
     config_file: str | None
@@ -251,7 +252,7 @@ def run_options_of(log_dirs: Sequence[str], options: RunOptions) -> dict[str, An
             values_in(options.get("config", ()), str), is_partial=True
         ),
         "topics": names_in(options.get("topics", ())),
-        "topic_partitions": values_in(options.get("topic_partitions", ()), TopicPartition),
+        "topic_partitions": partitions_in(options.get("topic_partitions", ())),
         "kafka_version": options.get("kafka_version"),
         "high_watermark": options.get("high_watermark"),
         "force": frozenset(values_in(options.get("force", ()), str)),

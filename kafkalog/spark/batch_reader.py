@@ -16,6 +16,7 @@ from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.source_options import SourceOptions
 from kafkalog.reading.views import view_named
 from kafkalog.spark.releases import DataSourceReader, InputPartition
+from kafkalog.spark.worker_errors import in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -45,6 +46,7 @@ class KafkaLogReader(DataSourceReader):
     columns: tuple[Column, ...]
     arrow_schema: pa.Schema
 
+    @in_one_line
     def partitions(self) -> list[InputPartition]:
         """One input partition a task, in the order of topic, partition and offset."""
         from kafkalog.reading.scan import open_paths, plan_scan

@@ -17,9 +17,9 @@ from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.columns.schemas import FINDINGS
-from kafkalog.log.names import names_in, paths_in, values_in
+from kafkalog.log.named_partitions import NamedPartitions, partitions_in
+from kafkalog.log.names import names_in, paths_in
 from kafkalog.log.segment_file import ChunkBuffers
-from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.packing import pack_evenly
 from kafkalog.spark.tasks import run_packs
 from kafkalog.spark.types import spark_schema
@@ -30,7 +30,7 @@ def verify(
     log_dirs: Sequence[str],
     *,
     topics: Sequence[str] = (),
-    topic_partitions: Sequence[TopicPartition] = (),
+    topic_partitions: NamedPartitions = (),
     run_dir: str | None = None,
     since: str | None = None,
 ) -> DataFrame:
@@ -44,7 +44,7 @@ def verify(
     request = VerifyRequest(
         paths_in(log_dirs),
         names_in(topics),
-        values_in(topic_partitions, TopicPartition),
+        partitions_in(topic_partitions),
         run_dir=run_dir,
         since=since,
     )

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,7 +29,7 @@ from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.reading.selection import EARLIEST_OFFSET
 from kafkalog.spark.analysis import latest_by_key
 from kafkalog.spark.loading import Paths, load
-from kafkalog.spark.releases import condition_of
+from kafkalog.spark.releases import condition_of, packages_conf
 
 APP_ID = "kafkalog export"
 MODES = ("append", "merge")
@@ -38,6 +38,11 @@ _PLACE = ("topic", "partition", "offset")
 _REFUSED = ("startingoffsets", "startingtimestamp", "view", "path", "paths")
 
 Offsets = dict[str, dict[int, int]]
+_SIGNS_OF_NO_DELTA = (
+    "PARSE_SYNTAX_ERROR",
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +134,23 @@ def _version(spark: SparkSession, name: str) -> int | None:
     """The table's version now; None if there is no table."""
     try:
         (latest,) = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").select("version").collect()
-    except AnalysisException as error:
-        if condition_of(error) in ("DELTA_TABLE_ONLY_OPERATION", "DELTA_TABLE_NOT_FOUND"):
+    except PySparkException as error:
+        condition = condition_of(error)
+        if condition in ("DELTA_TABLE_ONLY_OPERATION", "DELTA_TABLE_NOT_FOUND"):
             return None
+        # Spark alone does not know the statement, or does not find the class of its settings.
+        if any(word in f"{condition} {error}" for word in _SIGNS_OF_NO_DELTA):
+            raise _no_delta() from None
         raise
     return int(latest.version)
+
+
+def _no_delta() -> InvalidConfigError:
+    delta = packages_conf()["spark.jars.packages"].partition(",")[0]
+    return InvalidConfigError(
+        f"this session has no Delta: {delta} is missing, or its extension; make the session with"
+        " configure_spark(builder, packages=True), or spark-submit with spark_conf/packages.conf"
+    )
 
 
 def _next_offsets(spark: SparkSession, name: str) -> Offsets:

@@ -4,10 +4,15 @@ source."""
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
+from functools import cache
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from kafkalog.errors import InvalidConfigError
 from kafkalog.spark.releases import HAS_FILTERS, needs, packages_conf, register_source
 from kafkalog.spark.source import KafkaLogSource, PushingSource
 
@@ -59,9 +64,38 @@ def register(spark: SparkSession) -> None:
     """Make `format("kafkalog")` known to this session, also where Spark did not find
     `pyspark_kafkalog` by itself; with filters pushed down where both settings say so.
 
-    InvalidConfigError where this Spark has no data sources in Python, or pushes them no filters.
+    InvalidConfigError where this Spark has no data sources in Python, or pushes them no filters,
+    and where the Python of this machine's workers has no kafkalog.
     """
+    _check_workers(spark)
     asked = spark.conf.get(PUSH_FILTERS, "false") == "true"
     needs(HAS_FILTERS or not asked, PUSH_FILTERS, "4.1")
     is_pushing = asked and spark.conf.get(PUSHDOWN, "false") == "true"
     register_source(spark, PushingSource if is_pushing else KafkaLogSource)
+
+
+def _check_workers(spark: SparkSession) -> None:
+    """Of a session whose tasks run on this machine: in a plain script without PYSPARK_PYTHON they
+    are the system's `python3`, and would end in "No module named 'kafkalog'"."""
+    context = getattr(spark, "sparkContext", None)  # Connect has none
+    if context is None or not context.master.startswith("local"):
+        return
+    lacking = _python_without_kafkalog(context.pythonExec)
+    if lacking is not None:
+        raise InvalidConfigError(
+            f"Spark's workers are {lacking}, which has no kafkalog: make the session with"
+            f" configure_spark(SparkSession.builder), or set PYSPARK_PYTHON={sys.executable} before"
+        )
+
+
+@cache
+def _python_without_kafkalog(command: str) -> str | None:
+    """The path behind a command that starts a Python which cannot find this package."""
+    path = shutil.which(command)
+    if path is None or Path(path).absolute() == Path(sys.executable).absolute():
+        return None
+    found = subprocess.run(
+        [path, "-c", "from importlib.util import find_spec; print(find_spec('kafkalog') is None)"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return path if found.stdout.strip() == "True" else None

@@ -18,6 +18,7 @@ from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
 from kafkalog.spark.releases import HAS_READ_LIMITS, DataSource, needs
 from kafkalog.spark.stream_reader import KafkaLogStreamReader
 from kafkalog.spark.types import asked_columns, spark_schema
+from kafkalog.spark.worker_errors import in_one_line
 
 
 class KafkaLogSource(DataSource):
@@ -31,6 +32,7 @@ class KafkaLogSource(DataSource):
     def name(cls) -> str:
         return "kafkalog"
 
+    @in_one_line
     def schema(self) -> StructType:
         """The columns of option `columns`, or the view's default ones."""
         options = self._options()
@@ -39,10 +41,12 @@ class KafkaLogSource(DataSource):
         )
         return spark_schema(columns, all_nullable=options.is_permissive)
 
+    @in_one_line
     def reader(self, schema: StructType) -> KafkaLogReader:
         """A reader of exactly the columns of `schema`; Spark calls it by keyword."""
         return self._reader_class(*self._asked(schema))
 
+    @in_one_line
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader:
         """The same for `spark.readStream`: view records only."""
         options, columns, arrow_schema = self._asked(schema)

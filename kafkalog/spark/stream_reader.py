@@ -23,6 +23,7 @@ from kafkalog.spark.releases import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from kafkalog.spark.worker_errors import in_one_line
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -36,6 +37,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._available: dict[str, Any] | None = None
 
+    @in_one_line
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins."""
         from kafkalog.reading.following import first_offsets
@@ -50,6 +52,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
+    @in_one_line
     def latestOffset(
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
@@ -67,11 +70,13 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return dict(found)
 
+    @in_one_line
     def reportLatestOffset(self) -> dict[str, Any]:
         from kafkalog.reading.following import end_offsets
 
         return dict(end_offsets(self._options.paths, self._options.selection))
 
+    @in_one_line
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One input partition a task, the same whenever a batch is run again, as far as the log
         still has it."""

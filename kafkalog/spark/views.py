@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import kafkalog.spark as room
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.names import names_in, paths_in, values_in
-from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.log.named_partitions import NamedPartitions, partitions_in
+from kafkalog.log.names import names_in, paths_in
 from kafkalog.reading.function_views.table import FUNCTION_VIEWS, RECORD_VIEWS, TOPIC_VIEWS
 from kafkalog.reading.sql_views import SQL_VIEWS, options_for
 from kafkalog.spark.loading import Paths, load
@@ -50,7 +50,7 @@ def list_segments(
     spark: SparkSession,
     log_dirs: Sequence[str],
     topics: Sequence[str] = (),
-    topic_partitions: Sequence[TopicPartition] = (),
+    topic_partitions: NamedPartitions = (),
 ) -> DataFrame:
     """The segments of the partitions that `--topic` (names or globs) and `--topic-partition` mean.
 
@@ -63,7 +63,7 @@ def list_segments(
 def assigning(
     log_dirs: Sequence[str],
     topics: Sequence[str] = (),
-    topic_partitions: Sequence[TopicPartition] = (),
+    topic_partitions: NamedPartitions = (),
 ) -> dict[str, str]:
     """What `--topic` (names or globs) and `--topic-partition` mean, as options of the source;
     InvalidConfigError for a name that matches nothing."""
@@ -76,7 +76,7 @@ def assigning(
     chosen = select_partitions(
         open_log_dir(*paths_in(log_dirs)),
         names_in(topics),
-        values_in(topic_partitions, TopicPartition),
+        partitions_in(topic_partitions),
     )
     assigned: dict[str, list[int]] = {}
     for name in sorted({partition.topic_partition for partition in chosen}):

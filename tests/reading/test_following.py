@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import kafkalog
 from kafkalog.errors import InvalidConfigError, LogChangedError, OffsetOutOfRangeError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading import at_rest, following
@@ -342,3 +343,37 @@ def test_partitions_come_and_go(log_dir: Path) -> None:
     shutil.copytree(log_dir / "orders-1", log_dir / "other" / "orders-1")
     with pytest.raises(InvalidConfigError, match="there are two of orders-1"):
         end_offsets([*paths, str(log_dir / "other" / "orders-1")], EVERYTHING)
+
+
+def test_a_stream_begins_where_spark_s_kafka_source_would(log_dir: Path) -> None:
+    """latest, -1 and -2; every partition that is there is named, and one that comes later is read
+    from its earliest offset."""
+    for number in range(2):
+        log = LogBuilder(log_dir, f"orders-{number}")
+        log.batch(*(("k", str(n)) for n in range(3 + number))).write()
+    path = [str(log_dir)]
+    zero, one = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    latest = PartitionSelection(starting_offsets="latest")
+    assert first_offsets(path, latest) == {"orders": {"0": 3, "1": 4}}
+    mixed = PartitionSelection(starting_offsets={zero: -1, one: -2})
+    assert first_offsets(path, mixed) == {"orders": {"0": 3, "1": 0}}
+    with pytest.raises(
+        InvalidConfigError, match=r"must name every partition .* orders-1 is missing"
+    ):
+        first_offsets(path, PartitionSelection(starting_offsets={zero: 1}))
+    begun = first_offsets(path, latest)
+    LogBuilder(log_dir, "orders-2").batch(("k", "new"), ("k", "newer")).write()
+    ends = latest_offsets(path, latest, begun)
+    assert ends == {"orders": {"0": 3, "1": 4, "2": 2}}
+    assert read(between(log_dir, begun, ends, latest), latest) == [(2, 0), (2, 1)]
+
+
+def test_a_read_that_starts_at_the_end_is_refused(log_dir: Path) -> None:
+    """As Spark's Kafka source refuses it of a batch query."""
+    LogBuilder(log_dir, "orders-0").batch(("k", "v")).write()
+    for start in ("latest", {"orders": {0: -1}}):
+        with pytest.raises(InvalidConfigError, match=r"latest \(-1\) is for streams"):
+            kafkalog.read_records(log_dir, starting_offsets=start).read_all()
+    behind = {("orders", 0): 1}
+    found = kafkalog.read_records(log_dir, starting_offsets=behind, columns=["offset"])
+    assert found.read_all().num_rows == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from kafkalog.cli.arguments import parse_verb_arguments
@@ -123,3 +123,12 @@ def test_what_would_lose_or_repeat_records_is_refused(
     monkeypatch.setattr(delta_export, "_next_offsets", lambda *_: {"orders": {0: 12, 1: 11}})
     with pytest.raises(PySparkException, match=r"OffsetOutOfRangeError.*offset 12.*0 to 11"):
         export_to_delta(spark, path, str(log_dir / "table"))
+
+
+def test_a_session_without_delta_is_told_what_brings_it(log_dir: Path) -> None:
+    class WithoutDelta:
+        def sql(self, _: str) -> None:
+            raise ParseException("[PARSE_SYNTAX_ERROR] Syntax error at or near 'LIMIT'")
+
+    with pytest.raises(InvalidConfigError, match=r"no Delta: io\.delta:delta-spark.* is missing"):
+        export_to_delta(WithoutDelta(), str(log_dir), "/lake/orders")  # type: ignore[arg-type]

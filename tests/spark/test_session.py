@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kafkalog.errors import InvalidConfigError
+from kafkalog.spark import session
 from kafkalog.spark.releases import WITH_DELTA, packages_conf
 from kafkalog.spark.session import SESSION_CONF, configure_spark
 
@@ -45,3 +48,17 @@ def test_workers_are_this_python_unless_said_otherwise(monkeypatch: pytest.Monke
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
     configure_spark(SparkSession.Builder())
     assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+
+
+def test_workers_without_kafkalog_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a plain script without PYSPARK_PYTHON Spark's workers are another Python."""
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I "$@"\n')
+    python.chmod(0o755)
+    context = SimpleNamespace(master="local[2]", pythonExec=str(python))
+    with pytest.raises(
+        InvalidConfigError, match=f"{python}, which has no kafkalog: .*configure_spark"
+    ):
+        session.register(SimpleNamespace(sparkContext=context))  # type: ignore[arg-type]

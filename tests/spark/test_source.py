@@ -223,3 +223,12 @@ def test_bad_batch_in_each_mode(spark: SparkSession, tmp_path: Path) -> None:
     rows = load(spark, str(tmp_path), mode="PERMISSIVE").collect()
     assert [row.offset for row in rows] == [0, None, 2]
     assert [row.error is None for row in rows] == [True, False, True]
+
+
+def test_error_of_an_option_is_one_line(spark: SparkSession, path: str) -> None:
+    for options in ({"colour": "red"}, {"subscribe": "order"}):
+        with pytest.raises(PySparkException) as raised:
+            load(spark, path, **options).collect()
+        said = str(raised.value)
+        assert "Traceback" not in said
+        assert len([line for line in said.strip().splitlines() if line.strip()]) <= 2, said
