@@ -6,7 +6,6 @@ The driver reads the files: a few MiB, and history has one order. The rows then 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.zookeeper_tables import (
@@ -48,21 +47,16 @@ def zookeeper_views(
 def old_commits(
     spark: SparkSession, directory: Directories, zk_root: str | None, *, history: bool
 ) -> DataFrame:
-    """Offsets that consumers kept in ZooKeeper, in the columns of `offset_commits` that they have
-    and `source`; with `history` all of them and their deletions, else those in force.
+    """Offsets that consumers kept in ZooKeeper, in columns of `offset_commits` and `source`; with
+    `history` all of them and their deletions, else those in force.
     """
+    from kafkalog.reading.function_views import group_offsets as made
+
     table = read_zookeeper([OLD_OFFSETS], directory, zk_root=zk_root)[OLD_OFFSETS]
-    found = frame_of(spark, table).selectExpr(
+    if not history:
+        return spark.createDataFrame(made.old_commits(table))
+    return spark.createDataFrame(table).selectExpr(
         "group", "topic", "partition", "committedOffset AS offset",
         "timestampMs AS commitTimestampMs", "committedOffset IS NULL AS isTombstone",
         "offset AS recordOffset", "source",
     )  # fmt: skip
-    if history:
-        return found
-    rest = ("offset", "commitTimestampMs", "isTombstone", "recordOffset", "source")
-    return (
-        found.groupBy("group", "topic", "partition")
-        .agg(F.max_by(F.struct(*rest), "recordOffset").alias("last"))
-        .select("group", "topic", "partition", "last.*")
-        .where("NOT isTombstone")
-    )
