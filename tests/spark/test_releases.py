@@ -62,8 +62,11 @@ def test_release_is_one_of_the_table() -> None:
 
 
 @feature("views as DataFrames: `kafkalog.spark.records` and the others")
-def test_rows_of_every_view_are_those_of_the_reader(spark: SparkSession) -> None:
-    for view in VIEWS:
+def test_rows_of_views_are_those_of_the_reader(spark: SparkSession) -> None:
+    """One of each kind: of records, headers, directories, files, messages, groups, producers."""
+    for view in (
+        "records", "batches", "segments", "time_index", "messages", "offset_commits", "producers",
+    ):  # fmt: skip
         options = {} if view in ("records", "messages") else {"mode": "PERMISSIVE"}
         expected = kafkalog.read_view(view, PATH, **options).num_rows
         assert (view, load(spark, view, PATH, options).count()) == (view, expected)
