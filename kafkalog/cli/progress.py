@@ -184,6 +184,19 @@ def _every(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def line_of_bytes(what: str, total: int) -> Any:
+    """A line of a terminal that its caller moves (`update`), lengthens (`total`) and closes; it
+    comes after half a second.
+    """
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0
+    return tqdm(
+        total=total, desc=what, unit="B", unit_scale=True, unit_divisor=1024, leave=False,
+        dynamic_ncols=True, delay=0.5, file=sys.stderr,
+    )  # fmt: skip
+
+
 def say_above(text: str) -> None:
     """One line of talk, above the line of progress if there is one."""
     if not is_shown():

@@ -7,9 +7,10 @@ import sys
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, finish_output, say
-from kafkalog.cli.sql_output import write_result
+from kafkalog.cli.scan_progress import ScanProgress
+from kafkalog.cli.sql_output import first_rows, write_all, write_shown
 from kafkalog.cli.statements import split_statements
-from kafkalog.duckdb.connection import usable_cores
+from kafkalog.duckdb.connection import MEMORY_LIMIT, usable_cores
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables
 from kafkalog.errors import KafkaLogError
@@ -26,6 +27,8 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise UsageError("--format parquet needs --output DIR")
     if args.format != "parquet" and args.output is not None:
         raise UsageError("--output is for --format parquet; redirect the others")
+    if args.engine == "spark" and args.memory is not None:
+        raise UsageError("--memory is for --engine duckdb; Spark has spark.driver.memory")
 
 
 def given_statements(args: argparse.Namespace) -> list[str]:
@@ -36,35 +39,45 @@ def given_statements(args: argparse.Namespace) -> list[str]:
 
 def run_on_duckdb(args: argparse.Namespace) -> int:
     """The statements one after the other, of which the first that fails ends it; or a prompt."""
-    log = _log(args)
+    progress = ScanProgress()
+    log = _log(args, progress)
     if args.sql is None and sys.stdin.isatty() and sys.stdout.isatty():
-        return _prompt(log, args)
+        return _prompt(log, args, progress)
     statements = given_statements(args)
     if not statements:
         say("views: " + ", ".join(log.names()))
-    with SqlSession(log) as session:
+    with SqlSession(log, memory_limit=args.memory or MEMORY_LIMIT) as session:
         for statement in statements:
-            _answer(session, statement, args)
+            _answer(session, statement, args, progress)
     return ExitCode.DONE
 
 
-def _answer(session: SqlSession, statement: str, args: argparse.Namespace) -> None:
-    found = session.run(statement)
-    if found is not None:
-        write_result(found, args.format, args.output, say)
+def _answer(
+    session: SqlSession, statement: str, args: argparse.Namespace, progress: ScanProgress
+) -> None:
+    try:
+        found = session.run(statement)
+        if found is not None and args.format == "table":
+            shown = first_rows(found)
+            progress.end()
+            write_shown(shown, say)
+        elif found is not None:
+            write_all(found, args.format, args.output, say)
+    finally:
+        progress.end()
 
 
-def _prompt(log: LogTables, args: argparse.Namespace) -> int:
+def _prompt(log: LogTables, args: argparse.Namespace, progress: ScanProgress) -> int:
     """What is wrong with a statement, or with a log, ends that statement and not the prompt."""
     from kafkalog.cli.sql_prompt import prompted_statements
 
     say("Statements end with a semicolon; Tab completes, Ctrl-C interrupts, Ctrl-D leaves.")
     say("views: " + ", ".join(log.names()))
     history_file = default_run_dir().parent / "sql_history"
-    with SqlSession(log) as session:
+    with SqlSession(log, memory_limit=args.memory or MEMORY_LIMIT) as session:
         for statement in prompted_statements(lambda: session.schemas, history_file):
             try:
-                _answer(session, statement, args)
+                _answer(session, statement, args, progress)
                 finish_output()
             except KeyboardInterrupt:
                 say("interrupted")
@@ -73,7 +86,7 @@ def _prompt(log: LogTables, args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _log(args: argparse.Namespace) -> LogTables:
+def _log(args: argparse.Namespace, progress: ScanProgress) -> LogTables:
     replicas = {} if args.replicas is None else {"replicas": args.replicas}
     return LogTables(
         paths=tuple(args.paths),
@@ -81,4 +94,6 @@ def _log(args: argparse.Namespace) -> LogTables:
         threads=usable_cores(),
         zookeeper_dir=tuple(args.zookeeper_dir),
         zk_root=args.zk_root,
+        # Rows that go to the terminal at once would stand between the line's own states.
+        progress=None if args.format in ("json", "csv") and sys.stdout.isatty() else progress,
     )

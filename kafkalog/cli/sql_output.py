@@ -28,23 +28,22 @@ class ShownRows:
     rows: Sequence[tuple[Any, ...]]
 
 
-def write_result(found: pa.RecordBatchReader, format_: str, output: str | None, tell: Tell) -> None:
-    """All rows in the format; `output` is the directory of Parquet."""
+def write_all(found: pa.RecordBatchReader, format_: str, output: str | None, tell: Tell) -> None:
+    """All rows as JSON lines, CSV or Parquet, of which `output` is the directory."""
     if format_ == "parquet":
         write_parquet(found, Path(output or ""))
         tell(f"written to {output}")
     elif format_ == "json":
         write_json_lines(found)
-    elif format_ == "csv":
-        write_csv(found)
     else:
-        write_shown(_shown(found), tell)
+        write_csv(found)
 
 
 # -- a table ---------------------------------------------------------------------------------------
 
 
-def _shown(found: pa.RecordBatchReader) -> ShownRows:
+def first_rows(found: pa.RecordBatchReader) -> ShownRows:
+    """Those of a table; the rest is not asked for."""
     rows: list[tuple[Any, ...]] = []
     for batch in found:
         part = batch.slice(0, TABLE_ROWS + 1 - len(rows))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kafkalog.dialect.translation import MACROS
-from kafkalog.duckdb.connection import open_connection, usable_cores
+from kafkalog.duckdb.connection import MEMORY_LIMIT, open_connection, usable_cores
 from kafkalog.duckdb.dataset import Failures
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables, Reads
@@ -29,7 +29,7 @@ def sql(
     *,
     zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
     zk_root: str | None = None,
-    memory_limit: str | None = None,
+    memory_limit: str | int = MEMORY_LIMIT,
     threads: int | None = None,
     **options: OptionValue,
 ) -> pa.Table:
@@ -40,8 +40,8 @@ def sql(
     the readers. `options` are those of the data source (`subscribe`, `mode`, `isolationLevel` …)
     and go to the views that take them. With `zookeeper_dir` there are the views `zookeeper_…` of a
     dead ZooKeeper, of the cluster below `zk_root` or of all. What does not fit into `memory_limit`
-    (`512MB`; default 80 % of the machine's) goes to temporary files; `threads` are the cores used
-    (default all). Integers of more than 64 bits do not occur: their sum is an error.
+    (bytes, or `512MB`; default a quarter of the machine's) goes to temporary files; `threads` are
+    the cores used (default all).
 
     InvalidConfigError for a query that is wrong, and as `read_records` raises.
     """
@@ -58,7 +58,7 @@ def connect(
     *,
     zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
     zk_root: str | None = None,
-    memory_limit: str | None = None,
+    memory_limit: str | int = MEMORY_LIMIT,
     threads: int | None = None,
     **options: OptionValue,
 ) -> DuckDBPyConnection:

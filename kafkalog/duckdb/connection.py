@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from kafkalog.duckdb.dataset import Failures, TableDataset
 from kafkalog.duckdb.tables import SqlTable
+from kafkalog.errors import InvalidConfigError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # and the columns in the order that people see.
 _REGISTERED = "_kafkalog_"
 
+# Of the machine's or the container's: a broker beside it wants its page cache.
+MEMORY_LIMIT = "25%"
 # Spark's order of nulls.
 _NULL_ORDER = "nulls_first_on_asc_last_on_desc"
 
@@ -35,15 +38,15 @@ def open_connection(
     failures: Failures,
     *,
     macros: Sequence[str] = (),
-    memory_limit: str | None = None,
+    memory_limit: str | int = MEMORY_LIMIT,
     threads: int | None = None,
 ) -> DuckDBPyConnection:
     """A connection of its own, in memory, with a view for each table and these macros. What reading
     the tables raises is noted in `failures`.
 
-    memory_limit: of DuckDB's own, as `512MB` (its default is 80 % of the machine's); what does not
-    fit goes to a directory of its own below the system's for temporary files, which is gone when
-    the connection is closed. The order of nulls is Spark's, times are shown in UTC.
+    memory_limit: of DuckDB's own, in bytes or as `512MB`; what does not fit goes to a directory of
+    its own below the system's for temporary files, which is gone when the connection is closed. The
+    order of nulls is Spark's, times are shown in UTC.
     """
     import duckdb
 
@@ -56,9 +59,12 @@ def open_connection(
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    if memory_limit is not None:
-        config["memory_limit"] = memory_limit
     connection = duckdb.connect(config=config)
+    limit = f"{memory_limit}B" if isinstance(memory_limit, int) else memory_limit
+    try:
+        connection.execute("SET memory_limit = ?", [limit])
+    except duckdb.Error as error:
+        raise InvalidConfigError(f"memory_limit takes 512MB or the like, not {limit!r}") from error
     connection.execute("SET TimeZone = 'UTC'")
     for macro in macros:
         connection.execute(macro)

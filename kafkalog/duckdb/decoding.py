@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from threading import Condition, Thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -26,13 +26,16 @@ def decode_in_order(
     decode: Callable[[Task], Iterator[pa.RecordBatch]],
     threads: int,
     ready_bytes: int = READY_BYTES,
+    done: Callable[[Task], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of all tasks, in the order of the tasks; an error of a task comes behind the
-    batches before it. At most `threads` tasks are decoded at once, one without any thread.
+    batches before it. At most `threads` tasks are decoded at once, one without any thread. `done`
+    is told of each task when its last batch was taken.
     """
     if min(threads, len(tasks)) < 2:
         for task in tasks:
             yield from decode(task)
+            done(task)
         return
     work = _Work(tasks, decode, ready_bytes)
     workers = [
@@ -42,7 +45,7 @@ def decode_in_order(
     for worker in workers:
         worker.start()
     try:
-        yield from work.batches()
+        yield from work.batches(done)
     finally:
         work.stop()
         for worker in workers:
@@ -59,7 +62,7 @@ class _Output:
         self.is_finished = False
 
 
-class _Work:
+class _Work(Generic[Task]):
     """Tasks, and what is ready of them; one lock for all of it, taken once a batch."""
 
     def __init__(
@@ -90,11 +93,12 @@ class _Work:
                 return
             self._finish(number, None)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, done: Callable[[Task], None]) -> Iterator[pa.RecordBatch]:
         """All of them in order."""
-        for number in range(len(self._tasks)):
+        for number, task in enumerate(self._tasks):
             while (batch := self._take(number)) is not None:
                 yield batch
+            done(task)
 
     def stop(self) -> None:
         """Nobody wants more."""

@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from kafkalog.columns.column import arrow_schema
 from kafkalog.duckdb.decoding import decode_in_order
+
+if TYPE_CHECKING:
+    from kafkalog.reading.view_reader import ScanTask
 from kafkalog.reading.conditions import RowFilter
 from kafkalog.reading.pushing import Comparison, push_comparison
 from kafkalog.reading.source_options import SourceOptions, parse_options
@@ -30,6 +33,14 @@ class Progress(Protocol):
 
     def advance(self, done_bytes: int) -> None:
         """So many of them are read."""
+
+
+class _NoProgress:
+    def begin(self, total_bytes: int) -> None:
+        pass
+
+    def advance(self, done_bytes: int) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -85,8 +96,21 @@ class LogRows:
         tasks = plan_scan(
             view, inventory, self.options.selection.naming(named), ScanNeeds.of(request, sizes)
         )
-        batches = decode_in_order(tasks, partial(read_task, request=request), self.threads)
-        yield from batches
+        progress = self.progress or _NoProgress()
+        progress.begin(sum(map(_log_bytes, tasks)))
+        yield from decode_in_order(
+            tasks,
+            partial(read_task, request=request),
+            self.threads,
+            done=lambda task: progress.advance(_log_bytes(task)),
+        )
+
+
+def _log_bytes(task: ScanTask[Any]) -> int:
+    """Those of records and batches; of the views of small files nobody waits for progress."""
+    from kafkalog.reading.splits import ScanSplit
+
+    return sum(piece.end - piece.start for piece in task.pieces if isinstance(piece, ScanSplit))
 
 
 def _pruned(view: str, row_filter: RowFilter, comparisons: Sequence[Comparison]) -> RowFilter:

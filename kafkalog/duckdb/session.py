@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kafkalog.dialect.translation import MACROS, Translation, translation
-from kafkalog.duckdb.connection import open_connection, register_table
+from kafkalog.duckdb.connection import MEMORY_LIMIT, open_connection, register_table
 from kafkalog.duckdb.dataset import Failures
 from kafkalog.duckdb.tables import LogTables, Reads
 from kafkalog.errors import InvalidConfigError, KafkaLogError
@@ -31,7 +31,7 @@ class SqlSession:
     created, by their names.
     """
 
-    def __init__(self, log: LogTables, *, memory_limit: str | None = None) -> None:
+    def __init__(self, log: LogTables, *, memory_limit: str | int = MEMORY_LIMIT) -> None:
         self._failures = Failures()
         self._reads = Reads(log)
         self._tables = {table.name: table for table in log.tables(log.names(), self._reads)}

@@ -123,7 +123,7 @@ def test_what_cannot_be_asked_is_usage(
 
 def test_without_a_log_dir_it_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", "--sql", "SELECT 1"]) == 2
-    assert "a log dir is needed" in capsys.readouterr().err
+    assert "sql needs a log dir" in capsys.readouterr().err
     absent = str(tmp_path / "absent")
     assert main(["sql", absent, "--sql", "SELECT count(*) FROM records"]) == 2
     assert "no such file or directory" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""How long does `kafkalog sql` take on DuckDB, against the readers alone and against Spark?
+
+    python -m tests.benchmarks.bench_sql [--records N] [--runs N] [--spark]
+
+One JSON line.
+
+ questions    the guide's ten questions on data/samples/broker, each a whole process: seconds by
+              the clock and of CPU, medians of RUNS on DuckDB; with --spark once on Spark, too
+ first        the same of the first SQL in README
+ rates        N records of 116 bytes, uncompressed, in memory: count(*), bytes of values, and a
+              group by key, in a process that has started: seconds by the clock and of CPU with one
+              thread and with all cores, and of `read_records` with the same column, in turn;
+              `share` is the readers' CPU by the query's
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import kafkalog
+from kafkalog.cli.statements import split_statements
+from tests.benchmarks.bench_scan import commit
+from tests.benchmarks.generate import LogSpec, write_log
+from tests.support.documents import DOCS, examples
+
+SAMPLES = "data/samples/broker"
+FIRST = (
+    "SELECT topic, count(*) AS records, count(DISTINCT key) AS keys, "
+    "count_if(value IS NULL) AS tombstones FROM records WHERE topic = 'orders' GROUP BY topic"
+)
+# Query → the column that the readers alone decode for it.
+RATES = {
+    "count": ("SELECT count(*) AS n FROM records", "partition"),
+    "value bytes": ("SELECT sum(octet_length(value)) AS n FROM records", "value"),
+    "group by key": (
+        "SELECT count(*) AS n FROM (SELECT key, count(*) AS m FROM records GROUP BY key)",
+        "key",
+    ),
+}
+
+Times = tuple[float, float]
+
+
+def questions() -> list[str]:
+    guide = DOCS / "guides" / "query.md"
+    text = next(e.text for e in examples("sql", guide) if "What is in here?" in e.text)
+    return list(split_statements(text))
+
+
+def process(query: str, engine: str) -> Times:
+    """(seconds by the clock, of CPU) of the command."""
+    command = [sys.executable, "-m", "kafkalog", "sql", SAMPLES, "--engine", engine, "--sql", query]
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def here(work: Callable[[], object]) -> Times:
+    """The same of work in this process."""
+    cpu, began = time.process_time(), time.perf_counter()
+    work()
+    return time.perf_counter() - began, time.process_time() - cpu
+
+
+def medians(times: list[Times]) -> list[float]:
+    return [round(statistics.median(each), 2) for each in zip(*times, strict=True)]
+
+
+def rates(log_dir: str, runs: int) -> dict[str, object]:
+    def read(column: str) -> None:
+        for _ in kafkalog.read_records(log_dir, columns=column):
+            pass
+
+    found: dict[str, object] = {}
+    for name, (query, column) in RATES.items():
+        peers: dict[str, Callable[[], object]] = {
+            "readers": lambda column=column: read(column),  # type: ignore[misc]
+            "1 thread": lambda query=query: kafkalog.sql(log_dir, query, threads=1),  # type: ignore[misc]
+            "all cores": lambda query=query: kafkalog.sql(log_dir, query),  # type: ignore[misc]
+        }
+        for work in peers.values():
+            work()
+        times: dict[str, list[Times]] = {peer: [] for peer in peers}
+        for _ in range(runs):
+            for peer, work in peers.items():
+                times[peer].append(here(work))
+        by_peer = {peer: medians(each) for peer, each in times.items()}
+        share = round(by_peer["readers"][1] / by_peer["1 thread"][1], 2)
+        found[name] = {**by_peer, "share": share}
+    return found
+
+
+def main() -> None:
+    """Measure and print one JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=8_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--spark", action="store_true")
+    args = parser.parse_args()
+    process("SELECT 1 AS warm", "duckdb")
+    result: dict[str, object] = {"bench": "sql", "records": args.records, "runs": args.runs}
+    asked = {"first": FIRST} | {str(n): query for n, query in enumerate(questions(), 1)}
+    result["duckdb"] = {
+        name: medians([process(query, "duckdb") for _ in range(args.runs)])
+        for name, query in asked.items()
+    }
+    if args.spark:
+        result["spark"] = {n: medians([process(q, "spark")]) for n, q in asked.items()}
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as scratch:
+        spec = LogSpec(records=args.records, keys=max(args.records // 4, 1))
+        write_log(Path(scratch), "bench", spec)
+        result["rates"] = rates(scratch, args.runs)
+    result |= {"cores": len(os.sched_getaffinity(0)), "load": round(os.getloadavg()[0], 1)}
+    print(json.dumps({**result, "machine": platform.machine(), "commit": commit()}))
+
+
+if __name__ == "__main__":
+    main()
