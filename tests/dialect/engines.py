@@ -55,11 +55,13 @@ class Engines:
             spark.createDataFrame(table).createOrReplaceTempView(name)
 
     def on_spark(self, query: str) -> Outcome:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
             return _rows(self.spark.sql(query).toArrow())
-        except PySparkException as error:
+        # The second is what an error of a subquery comes as.
+        except (PySparkException, Py4JJavaError) as error:
             return Outcome("error", str(error))
 
     def on_duckdb(self, query: str) -> Outcome:
