@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from kafkalog.checking.group_checks import _firsts
 from kafkalog.format.constants import CompressionType
 from kafkalog.messages.coordinator_loading import loading_problem
 from tests.checking.running import findings
@@ -77,3 +80,23 @@ def test_a_group_of_before_the_log_start_has_no_type(tmp_path: Path) -> None:
     log = LogBuilder(tmp_path, "__consumer_offsets-0").log_start_offset(1)
     log.batch(*pairs).write()
     assert not [f for f in findings(tmp_path) if f.kind.startswith("coordinator")]
+
+
+def test_the_first_of_each_group_is_found_whatever_its_bytes() -> None:
+    rng = random.Random(3)
+    for _ in range(60):
+        names = [
+            rng.choice(["", "a", "b", "ab", "ba", "g" * 2000, "gé"]).encode() for _ in range(30)
+        ]
+        buf = np.frombuffer(b"".join(names) + b"-", np.uint8)
+        lengths = np.array([len(name) for name in names], np.int64)
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        expected = sorted(names.index(name) for name in set(names))
+        assert _firsts(buf, starts, lengths).tolist() == expected
+
+
+def test_groups_whose_sums_are_equal_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafkalog.checking.group_checks._WEIGHTS", np.ones(1, np.uint64))
+    buf = np.frombuffer(b"abbaab", np.uint8)
+    found = _firsts(buf, np.array([0, 2, 4]), np.array([2, 2, 2]))
+    assert found.tolist() == [0, 1]
