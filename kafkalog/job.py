@@ -61,4 +61,4 @@ def run_driver_job(verb: str, script: str, argv: Sequence[str], work: DriverWork
 
 
 def _is_all_data(args: argparse.Namespace) -> bool:
-    return getattr(args, "json", False) or getattr(args, "format", None) == "json"
+    return getattr(args, "json", False) or getattr(args, "format", None) in ("json", "csv")

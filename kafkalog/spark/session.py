@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -27,6 +28,9 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 # Ours, and off unless somebody asks: Spark 4.2.0 keeps the read that filters were pushed into with
 # the relation, so the next query of the same frame or view gets the rows of the one before.
 PUSH_FILTERS = "spark.kafkalog.pushFilters"
+
+# By session: which source it was told of last.
+_registered: WeakKeyDictionary[SparkSession, type[KafkaLogSource]] = WeakKeyDictionary()
 
 # The same lines, each with its reason, are in spark_conf/spark-defaults.conf for spark-submit; a
 # test compares them.
@@ -71,7 +75,11 @@ def register(spark: SparkSession) -> None:
     asked = spark.conf.get(PUSH_FILTERS, "false") == "true"
     needs(HAS_FILTERS or not asked, PUSH_FILTERS, "4.1")
     is_pushing = asked and spark.conf.get(PUSHDOWN, "false") == "true"
-    register_source(spark, PushingSource if is_pushing else KafkaLogSource)
+    source = PushingSource if is_pushing else KafkaLogSource
+    # Each view asks for it, and Spark warns of each source that replaces one of its name.
+    if _registered.get(spark) is not source:
+        register_source(spark, source)
+        _registered[spark] = source
 
 
 def _check_workers(spark: SparkSession) -> None:

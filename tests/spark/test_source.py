@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections import Counter
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 from pyspark.errors import PySparkException
@@ -17,7 +18,8 @@ from kafkalog.columns.schemas import RECORDS
 from kafkalog.reading.function_views.table import RECORD_VIEWS
 from kafkalog.reading.sql_views import SQL_VIEWS
 from kafkalog.reading.views import VIEWS, view_columns
-from kafkalog.spark import batches, create_views, records
+from kafkalog.spark import batches, create_views, records, session
+from kafkalog.spark.source import KafkaLogSource
 from tests.support.log_builder import START_MS, LogBuilder
 
 pytestmark = pytest.mark.spark
@@ -232,3 +234,18 @@ def test_error_of_an_option_is_one_line(spark: SparkSession, path: str) -> None:
         said = str(raised.value)
         assert "Traceback" not in said
         assert len([line for line in said.strip().splitlines() if line.strip()]) <= 2, said
+
+
+def test_views_tell_spark_of_the_source_once(
+    spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark warns of each source that replaces one of its name."""
+    told: list[object] = []
+    real = session.register_source
+    monkeypatch.setattr(session, "_registered", WeakKeyDictionary())
+    monkeypatch.setattr(
+        session, "register_source", lambda *each: told.append(each[1]) or real(*each)
+    )
+    assert len(create_views(spark, path, prefix="once_")) > 20
+    create_views(spark, path, prefix="again_")
+    assert told == [KafkaLogSource]
