@@ -44,6 +44,8 @@ AUDITS = (
 )
 VERBS = (
     *(("audit", *words) for words in AUDITS),
+    ("info",),
+    ("info", "--json"),
     ("segments",),
     ("lag",),
     ("lag", "--json"),

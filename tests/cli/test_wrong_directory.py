@@ -15,6 +15,7 @@ from kafkalog.reading.cluster_tables import read_histories
 from tests.support.log_builder import LogBuilder
 
 VERBS = {
+    "info": [],
     "segments": [],
     "lag": [],
     "verify": ["--workers=1"],
