@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from kafkalog.columns.column import Column
-from kafkalog.errors import InvalidConfigError
+from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.reading.source_options import SourceOptions, parse_options
 from kafkalog.reading.views import select_columns
 from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
 from kafkalog.spark.releases import HAS_READ_LIMITS, DataSource, needs
-from kafkalog.spark.stream_reader import KafkaLogStreamReader
+from kafkalog.spark.stream_reader import KafkaLogStreamReader, RefusingStreamReader
 from kafkalog.spark.types import asked_columns, spark_schema
 from kafkalog.spark.worker_errors import in_one_line
 
@@ -47,8 +47,17 @@ class KafkaLogSource(DataSource):
         return self._reader_class(*self._asked(schema))
 
     @in_one_line
-    def streamReader(self, schema: StructType) -> KafkaLogStreamReader:
+    def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusingStreamReader:
         """The same for `spark.readStream`: view records only."""
+        try:
+            return self._stream_reader(schema)
+        except KafkaLogError as error:
+            if HAS_READ_LIMITS:
+                raise
+            # pyspark 4.0 and 4.1 stop the reader that there is not, and show that error instead.
+            return RefusingStreamReader(error)
+
+    def _stream_reader(self, schema: StructType) -> KafkaLogStreamReader:
         options, columns, arrow_schema = self._asked(schema)
         if options.view != "records":
             raise InvalidConfigError(f"a stream is of view records, not of '{options.view}'")

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkalog.columns.column import Column
+from kafkalog.errors import KafkaLogError
 from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.source_options import SourceOptions
 from kafkalog.spark.batch_reader import ScanPartition, leave_modules_to_no_collector
@@ -102,3 +103,27 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _request(self) -> ReadRequest:
         return self._options.request(self._columns, self._schema)
+
+
+class RefusingStreamReader(DataSourceStreamReader):
+    """In the place of a reader that cannot be made: says why when it is first asked."""
+
+    def __init__(self, error: KafkaLogError) -> None:
+        self._error = error
+
+    @in_one_line
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    @in_one_line
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        raise self._error
+
+    @in_one_line
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error
