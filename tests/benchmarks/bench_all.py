@@ -24,7 +24,7 @@ FIGURES = (
     ("many_partitions",),
     ("group_offsets", "--spark"),
     ("query",),
-    ("sql", "--spark"),
+    ("sql",),
     ("recover", "--records", "16000000", "--rounds", "3"),
     ("dump", "--records", "1000000", "--rounds", "3"),
     ("scan",),
