@@ -90,7 +90,7 @@ def read_messages(
                 records = _without_commits(records)
             made = _decoded(split.topic, records) if decodes else {}
             if decodes_all:
-                stay = _judge(records, made[_ERROR], split, request.mode)
+                stay = readable_rows(records, made[_ERROR], split, request.mode)
                 if stay is not None:
                     unreadable += records.num_rows - int(pc.sum(stay).as_py() or 0)
                     records = records.filter(stay)
@@ -109,7 +109,7 @@ def read_messages(
             _logger.info("%d records of unknown types or versions in %s", unknown, split.path)
 
 
-def _judge(
+def readable_rows(
     records: pa.RecordBatch, errors: pa.Array, split: ScanSplit, mode: ReadMode
 ) -> pa.Array | None:
     """Which rows stay, None if all do; raises for the first error with FAILFAST."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kafkalog.columns import schemas
+from kafkalog.columns import client_schemas, schemas
 from kafkalog.columns.column import Column
 from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import InvalidConfigError
@@ -89,6 +89,12 @@ def _offset_commits() -> ViewReader[Any]:
     from kafkalog.reading.consumer_offsets.view import OFFSET_COMMITS_READER
 
     return OFFSET_COMMITS_READER
+
+
+def _client_topics() -> ViewReader[Any]:
+    from kafkalog.reading.client_views import CLIENT_READER
+
+    return CLIENT_READER
 
 
 def _producers() -> ViewReader[Any]:
@@ -173,6 +179,18 @@ _TABLE = (
     View(
         "latest_offset_commits", "an offset commit in force at the end of the log",
         schemas.OFFSET_COMMITS, _offset_commits, _OF_BATCHES, pushed=(), checks_checksums=True,
+    ),
+    View(
+        "mirror_checkpoints", "a checkpoint of MirrorMaker 2",
+        client_schemas.MIRROR_CHECKPOINTS, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
+    View(
+        "mirror_heartbeats", "a heartbeat of MirrorMaker 2",
+        client_schemas.MIRROR_HEARTBEATS, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
+    View(
+        "mirror_offset_syncs", "an offset sync of MirrorMaker 2",
+        client_schemas.MIRROR_OFFSET_SYNCS, _client_topics, _OF_BATCHES, checks_checksums=True,
     ),
     View("transactions", "a transaction", schemas.TRANSACTIONS, _producers, _OF_LOGS),
     View("producers", "a producer", schemas.PRODUCERS, _producers, _OF_LOGS),

@@ -1,0 +1,41 @@
+"""Topics that programs beside the broker keep their state in: how each is recognised and decoded.
+
+Source: MirrorMaker 2: Kafka DefaultReplicationPolicy, MirrorSourceConfig.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalog.messages import mirror_records
+
+Decoder = Callable[[bytes | None, bytes | None], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTopic:
+    """Topics of one kind. names: what a whole name matches where none was asked for. decode: key
+    and value of a record to a dict of columns; CorruptRecordError and its kin for bytes that are no
+    such record.
+    """
+
+    names: re.Pattern[str]
+    decode: Decoder
+
+
+# View → its topics.
+CLIENT_TOPICS: dict[str, ClientTopic] = {
+    "mirror_checkpoints": ClientTopic(
+        re.compile(r".+\.checkpoints\.internal"), mirror_records.decode_checkpoint
+    ),
+    # One that is itself mirrored has the alias of its cluster in front.
+    "mirror_heartbeats": ClientTopic(
+        re.compile(r"(.+\.)?heartbeats"), mirror_records.decode_heartbeat
+    ),
+    "mirror_offset_syncs": ClientTopic(
+        re.compile(r"mm2-offset-syncs\..+\.internal"), mirror_records.decode_offset_sync
+    ),
+}
