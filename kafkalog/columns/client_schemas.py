@@ -1,4 +1,5 @@
-"""THE columns of the topics that programs beside the broker keep: MirrorMaker 2."""
+"""THE columns of the topics that programs beside the broker keep: Kafka Connect,
+MirrorMaker 2."""
 
 from __future__ import annotations
 
@@ -31,6 +32,48 @@ def _records(*columns: Column) -> tuple[Column, ...]:
         ),
     )
 
+
+_CONNECTOR = nullable("connector", pa.string(), "name of the connector")
+_TASK = nullable("task", pa.int32(), "number of the task")
+
+CONNECT_OFFSETS = _records(
+    _CONNECTOR,
+    nullable("sourcePartition", pa.string(), "JSON: which part of its source"),
+    nullable("sourceOffset", pa.string(), "JSON: how far it is there; null of a tombstone"),
+)
+
+CONNECT_CONFIGS = _records(
+    nullable(
+        "recordType",
+        pa.string(),
+        "connector, task, commit, target-state, tasks-fencing, restart-connector, logger-cluster "
+        "or session-key",
+    ),
+    _CONNECTOR,
+    _TASK,
+    nullable("logger", pa.string(), "name of the logger, of type logger-cluster"),
+    nullable("targetState", pa.string(), "STARTED, PAUSED or STOPPED"),
+    nullable("tasksCount", pa.int32(), "how many tasks, of types commit and tasks-fencing"),
+    nullable(
+        "config",
+        pa.string(),
+        "JSON: the properties of a connector or task, of other types the value; what looks secret "
+        "is (redacted)",
+    ),
+)
+
+CONNECT_STATUS = _records(
+    nullable("recordType", pa.string(), "connector, task, or topic that a connector uses"),
+    _CONNECTOR,
+    _TASK,
+    nullable("state", pa.string(), "RUNNING, PAUSED, FAILED …"),
+    nullable("workerId", pa.string(), "host and port of the worker"),
+    nullable("generation", pa.int32(), "generation of the group of workers"),
+    nullable("pluginVersion", pa.string(), "version of the connector, where the worker wrote it"),
+    nullable("trace", pa.string(), "stack trace of what failed"),
+    nullable("usedTopic", pa.string(), "the topic, of type topic"),
+    nullable("discoverTimestampMs", pa.int64(), "since when it is known, of type topic"),
+)
 
 _VERSION = nullable("version", pa.int16(), "of the value")
 _UPSTREAM = nullable("upstreamOffset", pa.int64(), "offset in the source cluster")

@@ -1,6 +1,7 @@
 """Topics that programs beside the broker keep their state in: how each is recognised and decoded.
 
-Source: MirrorMaker 2: Kafka DefaultReplicationPolicy, MirrorSourceConfig.
+Source: Kafka DefaultReplicationPolicy, MirrorSourceConfig, MirrorMakerConfig; Connect's
+connect-distributed.properties.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalog.messages import mirror_records
+from kafkalog.messages import connect_records, mirror_records
 
 Decoder = Callable[[bytes | None, bytes | None], dict[str, Any]]
 
@@ -26,8 +27,23 @@ class ClientTopic:
     decode: Decoder
 
 
+def _of_connect(kind: str) -> re.Pattern[str]:
+    """Connect leaves its topics' names to who runs it; those of MirrorMaker's own Connect are set:
+    mm2-offsets.SOURCE.internal …
+    """
+    return re.compile(
+        rf"([^.]*[._-])?(connect|mirrormaker2)([._-].*)?[._-]{kind}|mm2-{kind}\..+\.internal",
+        re.IGNORECASE,
+    )
+
+
 # View → its topics.
 CLIENT_TOPICS: dict[str, ClientTopic] = {
+    "connect_offsets": ClientTopic(_of_connect("offsets?"), connect_records.decode_connect_offset),
+    "connect_configs": ClientTopic(_of_connect("configs?"), connect_records.decode_connect_config),
+    "connect_status": ClientTopic(
+        _of_connect("status(es)?"), connect_records.decode_connect_status
+    ),
     "mirror_checkpoints": ClientTopic(
         re.compile(r".+\.checkpoints\.internal"), mirror_records.decode_checkpoint
     ),

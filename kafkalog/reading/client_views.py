@@ -1,4 +1,5 @@
-"""Rows of the views of topics that programs beside the broker keep: MirrorMaker 2's.
+"""Rows of the views of topics that programs beside the broker keep: those of Kafka Connect and
+MirrorMaker 2.
 
 A task is a partition: which record is the latest of its key is known only with all of them read, so
 the keys are read before, where `isLatest` is asked for. Then each record is decoded on its own, in

@@ -181,6 +181,18 @@ _TABLE = (
         schemas.OFFSET_COMMITS, _offset_commits, _OF_BATCHES, pushed=(), checks_checksums=True,
     ),
     View(
+        "connect_offsets", "an offset of a source connector of Kafka Connect",
+        client_schemas.CONNECT_OFFSETS, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
+    View(
+        "connect_configs", "a record of Kafka Connect's config topic, without its secrets",
+        client_schemas.CONNECT_CONFIGS, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
+    View(
+        "connect_status", "a record of Kafka Connect's status topic",
+        client_schemas.CONNECT_STATUS, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
+    View(
         "mirror_checkpoints", "a checkpoint of MirrorMaker 2",
         client_schemas.MIRROR_CHECKPOINTS, _client_topics, _OF_BATCHES, checks_checksums=True,
     ),
