@@ -46,15 +46,12 @@ class KafkaLogSource(DataSource):
         """A reader of exactly the columns of `schema`; Spark calls it by keyword."""
         return self._reader_class(*self._asked(schema))
 
-    @in_one_line
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusingStreamReader:
         """The same for `spark.readStream`: view records only."""
         try:
             return self._stream_reader(schema)
         except KafkaLogError as error:
-            if HAS_READ_LIMITS:
-                raise
-            # pyspark 4.0 and 4.1 stop the reader that there is not, and show that error instead.
+            # pyspark would stop the reader that there is not, and show that error instead.
             return RefusingStreamReader(error)
 
     def _stream_reader(self, schema: StructType) -> KafkaLogStreamReader:
