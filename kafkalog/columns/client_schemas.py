@@ -1,5 +1,5 @@
 """THE columns of the topics that programs beside the broker keep: Kafka Connect,
-MirrorMaker 2."""
+MirrorMaker 2, Schema Registry."""
 
 from __future__ import annotations
 
@@ -101,4 +101,18 @@ MIRROR_OFFSET_SYNCS = _records(
     nullable("sourcePartition", pa.int32(), "its partition, in both clusters"),
     _UPSTREAM,
     _DOWNSTREAM,
+)
+
+SCHEMA_REGISTRY = _records(
+    nullable("keyType", pa.string(), "SCHEMA, CONFIG, MODE, DELETE_SUBJECT …"),
+    nullable("subject", pa.string(), "the subject; null of what is for all"),
+    nullable("version", pa.int32(), "of the schema; of DELETE_SUBJECT the last one deleted"),
+    nullable("schemaId", pa.int32(), "the id that stands in records"),
+    nullable("schemaType", pa.string(), "AVRO, PROTOBUF, JSON"),
+    nullable("schema", pa.string(), "the schema"),
+    nullable("schemaReferences", pa.string(), "JSON: the schemas it refers to; null without"),
+    nullable("value", pa.string(), "JSON: the value of what is no schema"),
+    not_null(
+        "isDeleted", pa.bool_(), "softly or by a tombstone; of a schema also by its subject later"
+    ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalog.messages import connect_records, mirror_records
+from kafkalog.messages import connect_records, mirror_records, registry_records
 
 Decoder = Callable[[bytes | None, bytes | None], dict[str, Any]]
 
@@ -20,11 +20,12 @@ Decoder = Callable[[bytes | None, bytes | None], dict[str, Any]]
 class ClientTopic:
     """Topics of one kind. names: what a whole name matches where none was asked for. decode: key
     and value of a record to a dict of columns; CorruptRecordError and its kin for bytes that are no
-    such record.
+    such record. has_deletions: a record may delete earlier ones (`registry_records`).
     """
 
     names: re.Pattern[str]
     decode: Decoder
+    has_deletions: bool = False
 
 
 def _of_connect(kind: str) -> re.Pattern[str]:
@@ -53,5 +54,8 @@ CLIENT_TOPICS: dict[str, ClientTopic] = {
     ),
     "mirror_offset_syncs": ClientTopic(
         re.compile(r"mm2-offset-syncs\..+\.internal"), mirror_records.decode_offset_sync
+    ),
+    "schema_registry": ClientTopic(
+        re.compile("_schemas"), registry_records.decode_registry_record, has_deletions=True
     ),
 }

@@ -1,5 +1,5 @@
-"""Rows of the views of topics that programs beside the broker keep: those of Kafka Connect and
-MirrorMaker 2.
+"""Rows of the views of topics that programs beside the broker keep: those of Kafka Connect,
+MirrorMaker 2 and Schema Registry.
 
 A task is a partition: which record is the latest of its key is known only with all of them read, so
 the keys are read before, where `isLatest` is asked for. Then each record is decoded on its own, in
@@ -22,6 +22,7 @@ from kafkalog.columns.selection import choose_columns
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.messages.client_topics import CLIENT_TOPICS
+from kafkalog.messages.registry_records import is_deletion, mark_deleted
 from kafkalog.reading.message_views import readable_rows
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.segment_reader import read_record_splits
@@ -39,6 +40,8 @@ _STATE = "transactionState"
 _PLACES = ("topic", "partition", "offset", "timestamp", _STATE, "path")
 # What does not count: it was aborted, or may still be.
 _NOT_COMMITTED = ("aborted", "open")
+# (offset, decoded record) of what deletes earlier records.
+_Deletions = list[tuple[int, dict[str, Any]]]
 
 
 def _plan_partitions(
@@ -69,12 +72,15 @@ def _read_partition(
     latest: frozenset[int] = frozenset()
     if "isLatest" in request.names:
         latest = frozenset(_latest_offsets(task.pieces, request).values())
+    deletions: _Deletions = []
+    if CLIENT_TOPICS[task.view].has_deletions and "isDeleted" in request.names:
+        deletions = _deletions(task, request)
     permissive = request.mode == ReadMode.PERMISSIVE
     inner = _records_request(request, (*_PLACES, "key", "value"))
     for split in task.pieces:
         unreadable = 0
         for records in read_record_splits((split,), inner, counts):
-            columns = _decoded(task.view, records, latest)
+            columns = _decoded(task.view, records, latest, deletions)
             if not permissive:
                 stay = readable_rows(records, columns[_ERROR], split, request.mode)
                 if stay is not None:
@@ -109,7 +115,28 @@ def _latest_offsets(splits: Sequence[ScanSplit], request: ReadRequest) -> dict[b
     return latest
 
 
-def _decoded(view: str, records: pa.RecordBatch, latest: frozenset[int]) -> dict[str, pa.Array]:
+def _deletions(task: ScanTask[ScanSplit], request: ReadRequest) -> _Deletions:
+    """Committed records that delete earlier ones; those that cannot be decoded delete nothing."""
+    decode = CLIENT_TOPICS[task.view].decode
+    found: _Deletions = []
+    inner = _records_request(request, ("key", "value", "offset", _STATE))
+    for records in read_record_splits(task.pieces, inner):
+        columns = (records.column(i).to_pylist() for i in range(4))
+        for key, value, offset, state in zip(*columns, strict=True):
+            if offset is None or state in _NOT_COMMITTED:
+                continue
+            try:
+                row = decode(key, value)
+            except KafkaLogError:
+                continue
+            if is_deletion(row):
+                found.append((offset, row))
+    return found
+
+
+def _decoded(
+    view: str, records: pa.RecordBatch, latest: frozenset[int], deletions: _Deletions
+) -> dict[str, pa.Array]:
     """All columns of the view, by name."""
     decode = CLIENT_TOPICS[view].decode
     count = records.num_rows
@@ -126,6 +153,8 @@ def _decoded(view: str, records: pa.RecordBatch, latest: frozenset[int]) -> dict
             rows[i] |= decode(key, value)
         except KafkaLogError as error:
             errors[i] = error.reason
+        else:
+            mark_deleted(offsets[i], rows[i], deletions)
     columns = {name: records.column(name) for name in _PLACES}
     columns[_ERROR] = pa.array(errors, pa.string())
     for column in view_columns(view):

@@ -204,6 +204,10 @@ _TABLE = (
         "mirror_offset_syncs", "an offset sync of MirrorMaker 2",
         client_schemas.MIRROR_OFFSET_SYNCS, _client_topics, _OF_BATCHES, checks_checksums=True,
     ),
+    View(
+        "schema_registry", "a record of Schema Registry's topic `_schemas`",
+        client_schemas.SCHEMA_REGISTRY, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
     View("transactions", "a transaction", schemas.TRANSACTIONS, _producers, _OF_LOGS),
     View("producers", "a producer", schemas.PRODUCERS, _producers, _OF_LOGS),
 )  # fmt: skip

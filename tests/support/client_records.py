@@ -6,6 +6,7 @@ key and value, in hexadecimal, `-` for null.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.support.log_builder import LogBuilder
@@ -23,10 +24,38 @@ def client_records() -> dict[str, list[Pair]]:
     return found
 
 
+def registry_records() -> list[tuple[str, str | None]]:
+    """Of `_schemas`, as Schema Registry's documents show them."""
+
+    def key(keytype: str, subject: str, **more: object) -> str:
+        magic = int(keytype == "SCHEMA")
+        fields = {"keytype": keytype, "subject": subject, **more, "magic": magic}
+        return json.dumps(fields, separators=(",", ":"))
+
+    def schema(subject: str, version: int, id_: int, **more: object) -> str:
+        its = {"subject": subject, "version": version, "id": id_, **more}
+        return json.dumps({"deleted": False, **its, "schema": '"string"'})
+
+    of_orders = [key("SCHEMA", "orders", version=version) for version in (1, 2, 3)]
+    proto = {"schemaType": "PROTOBUF", "references": [{"name": "a", "subject": "a", "version": 1}]}
+    return [
+        ('{"keytype":"NOOP","magic":0}', None),
+        ('{"keytype":"CONFIG","subject":null,"magic":0}', '{"compatibilityLevel":"FULL"}'),
+        (of_orders[0], schema("orders", 1, 1)),
+        (of_orders[1], schema("orders", 2, 2, **proto)),
+        (key("DELETE_SUBJECT", "orders"), '{"subject":"orders","version":2}'),
+        (of_orders[2], schema("orders", 3, 1)),
+        (key("SCHEMA", "clicks", version=1), schema("clicks", 1, 3)),
+        (key("SCHEMA", "clicks", version=1), schema("clicks", 1, 3, deleted=True)),
+        (of_orders[0], None),
+    ]
+
+
 def write_client_topics(log_dir: Path) -> None:
     """Each topic as partition 0, all its records in one batch."""
     for topic, records in client_records().items():
         LogBuilder(log_dir, f"{topic}-0").batch(*records).write()
+    LogBuilder(log_dir, "_schemas-0").batch(*registry_records()).write()
 
 
 def _bytes(text: str) -> bytes | None:
