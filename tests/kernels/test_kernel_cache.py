@@ -50,7 +50,7 @@ def test_with_an_unknown_numba_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 
 def start(code: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
-    names = ("NUMBA_CACHE_DIR", "KAFKALOG_CACHE_DIR", "NUMBA_DISABLE_JIT")
+    names = ("NUMBA_CACHE_DIR", "KAFKALOG_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK")
     inherited = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.Popen(
         [sys.executable, "-c", code], cwd=cwd, env=inherited | environment, text=True,
