@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,13 +51,18 @@ class Notice:
 
 
 def find(
-    log_dirs: Sequence[LogDir], cluster: Cluster | None, ahead: Sequence[Partition]
+    log_dirs: Sequence[LogDir],
+    cluster: Cluster | None,
+    ahead: Sequence[Partition],
+    unread: Mapping[str, str],
 ) -> list[Notice]:
-    """All there is, the gravest first. `ahead`: partitions with records of the future."""
+    """All there is, the gravest first. `ahead`: partitions with records of the future; `unread`:
+    what the system said of segments that cannot be read, by the partition's path."""
     found: list[Notice] = []
     for log_dir in log_dirs:
         found += _of_root(log_dir, log_dirs)
         found += _of_partitions(log_dir, cluster)
+        found += _of_segments(log_dir, unread)
         found += _of_space(log_dir)
         own = [p for p in ahead if p.is_live and Path(p.path).parent == log_dir.path]
         found += _about(own, "future-timestamp", "records of the future", log_dir, "audit")
@@ -93,6 +98,14 @@ def _of_root(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> Iterator[Notice]:
     if log_dir.has_broker_logs and not log_dir.is_clean_stop and log_dir.locked_by is None:
         text = "no .kafka_cleanshutdown: it runs, was killed, or was copied while it ran"
         yield _notice("not-stopped-in-order", text, log_dir, "recover")
+
+
+def _of_segments(log_dir: LogDir, unread: Mapping[str, str]) -> Iterator[Notice]:
+    problems = [unread[p.path] for p in log_dir.partitions if p.path in unread]
+    if problems:
+        more = f", and of {len(problems) - 1} more partitions" if len(problems) > 1 else ""
+        text = _short(problems[0], log_dir.path) + more
+        yield _notice("unreadable", text, log_dir, "verify")
 
 
 def _is_kraft(log_dir: LogDir) -> bool:

@@ -34,17 +34,19 @@ _LEGACY = struct.Struct(">qiIbbq")
 @dataclass(frozen=True, slots=True)
 class Head:
     """Of a partition: magic and codecs of the batches looked at, the time of the first one and the
-    largest that the last time index knows, in ms and -1 for none.
+    largest that the last time index knows, in ms and -1 for none. problem: what the system said of
+    a segment that cannot be read.
     """
 
     magics: frozenset[int] = frozenset()
     codecs: frozenset[str] = frozenset()
     oldest_ms: int = -1
     newest_ms: int = -1
+    problem: str | None = None
 
 
 def read_heads(partitions: Iterable[Partition]) -> Mapping[str, Head]:
-    """By path, of the largest ones; what cannot be read says nothing."""
+    """By path, of the largest ones; what is no batch says nothing."""
     largest = sorted((p for p in partitions if p.log_bytes), key=lambda p: -p.log_bytes)
     return {partition.path: _head(partition) for partition in largest[:MOST_PARTITIONS]}
 
@@ -60,6 +62,7 @@ def _head(partition: Partition) -> Head:
         first.codecs | last.codecs,
         first.oldest_ms,
         max(newest_ms, first.newest_ms),
+        first.problem or last.problem,
     )
 
 
@@ -78,7 +81,11 @@ def _first_batch(path: str) -> Head:
                 frozenset([magic]), _codec(attributes & COMPRESSION_CODEC_MASK), time_ms, time_ms
             )
         header = parse_header(data, path=path)
-    except (OSError, KafkaLogError):
+    except FileNotFoundError:  # of a broker that runs
+        return Head()
+    except OSError as error:
+        return Head(problem=f"{path}: {error.strerror or error}")
+    except KafkaLogError:
         return Head()
     # With a delete horizon the base timestamp is that; where brokers stamp, the producer's.
     is_base_another = (

@@ -103,6 +103,7 @@ def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:
     starts = [h.oldest_ms for h in heads.values() if 0 <= h.oldest_ms <= soon_ms]
     ends = [h.newest_ms for h in heads.values() if 0 <= h.newest_ms <= soon_ms]
     ahead = [p for p in partitions if p.path in heads and heads[p.path].newest_ms > soon_ms]
+    unread = {path: head.problem for path, head in heads.items() if head.problem is not None}
     return Overview(
         now_ms=now_ms,
         log_dirs=log_dirs,
@@ -111,7 +112,7 @@ def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:
         era=judge_era(log_dirs, cluster, magics),
         topics=topics,
         groups=read_groups(partitions, _ends(log_dirs)),
-        notices=find(log_dirs, cluster, ahead),
+        notices=find(log_dirs, cluster, ahead, unread),
         heads_count=len(heads),
         oldest_ms=min(starts, default=-1),
         newest_ms=max(ends, default=-1),

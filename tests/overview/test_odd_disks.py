@@ -3,6 +3,7 @@ has none."""
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
+from kafkalog.overview import heads
 from kafkalog.overview.overview import read_overview
 from tests.starts.rows import read_rows
 from tests.starts.states import STATES
@@ -100,3 +102,23 @@ def test_the_command_prints_a_screen_and_one_document(
     document = json.loads(capsys.readouterr().out)
     assert document["findings"][0]["id"] == "foreign-directory"
     assert [topic["topic"] for topic in document["topics"]] == ["orders"]
+
+
+def test_segments_that_the_system_does_not_let_read_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a-0", "b-0", "b-1"):
+        LogBuilder(tmp_path, name).batch(("k", "v")).write()
+    read = heads.read_bytes
+
+    def refused(path: str, size: int, position: int = 0) -> bytes:
+        if "/b-" in path:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return read(path, size, position)
+
+    monkeypatch.setattr(heads, "read_bytes", refused)
+    (found,) = [n for n in read_overview([tmp_path], NOW_MS).notices if n.id == "unreadable"]
+    first, _, others = found.text.partition(", ")
+    assert first.endswith("/00000000000000000000.log: Permission denied")
+    assert others == "and of 1 more partitions"
+    assert found.is_failure
