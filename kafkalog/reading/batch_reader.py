@@ -52,7 +52,7 @@ def _checked_batches(
         if request.checks_batches:
             is_valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
             if request.mode == ReadMode.DROPMALFORMED and not is_valid.all():
-                counts.dropped_batches += int((~is_valid).sum())
+                counts.drop(split.path, int((~is_valid).sum()))
                 rows, is_valid = rows[is_valid], is_valid[is_valid]
         if len(rows):
             arrays = BatchArrays(place_of(split), rows, is_valid, chunk.buf, chunk.position)

@@ -96,7 +96,7 @@ def _read_entries(
             if request.mode == ReadMode.FAILFAST:
                 raise
             if request.mode == ReadMode.DROPMALFORMED:
-                counts.dropped_batches += 1
+                counts.drop(task.path)
             else:
                 row = {**task.place, "path": task.path, "error": str(error)}
                 yield rows_batch([row], request.schema, request.names)

@@ -126,7 +126,7 @@ def _read_segments(
         for piece in tasks[first : first + _ROWS_PER_BATCH]:
             row = segment_row(piece, with_headers=needs_headers)
             if row.get("error") is not None and request.mode == ReadMode.DROPMALFORMED:
-                counts.dropped_batches += 1
+                counts.drop(piece.path)
                 continue
             rows.append(row)
         if rows:

@@ -99,9 +99,10 @@ def _read_partitions(
             for error in walk.errors:
                 if request.mode == ReadMode.FAILFAST:
                     raise error
-                counts.dropped_batches += 1
                 if request.mode == ReadMode.PERMISSIVE:
                     rows.append(walk.place | {"error": str(error)})
+                else:
+                    counts.drop(error.path or partition.path)
             if view == "transactions":
                 rows += ended
             while len(rows) >= _ROWS_PER_BATCH:

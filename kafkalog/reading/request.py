@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow as pa
 from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
+
+_MOST_PATHS = 3
 
 
 class ReadMode(StrEnum):
@@ -78,16 +81,27 @@ class ReadRequest:
 class ReadCounts:
     """What was left out; filled while the iterator is used up.
 
-    dropped_batches: bad ones. skipped_batches: those whose headers said that no wanted row is in
-    them; skipped_bytes are those of them that were not read. records, wanted_records: decoded,
-    and kept of them.
+    dropped_batches: bad ones, by their file. skipped_batches: those whose headers said that no
+    wanted row is in them; skipped_bytes are those of them that were not read. records,
+    wanted_records: decoded, and kept of them.
     """
 
-    dropped_batches: int = 0
+    dropped_batches: Counter[str] = field(default_factory=Counter)
     skipped_batches: int = 0
     skipped_bytes: int = 0
     records: int = 0
     wanted_records: int = 0
+
+    def drop(self, path: str, batches: int = 1) -> None:
+        """So many bad ones of a file are left out."""
+        self.dropped_batches[path] += batches
+
+    def describe_dropped(self, what: str) -> str:
+        """How many, of which files: a few of them by name, as a log can have thousands."""
+        paths = sorted(self.dropped_batches)
+        more = f" and {len(paths) - _MOST_PATHS} more files" if len(paths) > _MOST_PATHS else ""
+        named = ", ".join(paths[:_MOST_PATHS]) + more
+        return f"left out {self.dropped_batches.total()} malformed {what} of {named}"
 
     def describe(self) -> str:
         """What was skipped, as a line of a log."""

@@ -54,7 +54,4 @@ def read_task(task: ScanTask[Any], request: ReadRequest) -> Iterator[pa.RecordBa
     if counts.skipped_batches or counts.wanted_records < counts.records:
         _logger.info("%s: %s", task.view, counts.describe())
     if counts.dropped_batches:
-        paths = ", ".join(sorted({piece.path for piece in task.pieces}))
-        _logger.warning(
-            "left out %d malformed %s of %s", counts.dropped_batches, reader.malformed, paths
-        )
+        _logger.warning("%s", counts.describe_dropped(reader.malformed))

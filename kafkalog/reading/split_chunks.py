@@ -91,7 +91,7 @@ class SplitChunks:
     ) -> Iterator[pa.RecordBatch]:
         """What the mode has for a batch of so many bytes that cannot be read."""
         if self._request.mode == ReadMode.DROPMALFORMED:
-            self._counts.dropped_batches += 1
+            self._counts.drop(split.path)
             return
         data = None
         if ERROR_BYTES.name in self._request.names and error.position is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -19,16 +19,7 @@ from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.splits import SplitSizes
 
-
-class ReadFrom(Protocol):
-    """Part of a task; a warning about what a mode left out names its path."""
-
-    @property
-    def path(self) -> str:
-        """The file or directory that it is read from."""
-
-
-Piece = TypeVar("Piece", bound=ReadFrom)
+Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,8 @@ class PartitionRecords:
         for error in errors:
             if self.request.mode == ReadMode.FAILFAST:
                 raise error
-            self.counts.dropped_batches += self.request.mode == ReadMode.DROPMALFORMED
+            if self.request.mode == ReadMode.DROPMALFORMED:
+                self.counts.drop(error.path or self.splits[0].path)
             if self.request.mode == ReadMode.PERMISSIVE:
                 row = self._place(self.splits[0]) | {
                     "path": error.path,
