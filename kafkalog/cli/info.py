@@ -146,13 +146,21 @@ def _groups(groups: Groups) -> Iterator[str]:
     own = groups.groups
     if not own:
         yield "groups: none" if groups.is_whole else "groups: kafkalog lag reads them"
+        yield from _unread_commits(groups)
         return
     shown = ", ".join(_lag(g.group, g.lag, g.unknown) for g in own[:_MOST_GROUPS])
     more = f" and {len(own) - _MOST_GROUPS} more" if len(own) > _MOST_GROUPS else ""
     yield f"{len(own)} groups, records behind: {shown}{more}"
-    if not groups.is_whole:
+    if groups.read_bytes < groups.total_bytes:
         read, total = format_bytes(groups.read_bytes), format_bytes(groups.total_bytes)
         yield f"  seen in the last {read} of {total} of commits; kafkalog lag reads all"
+    yield from _unread_commits(groups)
+
+
+def _unread_commits(groups: Groups) -> Iterator[str]:
+    for problem in groups.problems[:1]:
+        more = f", and {len(groups.problems) - 1} more" if len(groups.problems) > 1 else ""
+        yield f"  without the commits behind {problem}{more}; kafkalog lag reads all"
 
 
 def _lag(group: str, lag: int, unknown: int) -> str:

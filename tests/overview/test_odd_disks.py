@@ -13,6 +13,7 @@ from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.overview import heads
 from kafkalog.overview.overview import read_overview
+from tests.overview.test_cheap import commit_key, commit_value
 from tests.starts.rows import read_rows
 from tests.starts.states import STATES
 from tests.support.log_builder import LogBuilder
@@ -122,3 +123,19 @@ def test_segments_that_the_system_does_not_let_read_are_named(
     assert first.endswith("/00000000000000000000.log: Permission denied")
     assert others == "and of 1 more partitions"
     assert found.is_failure
+
+
+def test_groups_without_the_commits_behind_a_damaged_batch_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = LogBuilder(tmp_path, "__consumer_offsets-0")
+    for offset in (3, 7):
+        builder.batch((commit_key("group"), commit_value(offset)))
+    path = builder.write() / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    main(["info", str(tmp_path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"without the commits behind {path} @ {len(data) // 2}: CRC differs" in said
+    assert "kafkalog lag reads all" in said
