@@ -27,7 +27,7 @@ from kafkalog.texts import format_bytes, format_duration
 Result = TypeVar("Result")
 Key = TypeVar("Key")
 
-_SHOWN_EVERY_S = 0.2
+_SHOWN_EVERY_S = 0.08
 _SAID_EVERY_S = 30.0
 # What is not done is not shown as done, whatever was guessed.
 _MOST = 0.99
