@@ -177,7 +177,7 @@ def _promises(rule: PolicyRule, first: AuditedPartition) -> Iterator[Violation]:
     if limits.max_age_ms is not None:
         asked = rule.words["max-age"]
         if not deletes:
-            policy = setting_text(config.cleanup_policy)
+            policy = setting_text(config.cleanup_policy) or "empty"
             text = f"cleanup.policy is {policy}: the latest record of a key has no age at which "
             yield _promise(rule, first, f"{text}it goes, {asked} cannot hold", "max-age")
         elif config.retention_ms == -1 or config.retention_ms > limits.max_age_ms:
@@ -215,7 +215,7 @@ def _ages(rule: PolicyRule, partition: AuditedPartition, now_ms: int) -> Iterato
         text = (
             f"{rule.words['max-age']}: a record of "
             f"{format_timestamp(oldest.smallest_timestamp_ms)} in the segment "
-            f"{oldest.base_offset}, {format_bytes(size)} all of which are as old"
+            f"{oldest.base_offset}; segments whose newest record is as old: {format_bytes(size)}"
         )
         since = oldest.smallest_timestamp_ms + limit
         yield Violation(

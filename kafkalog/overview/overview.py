@@ -24,6 +24,8 @@ from kafkalog.overview.heads import MOST_PARTITIONS, Head, read_heads
 _GRACE_MS = 3_600_000
 _POLICY, _BROKER_POLICY = "cleanup.policy", "log.cleanup.policy"
 _REMOTE = "remote.storage.enable"
+_RETENTION, _BROKER_RETENTION = "retention.ms", "log.retention.ms"
+_LAG, _BROKER_LAG = "min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,11 @@ def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:
     soon_ms = now_ms + _GRACE_MS
     starts = [h.oldest_ms for h in heads.values() if 0 <= h.oldest_ms <= soon_ms]
     ends = [h.newest_ms for h in heads.values() if 0 <= h.newest_ms <= soon_ms]
-    ahead = [p for p in partitions if p.path in heads and heads[p.path].newest_ms > soon_ms]
+    ahead = [
+        p for p in partitions
+        if p.path in heads and heads[p.path].newest_ms > soon_ms
+        and _goes_by_time(p.name.topic_partition.topic, cluster)
+    ]  # fmt: skip
     unread = {path: head.problem for path, head in heads.items() if head.problem is not None}
     return Overview(
         now_ms=now_ms,
@@ -181,11 +187,34 @@ def _policy(name: str, cluster: Cluster | None, cleaned: set[str]) -> str | None
         return "snapshots"
     config = cluster.topics.get(name) if cluster is not None else None
     if cluster is not None and config is not None:
-        by_default = [each.get(_BROKER_POLICY, "") for each in cluster.broker_configs.values()]
-        return config.get(_POLICY) or next((p for p in by_default if p), "delete")
+        return _setting(cluster, config, _POLICY, _BROKER_POLICY, "delete")
     if name in INTERNAL_POLICIES:
         return ",".join(INTERNAL_POLICIES[name])
     return "compact" if name in cleaned else None
+
+
+def _setting(
+    cluster: Cluster, config: Mapping[str, str], key: str, broker_key: str, default: str
+) -> str:
+    by_default = [each.get(broker_key, "") for each in cluster.broker_configs.values()]
+    return config.get(key) or next((value for value in by_default if value), default)
+
+
+def _goes_by_time(name: str, cluster: Cluster | None) -> bool:
+    """Whether a timestamp holds anything back: it does not where time neither deletes nor keeps
+    from compaction (`auditing.timestamp_findings`). True where nothing tells it.
+    """
+    if name == CLUSTER_METADATA_TOPIC:
+        return False
+    config = cluster.topics.get(name) if cluster is not None else None
+    if cluster is None or config is None:
+        return True
+    policy = _setting(cluster, config, _POLICY, _BROKER_POLICY, "delete")
+    if "delete" in policy and not _setting(
+        cluster, config, _RETENTION, _BROKER_RETENTION, ""
+    ).startswith("-"):
+        return True
+    return "compact" in policy and _setting(cluster, config, _LAG, _BROKER_LAG, "0") != "0"
 
 
 def _is_tiered(config: Mapping[str, str] | None, own: Sequence[tuple[Partition, LogDir]]) -> bool:

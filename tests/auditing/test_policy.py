@@ -76,7 +76,7 @@ def partitions(log_dir: Path) -> tuple[AuditedPartition, ...]:
             "max-age: 30d",
             "policy-age",
             "orders-0: rule rule: max-age 30d: a record of 2023-11-14T22:13:20.000Z in the segment "
-            "0, 905 B all of which are as old; since 2023-12-14T22:13:20.000Z",
+            "0; segments whose newest record is as old: 905 B; since 2023-12-14T22:13:20.000Z",
         ),
         (
             "max-age: 20d",
@@ -169,6 +169,13 @@ def test_compacted_topics_are_held_to_lag_and_age(log_dir: Path) -> None:
     ages = findings(own, policy("max-age: 50d"))
     assert [f.kind for f in ages] == ["policy-setting", "policy-age"]
     assert "has no age at which it goes" in ages[0].text
+
+
+def test_a_policy_that_is_empty_is_called_so(log_dir: Path) -> None:
+    write_log(log_dir, "orders-0")
+    own = audited(log_dir, "cleanup.policy=")
+    (found, *_) = findings(own, policy("max-age: 50d"))
+    assert "cleanup.policy is empty: " in found.text
 
 
 def test_size_that_deletes_before_its_time_breaks_minimum_retention(log_dir: Path) -> None:

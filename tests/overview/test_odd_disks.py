@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.overview.test_cheap import commit_key, commit_value
 from tests.starts.rows import read_rows
 from tests.starts.states import STATES
 from tests.support.log_builder import LogBuilder
-from tests.test_sample_findings import NOW_MS
+from tests.test_sample_findings import NOW_MS, copied
 
 ROWS = read_rows()
 # All of them take two minutes.
@@ -86,6 +87,24 @@ def test_a_partition_directory_or_a_log_file_stands_for_its_partition(tmp_path: 
     for path in (directory, next(directory.glob("*.log"))):
         found = read_overview([path], NOW_MS)
         assert [(topic.name, topic.partitions) for topic in found.topics] == [("a", 1)]
+
+
+def test_records_of_the_future_are_named_where_time_decides(tmp_path: Path) -> None:
+    """`odd-timestamps` has no end of retention, and the audit says nothing of it."""
+    (log_dir,) = copied("broker", tmp_path)
+    for path in log_dir.glob("*-[0-9]"):
+        if path.name not in ("__cluster_metadata-0", "orders-0", "odd-timestamps-0"):
+            shutil.rmtree(path)
+    before_ms = 1_790_000_000_000  # two months before `orders` was written
+    assert ahead_of(log_dir, before_ms) == ["orders-0: records of the future"]
+    assert ahead_of(log_dir, NOW_MS) == []
+    shutil.rmtree(log_dir / "__cluster_metadata-0")
+    assert ahead_of(log_dir, NOW_MS) == ["odd-timestamps-0: records of the future"]
+
+
+def ahead_of(log_dir: Path, now_ms: int) -> list[str]:
+    found = read_overview([log_dir], now_ms)
+    return [notice.text for notice in found.notices if notice.id == "future-timestamp"]
 
 
 def test_the_command_prints_a_screen_and_one_document(

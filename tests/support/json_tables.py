@@ -62,6 +62,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
     cluster = ("data/samples/cluster/1/data", "data/samples/cluster/2/data")
     runs = [
         ("info", _BROKER),
+        ("info", "data/samples/zookeeper/broker-2"),  # with a finding
         ("lag", "data/samples/groups/data"),
         compact,
         (*compact, "--apply"),
