@@ -60,11 +60,7 @@ def open_connection(
         "autoload_known_extensions": False,
     }
     connection = duckdb.connect(config=config)
-    limit = f"{memory_limit}B" if isinstance(memory_limit, int) else memory_limit
-    try:
-        connection.execute("SET memory_limit = ?", [limit])
-    except duckdb.Error as error:
-        raise InvalidConfigError(f"memory_limit takes 512MB or the like, not {limit!r}") from error
+    _limit_memory(connection, memory_limit)
     connection.execute("SET TimeZone = 'UTC'")
     for macro in macros:
         connection.execute(macro)
@@ -73,6 +69,20 @@ def open_connection(
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def _limit_memory(connection: DuckDBPyConnection, memory_limit: str | int) -> None:
+    import duckdb
+
+    limit = f"{memory_limit}B" if isinstance(memory_limit, int) else memory_limit
+    wrong = f"memory_limit takes 512MB or the like, not {memory_limit!r}"
+    # Whatever is negative, and `none`, is no limit at all for DuckDB.
+    if not limit.strip()[:1].isdigit():
+        raise InvalidConfigError(wrong)
+    try:
+        connection.execute("SET memory_limit = ?", [limit])
+    except duckdb.Error as error:
+        raise InvalidConfigError(wrong) from error
 
 
 def register_table(connection: DuckDBPyConnection, table: SqlTable, failures: Failures) -> None:

@@ -187,6 +187,12 @@ def _bytes_read_by(pid: int) -> int:
 # -- memory and files ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("limit", [-5, "-1", "-0.5GB", " -1", "none", "much", ""])
+def test_a_memory_limit_that_would_be_none_is_refused(log_dir: Path, limit: str | int) -> None:
+    with pytest.raises(InvalidConfigError, match="memory_limit takes 512MB or the like"):
+        kafkalog.sql(log_dir, "SELECT 1 AS a", memory_limit=limit)
+
+
 def test_what_does_not_fit_is_spilled_and_gone_afterwards(
     tmp_path: Path, long_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
