@@ -73,24 +73,15 @@ def plan_compaction(
     parse_kafka_version(kafka_version)
     watermark = effective_high_watermark(partition, high_watermark)
     cleanable = find_cleanable_range(
-        partition,
-        config,
-        now_ms=now_ms,
-        high_watermark=watermark,
+        partition, config, now_ms=now_ms, high_watermark=watermark,
         first_unstable_offset=facts.first_unstable_offset(watermark, partition.log_start_offset),
-    )
+    )  # fmt: skip
     must_compact = _must_compact(partition, config, facts, cleanable, now_ms)
-    sources = segments_between(partition.segments, 0, cleanable.end_offset)
-    standing = standing or PolicyStanding.SAID  # `compact` is nobody's default
     refusal = refuse_by_inventory(partition, config, watermark) or _refuse_by_policy(
-        partition, facts, standing, is_forced=is_forced
+        partition, facts, standing or PolicyStanding.SAID, is_forced=is_forced
     )
-    status, reason = _choose(config, cleanable, must_compact=must_compact)
-    if refusal is None and status == CLEAN:
-        refusal = refuse_by_facts(facts, sources, cleanable.end_offset)
-    if refusal is not None:
-        status, reason = refusal
-    groups = group_segments(sources, cleanable.end_offset, config) if status == CLEAN else ()
+    chosen = refusal or _choose(config, cleanable, must_compact=must_compact)
+    status, reason, groups = _grouped(partition, config, facts, cleanable.end_offset, chosen)
     return CompactionPlan(
         topic_partition=partition.topic_partition,
         path=partition.path,
@@ -108,7 +99,7 @@ def plan_compaction(
         cleanable_bytes=cleanable.cleanable_bytes,
         cleanable_ratio=cleanable.ratio,
         must_compact=must_compact,
-        checkpoint_reset=cleanable.checkpoint_reset if refusal is None else None,
+        checkpoint_reset=None if refusal or status == REFUSED else cleanable.checkpoint_reset,
         groups=groups,
         now_ms=now_ms,
         kafka_version=kafka_version,
@@ -124,6 +115,23 @@ def plan_compaction(
         strategy=_strategy(groups, strategy, is_bounded=dedupe_buffer_size is not None),
         deleted_files=partition.deleted_files if status == CLEAN else (),
     )
+
+
+def _grouped(
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    end_offset: int,
+    chosen: tuple[str, str],
+) -> tuple[str, str, tuple[SegmentGroup, ...]]:
+    """Status and reason, and the groups of what is cleaned, unless the facts refuse that."""
+    if chosen[0] != CLEAN:
+        return *chosen, ()
+    sources = segments_between(partition.segments, 0, end_offset)
+    refusal = refuse_by_facts(facts, sources, end_offset)
+    if refusal is not None:
+        return *refusal, ()
+    return *chosen, group_segments(sources, end_offset, config)
 
 
 def _refuse_by_policy(

@@ -37,9 +37,8 @@ from kafkalog.reading.selection import (
 )
 from kafkalog.reading.split_plan import plan_reading
 from kafkalog.reading.splits import ScanSplit, SplitNeeds, SplitSizes, pack_splits
+from kafkalog.reading.stream_offsets import Offsets, as_numbers, as_offsets, limited_ends
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask
-
-Offsets = dict[str, dict[str, int]]
 
 # How often a segment may be gone again when it is looked for anew.
 _TRIES = 10
@@ -55,12 +54,12 @@ def first_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offset
         start = _first(selection, partition)
         check_loss(partition, selection, wanted_start(selection, partition, start), start)
         begins[partition.topic_partition] = start
-    return _as_offsets(begins)
+    return as_offsets(begins)
 
 
 def end_offsets(paths: Sequence[str], selection: PartitionSelection) -> Offsets:
     """How far each partition reaches now."""
-    return _as_offsets(
+    return as_offsets(
         {p.topic_partition: _end(selection, p) for p in _partitions(paths, selection)}
     )
 
@@ -81,9 +80,9 @@ def latest_offsets(
     it was. OffsetOutOfRangeError for a log that ends below `start`, unless `fail_on_data_loss` is
     off.
     """
-    begins = _as_numbers(start)
+    begins = as_numbers(start)
     ends = dict(begins)
-    bounds = None if up_to is None else _as_numbers(up_to)
+    bounds = None if up_to is None else as_numbers(up_to)
     for partition in _partitions(paths, selection):
         name = partition.topic_partition
         if bounds is not None and name not in bounds:
@@ -98,7 +97,7 @@ def latest_offsets(
         # A log that was cut below where the stream stands: never backwards, or records would come
         # twice.
         ends[name] = max(end, begins[name])
-    return _as_offsets(ends if max_offsets is None else _limited(begins, ends, max_offsets))
+    return as_offsets(ends if max_offsets is None else limited_ends(begins, ends, max_offsets))
 
 
 def plan_between(
@@ -115,7 +114,7 @@ def plan_between(
     """
     for tries in reversed(range(_TRIES)):
         try:
-            return _planned(paths, selection, _as_numbers(start), _as_numbers(end), needs)
+            return _planned(paths, selection, as_numbers(start), as_numbers(end), needs)
         except (LogChangedError, FileNotFoundError):  # after it was listed, before it was planned
             if not tries:
                 raise
@@ -326,32 +325,3 @@ def _refuse_absence(
             " failOnDataLoss=false goes on without it",
             offset=begins.get(name, 0),
         )
-
-
-def _limited(
-    begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], max_offsets: int
-) -> dict[TopicPartition, int]:
-    sizes = {name: end - begins[name] for name, end in ends.items()}
-    total = sum(sizes.values())
-    if total <= max_offsets:
-        return dict(ends)
-    # Rounded up, so that the smallest partition moves as well.
-    return {
-        name: begins[name] + min(-(-size * max_offsets // total), size)
-        for name, size in sizes.items()
-    }
-
-
-def _as_offsets(numbers: Mapping[TopicPartition, int]) -> Offsets:
-    offsets: Offsets = {}
-    for name, offset in sorted(numbers.items()):
-        offsets.setdefault(name.topic, {})[str(name.partition)] = offset
-    return offsets
-
-
-def _as_numbers(offsets: Offsets) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic, int(partition)): offset
-        for topic, partitions in offsets.items()
-        for partition, offset in partitions.items()
-    }
