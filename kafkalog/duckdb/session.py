@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -42,6 +43,7 @@ class SqlSession:
         self._connection = open_connection(
             (), self._failures, memory_limit=memory_limit, threads=log.threads
         )
+        self._thread = ThreadPoolExecutor(1, "kafkalog-sql")
 
     def run(self, statement: str) -> pa.RecordBatchReader | None:
         """The rows of a statement as a stream, None of one that has no rows (CREATE VIEW). The next
@@ -66,6 +68,8 @@ class SqlSession:
         self._connection.interrupt()
 
     def close(self) -> None:
+        self._connection.interrupt()
+        self._thread.shutdown()
         self._connection.close()
 
     def __enter__(self) -> SqlSession:
@@ -86,9 +90,12 @@ class SqlSession:
             self._connection.execute(found.sql)
             self.schemas.pop(found.drops, None)
             return None
-        reader = self._connection.sql(found.sql).to_arrow_reader(_BATCH_ROWS)
+        reader = self._wait(self._reader, found.sql)
         batches = self._batches(reader, found.schema)
         return pa.RecordBatchReader.from_batches(found.schema, batches)
+
+    def _reader(self, sql: str) -> pa.RecordBatchReader:
+        return self._connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
 
     def _translated(self, query: str) -> Translation:
         """The statement for DuckDB, which knows its tables and functions afterwards."""
@@ -111,10 +118,21 @@ class SqlSession:
         import duckdb
 
         try:
-            for batch in reader:
+            while (batch := self._wait(next, reader, None)) is not None:
                 yield batch if batch.schema == schema else batch.cast(schema)
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
             raise self._own(error) from None
+
+    def _wait(self, call: Callable[..., Any], *given: Any) -> Any:
+        """What a call returns that may take long, made by a thread: while this one was in DuckDB's
+        code no signal would reach it, and Ctrl-C would end no query.
+        """
+        pending = self._thread.submit(call, *given)
+        try:
+            return pending.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            raise
 
     # -- errors ------------------------------------------------------------------------------------
 

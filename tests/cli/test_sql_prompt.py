@@ -53,7 +53,7 @@ def test_statements_are_answered_until_the_end(prompt: pexpect.spawn, tmp_path: 
     joined = ", ".join(f"records t{number}" for number in range(40))
     prompt.send(f"SELECT count(*) FROM {joined};\r")
     prompt.expect("\n")
-    time.sleep(1)  # until the terminal is the query's, which takes Ctrl-C for a signal
+    time.sleep(3)  # until the query is planned and runs; Ctrl-C is a signal then
     prompt.sendintr()
     prompt.expect("interrupted")
     prompt.expect("sql>")
