@@ -51,6 +51,7 @@ def play(kafka: Kafka, seeds: Sequence[int], compact: Compact = compact_with_kaf
     assert sum(outcome.cleaned for outcome in outcomes) > len(seeds)
 
 
+@pytest.mark.thorough
 def test_spilled_runs_equal_kafkas(kafka: Kafka) -> None:
     with small_budgets():
         play(kafka, SAMPLE)

@@ -76,6 +76,7 @@ def answers(log_dir: Path, how_many: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_source_scan_and_jobs_run_in_a_connect_session(log_dir: Path) -> None:
     assert answers(log_dir, "few") == FEW
 

@@ -45,6 +45,7 @@ def in_log(logs: list[LogBuilder]) -> list[tuple[Any, ...]]:
     return [(p, r.offset, r.key, r.value) for p, log in enumerate(logs) for r in log.records]
 
 
+@pytest.mark.thorough  # the examples of the guide append and merge
 def test_append_has_every_record_once_whatever_befell_its_runs(
     spark: SparkSession, logs: list[LogBuilder], log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_without_java_it_is_usage(
     assert "needs Java 17" in capsys.readouterr().err
 
 
+@pytest.mark.thorough  # test_zookeeper has the tables
 def test_a_dead_zookeepers_tables_are_views_too(
     spark: SparkSession, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

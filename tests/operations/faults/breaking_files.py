@@ -14,7 +14,11 @@ from kafkalog.swap.local_files import LocalFiles
 
 CRASH_TIMEOUT_S = 60
 # Before each how many steps a run is killed; a prime, as steps come in groups that repeat.
-STRIDES = [11, pytest.param(1, marks=pytest.mark.soak)]
+STRIDES = [
+    23,
+    pytest.param(11, marks=pytest.mark.thorough),
+    pytest.param(1, marks=pytest.mark.soak),
+]
 
 
 class CountingFiles(LocalFiles):
