@@ -27,7 +27,11 @@ from kafkalog.texts import format_bytes, format_duration
 Result = TypeVar("Result")
 Key = TypeVar("Key")
 
-_SHOWN_EVERY_S = 0.08
+# How often the line of a terminal is looked at. It is drawn again when it has moved by so large a
+# part, so that a run of half a second is seen to move too, else when it has stood for so long.
+_SHOWN_EVERY_S = 0.02
+_SHOWN_PART = 1 / 100
+_SHOWN_AFTER_S = 0.1
 _SAID_EVERY_S = 30.0
 # What is not done is not shown as done, whatever was guessed.
 _MOST = 0.99
@@ -104,6 +108,7 @@ class _Line:
         tqdm.monitor_interval = 0
         self._state, self._parts = state, parts
         self._is_busy = False
+        self._drawn_at = state.started
         self._bar: Any = tqdm(
             total=state.total,
             desc=what,
@@ -117,7 +122,11 @@ class _Line:
 
     def tell(self) -> None:
         """By the timer, which may come in the middle of `result`."""
-        if not self._is_busy:
+        if self._is_busy:
+            return
+        moved = self._state.position() - self._bar.n
+        is_late = time.monotonic() - self._drawn_at >= _SHOWN_AFTER_S
+        if is_late or moved >= self._state.total * _SHOWN_PART:
             self._move()
 
     def result(self) -> None:
@@ -130,6 +139,7 @@ class _Line:
         try:
             self._bar.n = self._state.position()
             self._bar.refresh()
+            self._drawn_at = time.monotonic()
         finally:
             self._is_busy = False
 
