@@ -23,25 +23,32 @@ from kafkalog.format.topics import (
 )
 from kafkalog.log.names import paths_in
 from kafkalog.spark.gathered import made_in_one_task, made_of_all, summed_up
-from kafkalog.spark.internal_topics import load_view
+from kafkalog.spark.internal_topics import load_rows
 from kafkalog.spark.loading import Paths
 
 if TYPE_CHECKING:
     from kafkalog.reading.function_views.transactions import OpenTransaction
 
 
-def transactional_ids(spark: SparkSession, path: Paths) -> DataFrame:
+def transactional_ids(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row a transactional id: transactionalId, producerId, producerEpoch, state (Kafka's names),
     timeoutMs, startMs (null before the first partition), lastUpdateMs, partitions, clientVersion,
     coordinatorPartition.
+
+    `mode`, here and in the functions below: a record that cannot be read raises CorruptRecordError
+    with FAILFAST; with PERMISSIVE there is a column `error`, and a row that has nothing else for
+    each such record; DROPMALFORMED leaves it out.
     """
     from kafkalog.reading.function_views import transactions as made
 
-    messages = load_view(spark, "messages", path, TRANSACTION_TOPIC, made.STATE_COLUMNS)
-    return made_in_one_task(messages, made.transactional_ids, made.TRANSACTIONAL_IDS)
+    messages = load_rows(spark, "messages", path, TRANSACTION_TOPIC, made.STATE_COLUMNS, mode)
+    ids = made_in_one_task(messages.rows, made.transactional_ids, made.TRANSACTIONAL_IDS)
+    return messages.beside(ids)
 
 
-def open_transactions(spark: SparkSession, path: Paths, *, now_ms: int | None = None) -> DataFrame:
+def open_transactions(
+    spark: SparkSession, path: Paths, *, now_ms: int | None = None, mode: str = "FAILFAST"
+) -> DataFrame:
     """A row for each partition that an open transaction keeps waiting: topic, partition,
     producerId, producerEpoch, transactionalId, firstOffset, lastOffset, lastTimestampMs, ageMs,
     timeoutMs, coordinatorState, isHanging, blockedGroups, command.
@@ -56,13 +63,14 @@ def open_transactions(spark: SparkSession, path: Paths, *, now_ms: int | None = 
 
     now = clock.now_ms() if now_ms is None else now_ms
     found = made.find_open_transactions(open_log_dir(*paths_in(path)), now)
-    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC, made.BLOCKED_COLUMNS)
+    commits = load_rows(spark, "offset_commits", path, OFFSETS_TOPIC, made.BLOCKED_COLUMNS, mode)
+    messages = load_rows(spark, "messages", path, TRANSACTION_TOPIC, made.STATE_COLUMNS, mode)
     frames = {
-        "ids": transactional_ids(spark, path),
-        "blocked": summed_up(commits, made.blocked_groups, made.BLOCKED),
+        "ids": made_in_one_task(messages.rows, made.transactional_ids, made.TRANSACTIONAL_IDS),
+        "blocked": summed_up(commits.rows, made.blocked_groups, made.BLOCKED),
     }
     work = partial(_open_transactions, found, now_ms=now)
-    return made_of_all(spark, frames, work, made.OPEN_TRANSACTIONS)
+    return messages.beside(made_of_all(spark, frames, work, made.OPEN_TRANSACTIONS), commits)
 
 
 def _open_transactions(
@@ -73,7 +81,7 @@ def _open_transactions(
     return made.open_transactions(found, frames["ids"], frames["blocked"], now_ms)
 
 
-def remote_segments(spark: SparkSession, path: Paths) -> DataFrame:
+def remote_segments(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row a remote segment: topic, partition, topicId, segmentId, startOffset, endOffset (both
     included), sizeInBytes, maxTimestampMs, brokerId, state, history (state and time of each event),
     isOrphan, gapBefore, overlapsPrevious.
@@ -84,16 +92,18 @@ def remote_segments(spark: SparkSession, path: Paths) -> DataFrame:
     """
     from kafkalog.reading.function_views import remote_segments as made
 
-    messages = load_view(spark, "messages", path, REMOTE_LOG_TOPIC, made.EVENT_COLUMNS)
-    return made_in_one_task(messages, made.remote_segments, made.REMOTE_SEGMENTS)
+    messages = load_rows(spark, "messages", path, REMOTE_LOG_TOPIC, made.EVENT_COLUMNS, mode)
+    segments = made_in_one_task(messages.rows, made.remote_segments, made.REMOTE_SEGMENTS)
+    return messages.beside(segments)
 
 
-def share_states(spark: SparkSession, path: Paths) -> DataFrame:
+def share_states(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row for each share group and partition: group, topicId, partition, snapshotEpoch,
     stateEpoch, leaderEpoch, startOffset, deliveryCompleteCount, createMs, writeMs, snapshotBatches,
     updates (how many count with the snapshot), updateBatches (theirs, in order), statePartition.
     """
     from kafkalog.reading.function_views import share_states as made
 
-    messages = load_view(spark, "messages", path, SHARE_STATE_TOPIC, made.STATE_COLUMNS)
-    return made_in_one_task(messages, made.share_states, made.SHARE_STATES)
+    messages = load_rows(spark, "messages", path, SHARE_STATE_TOPIC, made.STATE_COLUMNS, mode)
+    states = made_in_one_task(messages.rows, made.share_states, made.SHARE_STATES)
+    return messages.beside(states)

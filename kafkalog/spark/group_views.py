@@ -22,7 +22,7 @@ from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.log.names import paths_in
 from kafkalog.reading.function_views.table import OFFSETS_RETENTION_MINUTES
 from kafkalog.spark.gathered import made_in_one_task, made_of_all, summed_up
-from kafkalog.spark.internal_topics import load_view, read_mode
+from kafkalog.spark.internal_topics import load_rows, load_view, read_mode
 from kafkalog.spark.latest_commits import judged_offsets, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits
@@ -96,7 +96,7 @@ def group_offsets(
     return judged_offsets(commits.drop("usedTopics"), now, retention_ms)
 
 
-def lag(spark: SparkSession, path: Paths) -> DataFrame:
+def lag(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row for each group, topic and partition: group, topic, partition, state (behind, atEnd,
     beyondEnd, belowStart, noCommit, noLog), committedOffset, commitTimestampMs, logStartOffset,
     highWatermark, logEndOffset, lag, lostOffsets, lagBytes, lagMs, firstTimestampMs,
@@ -104,11 +104,12 @@ def lag(spark: SparkSession, path: Paths) -> DataFrame:
 
     As `kafka-consumer-groups --describe` tells it, of a cluster that is stopped, and in bytes and
     time. `reading.function_views.lag` says what the log's end is. The tasks read the groups' topic,
-    and one of them a few batches of each partition that a group is behind in.
+    and one of them a few batches of each partition that a group is behind in. `mode` as for
+    `groups`: with PERMISSIVE a commit that cannot be read has a row with its `error`.
     """
     from kafkalog.reading.function_views.lag import LAG
 
-    latest = latest_records(spark, path)
+    latest = latest_records(spark, path, mode=read_mode(mode))
     frames = {"commits": latest.commits, "members": latest.members}
     return made_of_all(spark, frames, partial(_lag, paths_in(path)), LAG)
 
@@ -122,44 +123,47 @@ def _lag(paths: Sequence[str], frames: Mapping[str, pa.Table]) -> pa.Table:
     return made(frames["commits"], frames["members"], reads.inventory, changes)
 
 
-def top_committers(spark: SparkSession, path: Paths) -> DataFrame:
+def top_committers(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row a group, the one with the most bytes first: group, coordinatorPartition, commits,
     tombstones, bytes, firstCommitMs, lastCommitMs, commitsPerHour. Of the log as it is: what was
     compacted away does not count.
+
+    `mode`, here and in the functions below: with PERMISSIVE there is a column `error`, and a row
+    that has nothing else for each record that cannot be read.
     """
     from kafkalog.reading.function_views import group_costs as made
 
-    commits = load_view(spark, "offset_commits", path, OFFSETS_TOPIC, made.COMMITTER_COLUMNS)
-    sums = summed_up(commits, made.committer_sums, made.COMMITTER_SUMS)
-    return made_in_one_task(sums, made.top_committers, made.TOP_COMMITTERS)
+    commits = load_rows(spark, "offset_commits", path, OFFSETS_TOPIC, made.COMMITTER_COLUMNS, mode)
+    sums = summed_up(commits.rows, made.committer_sums, made.COMMITTER_SUMS)
+    return commits.beside(made_in_one_task(sums, made.top_committers, made.TOP_COMMITTERS))
 
 
-def rebalances(spark: SparkSession, path: Paths) -> DataFrame:
+def rebalances(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row for each group and hour: group, kind, hour, rebalances (generations of a classic group,
     epochs of the others), lastEpoch.
     """
     from kafkalog.reading.function_views import group_costs as made
 
-    messages = load_view(spark, "group_messages", path, OFFSETS_TOPIC, made.REBALANCE_COLUMNS)
-    epochs = summed_up(messages, made.group_epochs, made.GROUP_EPOCHS)
-    return made_in_one_task(epochs, made.rebalances, made.REBALANCES)
+    messages = load_rows(spark, "group_messages", path, OFFSETS_TOPIC, made.REBALANCE_COLUMNS, mode)
+    epochs = summed_up(messages.rows, made.group_epochs, made.GROUP_EPOCHS)
+    return messages.beside(made_in_one_task(epochs, made.rebalances, made.REBALANCES))
 
 
-def coordinator_load(spark: SparkSession, path: Paths) -> DataFrame:
+def coordinator_load(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
     """A row a partition of `__consumer_offsets`: coordinatorPartition, groups, offsets, bytes,
     batches, records, firstMs, lastMs, recordsPerSecond, bytesPerSecond. An estimate from the log as
     it is: what was compacted away does not count.
     """
     from kafkalog.reading.function_views import group_costs as made
 
-    batches = load_view(spark, "batches", path, OFFSETS_TOPIC, made.LOAD_COLUMNS)
-    latest = latest_records(spark, path)
+    batches = load_rows(spark, "batches", path, OFFSETS_TOPIC, made.LOAD_COLUMNS, mode)
+    latest = latest_records(spark, path, mode=read_mode(mode))
     frames = {
-        "sums": summed_up(batches, made.load_sums, made.LOAD_SUMS),
+        "sums": summed_up(batches.rows, made.load_sums, made.LOAD_SUMS),
         "commits": latest.commits.select("offsetsPartition"),
         "groups": latest.groups.select("coordinatorPartition"),
     }
-    return made_of_all(spark, frames, _coordinator_load, made.COORDINATOR_LOAD)
+    return batches.beside(made_of_all(spark, frames, _coordinator_load, made.COORDINATOR_LOAD))
 
 
 def _coordinator_load(frames: Mapping[str, pa.Table]) -> pa.Table:

@@ -5,14 +5,19 @@ segments.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from kafkalog.columns.schemas import ERROR
 from kafkalog.errors import InvalidConfigError
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.views import default_columns, select_columns
 from kafkalog.spark.loading import Paths, load
+from kafkalog.spark.releases import spark_from_arrow
+from kafkalog.spark.same_code import on_same_code
 from kafkalog.spark.types import spark_schema
 
 
@@ -21,6 +26,43 @@ def read_mode(mode: str) -> ReadMode:
     if mode.upper() not in ReadMode.__members__:
         raise InvalidConfigError(f"mode '{mode}' is not one of {', '.join(ReadMode)}")
     return ReadMode(mode.upper())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRows:
+    """rows: what can be read of a view; errors: of mode PERMISSIVE, a row with the one column
+    `error` for each record or batch that cannot be, else None."""
+
+    rows: DataFrame
+    errors: DataFrame | None
+
+    def beside(self, made: DataFrame, *more: TopicRows) -> DataFrame:
+        """A frame that was made of these rows, and of more: with their errors."""
+        frames = [its.errors for its in (self, *more) if its.errors is not None]
+        if not frames:
+            return made
+        none = F.lit(None).cast("string")
+        return reduce(
+            partial(DataFrame.unionByName, allowMissingColumns=True),
+            [made.withColumn(ERROR.name, none), *frames],
+        )
+
+
+def load_rows(
+    spark: SparkSession, view: str, path: Paths, topic: str, columns: Sequence[str], mode: str
+) -> TopicRows:
+    """As `load_view`, with what cannot be read apart."""
+    from kafkalog.reading.function_views.unreadable import ERRORS, columns_with_errors, errors_of
+
+    if read_mode(mode) != ReadMode.PERMISSIVE:
+        return TopicRows(load_view(spark, view, path, topic, columns, mode=mode), None)
+    asked = columns_with_errors(view, columns)
+    found = load_view(spark, view, path, topic, asked, mode=mode)
+    is_sound = F.col(ERROR.name).isNull()
+    errors = found.where(~is_sound).mapInArrow(
+        on_same_code(partial(errors_of, view)), spark_from_arrow(ERRORS)
+    )
+    return TopicRows(found.where(is_sound).select(*columns), errors)
 
 
 def load_view(

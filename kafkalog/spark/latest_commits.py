@@ -104,7 +104,7 @@ def latest_records(
     from kafkalog.reading.consumer_offsets.parts import plan_latest_records
 
     paths = [path] if isinstance(path, str) else list(path)
-    tasks = plan_latest_records(paths, with_log_ends=with_log_ends)
+    tasks = plan_latest_records(paths, mode, with_log_ends=with_log_ends)
     schema = spark_from_arrow(_PACKED)
     if not tasks:
         return LatestRecords(spark.createDataFrame([], schema), mode)

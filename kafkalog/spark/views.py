@@ -125,11 +125,10 @@ def create_topic_views(
 ) -> list[str]:
     """Temporary views of what the internal topics below `path` say: groups, group_offsets,
     transactional_ids …, each the function of that name in `kafkalog.spark`; returns their names.
-    `mode` is for groups, their members and offsets; the others raise for what cannot be read.
+    `mode`: what becomes of what cannot be read, as for `groups`.
 
     Apart from `create_views`, because these look at the disk when they are made.
     """
     for name in TOPIC_VIEWS:
-        options = {"mode": mode} if FUNCTION_VIEWS[name].has_errors else {}
-        getattr(room, name)(spark, path, **options).createOrReplaceTempView(prefix + name)
+        getattr(room, name)(spark, path, mode=mode).createOrReplaceTempView(prefix + name)
     return [prefix + name for name in TOPIC_VIEWS]

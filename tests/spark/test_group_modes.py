@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import kafkalog.spark
 from kafkalog.errors import InvalidConfigError
 from kafkalog.messages.group_records import GROUP_METADATA, OFFSET_COMMIT
+from kafkalog.reading.request import ReadMode
 from kafkalog.spark import create_topic_views, group_members, group_offsets, groups
-from tests.support.log_builder import LogBuilder
+from tests.reading.function_views.test_modes import ERRORS, table, write_unreadable
+from tests.support.coordinator_logs import write_coordinator_logs
+from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.message_encoder import encode_key, encode_value
 
 pytestmark = pytest.mark.spark
@@ -56,3 +61,21 @@ def test_modes_of_groups_whose_records_cannot_be_read(spark: SparkSession, tmp_p
     assert [(row["group"], row["memberId"]) for row in members] == [("bad", None)]
     with pytest.raises(InvalidConfigError, match="mode 'LOUD'"):
         groups(spark, path, mode="LOUD")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [*ERRORS, "lag", "coordinator_load"])
+def test_other_tables_have_the_rows_that_they_have_without_spark(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    write_coordinator_logs(tmp_path, 3)
+    write_unreadable(tmp_path)
+    time = {"now_ms": START_MS} if name == "open_transactions" else {}
+    for mode in (ReadMode.PERMISSIVE, ReadMode.DROPMALFORMED):
+        found = getattr(kafkalog.spark, name)(spark, str(tmp_path), mode=mode, **time)
+        wanted = table(name, tmp_path, mode)
+        assert found.columns == list(wanted[0])
+        for row in wanted:
+            if isinstance(row.get("hour"), datetime):  # Spark's have no time zone
+                row["hour"] = row["hour"].replace(tzinfo=None)
+        assert sorted(rows(found), key=repr) == sorted(wanted, key=repr)

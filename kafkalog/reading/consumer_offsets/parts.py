@@ -58,18 +58,26 @@ class CommitsPart:
 
 
 def plan_latest_records(
-    paths: Sequence[str], *, with_log_ends: bool = False, part_bytes: int = SPLIT_BYTES
+    paths: Sequence[str],
+    mode: ReadMode = ReadMode.FAILFAST,
+    *,
+    with_log_ends: bool = False,
+    part_bytes: int = SPLIT_BYTES,
 ) -> list[CommitsPart | ScanTask[PartitionInventory]]:
     """Parts of about `part_bytes` of every partition of the topic below the paths; `with_log_ends`
-    also what reads where all partitions there begin and end.
+    also what reads where all partitions there begin and end. With FAILFAST a loss of records that
+    is proven raises OffsetOutOfRangeError.
     """
     inventory, named = open_paths(paths)
-    return plan_latest_of(inventory, named, with_log_ends=with_log_ends, part_bytes=part_bytes)
+    return plan_latest_of(
+        inventory, named, mode, with_log_ends=with_log_ends, part_bytes=part_bytes
+    )
 
 
 def plan_latest_of(
     inventory: LogInventory,
     named: frozenset[str],
+    mode: ReadMode = ReadMode.FAILFAST,
     *,
     with_log_ends: bool = False,
     part_bytes: int = SPLIT_BYTES,
@@ -77,7 +85,7 @@ def plan_latest_of(
     """The same of what is opened already; `named`: the partition directories that were named. Of
     several replicas of a partition the one that goes furthest is read.
     """
-    selection = PartitionSelection().naming(named)
+    selection = PartitionSelection(bears_damage=mode != ReadMode.FAILFAST).naming(named)
     tasks: list[CommitsPart | ScanTask[PartitionInventory]] = []
     wanted = select_partitions(inventory, selection, every_kind=False)
     for partition in furthest_replicas(offset_partitions(wanted, selection)):

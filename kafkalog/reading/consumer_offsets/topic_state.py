@@ -119,7 +119,7 @@ def read_offsets_topic(
     """Read here, part by part. Raises as the view `latest_offset_commits`."""
     records: list[pa.Table] = []
     partitions: list[pa.Table] = []
-    for task in parts.plan_latest_of(inventory, named, with_log_ends=True):
+    for task in parts.plan_latest_of(inventory, named, mode, with_log_ends=True):
         if isinstance(task, parts.CommitsPart):
             found, batches = records, parts.read_latest_records(task, mode)
         else:

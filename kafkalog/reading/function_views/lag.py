@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from kafkalog.columns import group_schemas
 from kafkalog.columns.column import arrow_schema
+from kafkalog.columns.schemas import ERROR
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import read_log_dir_files
@@ -50,11 +51,12 @@ def lag(
     cluster's table `partition_changes` (for leaders), in the order of group, topic, partition; of
     these groups, or of all.
     """
-    commits = commits.filter(pc.is_valid(commits["offset"]))  # not what cannot be read
     if groups:
         names = pa.array(sorted(groups), pa.string())
         commits = commits.filter(pc.is_in(commits["group"], names))
         members = members.filter(pc.is_in(members["group"], names))
+    unreadable = _unreadable(commits)
+    commits = commits.filter(pc.is_valid(commits["offset"]))
     logs = _Logs.of(inventory, changes)
     committed = {
         (row["group"], row["topic"], row["partition"]): row
@@ -66,7 +68,19 @@ def lag(
         _row(name, committed.get(name), logs)
         for name in sorted({*committed, *_assigned(members, logs)})
     ]
-    return pa.Table.from_pylist(rows, LAG)
+    return pa.Table.from_pylist([*rows, *unreadable], LAG)
+
+
+def _unreadable(commits: pa.Table) -> list[dict[str, Any]]:
+    """A row for each commit that cannot be read, with what its key tells; none where errors are
+    left out."""
+    if ERROR.name not in commits.column_names:
+        return []
+    bad = commits.filter(pc.is_valid(commits[ERROR.name]))
+    found: list[dict[str, Any]] = bad.select(
+        ["group", "topic", "partition", ERROR.name]
+    ).to_pylist()
+    return found
 
 
 # -- where the logs are ----------------------------------------------------------------------------

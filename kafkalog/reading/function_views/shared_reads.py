@@ -17,6 +17,12 @@ from kafkalog.reading.consumer_offsets.topic_state import OffsetsTopicState, rea
 from kafkalog.reading.function_views.table import OFFSETS_RETENTION_MINUTES
 from kafkalog.reading.function_views.topic_rows import read_topic
 from kafkalog.reading.function_views.transactions import STATE_COLUMNS, transactional_ids
+from kafkalog.reading.function_views.unreadable import (
+    columns_with_errors,
+    errors_of,
+    sound_rows,
+    with_errors,
+)
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.scan import open_paths
 from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
@@ -24,8 +30,9 @@ from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
 
 @dataclass(frozen=True, slots=True)
 class FunctionOptions:
-    """mode: of what `__consumer_offsets` says at its end. now_ms: the time that ages and expiry are
-    computed for. offsets_retention_minutes: the brokers' `offsets.retention.minutes`.
+    """mode: what becomes of what internal topics have that cannot be read. now_ms: the time that
+    ages and expiry are computed for. offsets_retention_minutes: the brokers'
+    `offsets.retention.minutes`.
     zookeeper_dir, zk_root: a dead ZooKeeper's data directory, and one cluster of it, for the views
     of it and the offsets that old consumers kept there.
     """
@@ -47,6 +54,7 @@ class SharedReads:
     ) -> None:
         self.paths = tuple(paths)
         self.options = options or FunctionOptions()
+        self._errors: dict[tuple[str, str], list[str]] = {}
 
     @cached_property
     def opened(self) -> tuple[LogInventory, frozenset[str]]:
@@ -89,8 +97,26 @@ class SharedReads:
         return read_offsets_topic(inventory, named, self.options.mode)
 
     def topic(self, view: str, topic: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a source view of one internal topic, see `topic_rows`."""
-        return read_topic(view, self.inventory, topic, columns)
+        """Some columns of a source view of one internal topic, see `topic_rows`; what cannot be
+        read is set aside in mode PERMISSIVE, for `with_errors`.
+        """
+        mode = self.options.mode
+        if mode != ReadMode.PERMISSIVE:
+            yield from read_topic(view, self.inventory, topic, columns, mode)
+            return
+        errors = self._errors[view, topic] = []
+        asked = columns_with_errors(view, columns)
+        for batch in read_topic(view, self.inventory, topic, asked, mode):
+            for found in errors_of(view, [batch]):
+                errors.extend(found[0].to_pylist())
+            yield sound_rows(batch)
+
+    def with_errors(self, table: pa.Table, *sources: tuple[str, str]) -> pa.Table:
+        """In mode PERMISSIVE with rows for what could not be read of these views and topics, which
+        the table is made of."""
+        if self.options.mode != ReadMode.PERMISSIVE:
+            return table
+        return with_errors(table, [t for its in sources for t in self._errors.get(its, ())])
 
     @cached_property
     def transactional_ids(self) -> pa.Table:

@@ -17,7 +17,12 @@ from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, OLD_CONSUMER_OFFSET
 from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.columns.schemas import ERROR
 from kafkalog.errors import InvalidConfigError
-from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_STATE_TOPIC
+from kafkalog.format.topics import (
+    OFFSETS_TOPIC,
+    REMOTE_LOG_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_TOPIC,
+)
 from kafkalog.reading.function_views import record_queries
 from kafkalog.reading.function_views.record_queries import RecordQuery
 from kafkalog.reading.request import ReadMode
@@ -93,14 +98,16 @@ def _top_committers(reads: SharedReads) -> pa.Table:
     from kafkalog.reading.function_views import group_costs
 
     commits = reads.topic("offset_commits", OFFSETS_TOPIC, group_costs.COMMITTER_COLUMNS)
-    return group_costs.top_committers(group_costs.committer_sums(commits).to_batches())
+    found = group_costs.top_committers(group_costs.committer_sums(commits).to_batches())
+    return reads.with_errors(found, ("offset_commits", OFFSETS_TOPIC))
 
 
 def _rebalances(reads: SharedReads) -> pa.Table:
     from kafkalog.reading.function_views import group_costs
 
     messages = reads.topic("group_messages", OFFSETS_TOPIC, group_costs.REBALANCE_COLUMNS)
-    return group_costs.rebalances(group_costs.group_epochs(messages).to_batches())
+    found = group_costs.rebalances(group_costs.group_epochs(messages).to_batches())
+    return reads.with_errors(found, ("group_messages", OFFSETS_TOPIC))
 
 
 def _coordinator_load(reads: SharedReads) -> pa.Table:
@@ -108,11 +115,12 @@ def _coordinator_load(reads: SharedReads) -> pa.Table:
 
     sums = group_costs.load_sums(reads.topic("batches", OFFSETS_TOPIC, group_costs.LOAD_COLUMNS))
     state = reads.offsets_topic
-    return group_costs.coordinator_load(sums, state.commits(), state.groups())
+    found = group_costs.coordinator_load(sums, state.commits(), state.groups())
+    return reads.with_errors(found, ("batches", OFFSETS_TOPIC))
 
 
 def _transactional_ids(reads: SharedReads) -> pa.Table:
-    return reads.transactional_ids
+    return reads.with_errors(reads.transactional_ids, ("messages", TRANSACTION_TOPIC))
 
 
 def _open_transactions(reads: SharedReads) -> pa.Table:
@@ -122,19 +130,23 @@ def _open_transactions(reads: SharedReads) -> pa.Table:
     found = transactions.find_open_transactions(reads.inventory, now_ms)
     commits = reads.topic("offset_commits", OFFSETS_TOPIC, transactions.BLOCKED_COLUMNS)
     blocked = transactions.blocked_groups(commits)
-    return transactions.open_transactions(found, reads.transactional_ids, blocked, now_ms)
+    rows = transactions.open_transactions(found, reads.transactional_ids, blocked, now_ms)
+    sources = ("messages", TRANSACTION_TOPIC), ("offset_commits", OFFSETS_TOPIC)
+    return reads.with_errors(rows, *sources)
 
 
 def _remote_segments(reads: SharedReads) -> pa.Table:
     from kafkalog.reading.function_views import remote_segments as table
 
-    return table.remote_segments(reads.topic("messages", REMOTE_LOG_TOPIC, table.EVENT_COLUMNS))
+    found = table.remote_segments(reads.topic("messages", REMOTE_LOG_TOPIC, table.EVENT_COLUMNS))
+    return reads.with_errors(found, ("messages", REMOTE_LOG_TOPIC))
 
 
 def _share_states(reads: SharedReads) -> pa.Table:
     from kafkalog.reading.function_views import share_states as table
 
-    return table.share_states(reads.topic("messages", SHARE_STATE_TOPIC, table.STATE_COLUMNS))
+    found = table.share_states(reads.topic("messages", SHARE_STATE_TOPIC, table.STATE_COLUMNS))
+    return reads.with_errors(found, ("messages", SHARE_STATE_TOPIC))
 
 
 def _cluster_table(name: str) -> Callable[[SharedReads], pa.Table]:
@@ -175,33 +187,35 @@ _OF_TOPICS = (
         "group_offsets", "a group's offset of a partition", group_schemas.GROUP_OFFSETS,
         _group_offsets, has_errors=True,
     ),
+    # Its column `error` is there in each mode.
     FunctionView("lag", "a group's lag in a partition", group_schemas.LAG, _lag),
     FunctionView(
         "top_committers", "a group, the one with the most bytes first",
-        group_schemas.TOP_COMMITTERS, _top_committers,
+        group_schemas.TOP_COMMITTERS, _top_committers, has_errors=True,
     ),
     FunctionView(
-        "rebalances", "a group and hour with rebalances", group_schemas.REBALANCES, _rebalances
+        "rebalances", "a group and hour with rebalances", group_schemas.REBALANCES, _rebalances,
+        has_errors=True,
     ),
     FunctionView(
         "coordinator_load", "a partition of `__consumer_offsets`", group_schemas.COORDINATOR_LOAD,
-        _coordinator_load,
+        _coordinator_load, has_errors=True,
     ),
     FunctionView(
         "transactional_ids", "a transactional id", coordinator_schemas.TRANSACTIONAL_IDS,
-        _transactional_ids,
+        _transactional_ids, has_errors=True,
     ),
     FunctionView(
         "open_transactions", "a partition that an open transaction keeps waiting",
-        coordinator_schemas.OPEN_TRANSACTIONS, _open_transactions,
+        coordinator_schemas.OPEN_TRANSACTIONS, _open_transactions, has_errors=True,
     ),
     FunctionView(
         "remote_segments", "a remote segment", coordinator_schemas.REMOTE_SEGMENTS,
-        _remote_segments,
+        _remote_segments, has_errors=True,
     ),
     FunctionView(
         "share_states", "a share group's state of a partition", coordinator_schemas.SHARE_STATES,
-        _share_states,
+        _share_states, has_errors=True,
     ),
 )  # fmt: skip
 _CLUSTER_ROWS = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from kafkalog.columns.schemas import ERROR
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.scan import plan_scan, read_task
@@ -31,13 +32,15 @@ def read_topic(
     columns: Sequence[str],
     mode: ReadMode = ReadMode.FAILFAST,
 ) -> Iterator[pa.RecordBatch]:
-    """Some columns of a view of an internal topic; no rows where there is none of it. Raises as the
-    view does."""
+    """Some columns of a view of an internal topic, and `error` in mode PERMISSIVE; no rows where
+    there is none of it. Raises as the view does.
+    """
     partitions = live_partitions(inventory, topic)
     if not partitions:
         return
+    error = (ERROR,) if mode == ReadMode.PERMISSIVE else ()
     request = ReadRequest.of(
-        select_columns(view, columns),
+        (*select_columns(view, columns), *error),
         mode=mode,
         verify_checksums=view_named(view).checks_checksums,
     )
