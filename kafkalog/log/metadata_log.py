@@ -36,32 +36,9 @@ from kafkalog.log.metadata_records import (
     read_metadata_records,
     read_snapshot_records,
 )
-from kafkalog.log.metadata_state import MetadataState
-from kafkalog.messages.cluster_metadata import (
-    ABORT_TRANSACTION_RECORD,
-    BEGIN_TRANSACTION_RECORD,
-    CONFIG_RECORD,
-    END_TRANSACTION_RECORD,
-    FEATURE_LEVEL_RECORD,
-    REMOVE_TOPIC_RECORD,
-    TOPIC_RECORD,
-)
+from kafkalog.log.metadata_state import SETTINGS_RECORDS, MetadataState
 
 __all__ = ["METADATA_DIR", "read_cluster_settings"]
-
-# Types whose unknown versions may hold settings we would miss.
-_NEEDED = frozenset(
-    message.api_key
-    for message in (
-        TOPIC_RECORD,
-        REMOVE_TOPIC_RECORD,
-        CONFIG_RECORD,
-        FEATURE_LEVEL_RECORD,
-        BEGIN_TRANSACTION_RECORD,
-        END_TRANSACTION_RECORD,
-        ABORT_TRANSACTION_RECORD,
-    )
-)
 
 
 def read_cluster_settings(directory: Path) -> ClusterSettings:
@@ -142,14 +119,14 @@ def _load_newest(
     skipped = []
     reaching = [snapshot for snapshot in snapshots if snapshot.end_offset >= log_start]
     for snapshot in [*reaching, *(each for each in snapshots if each not in reaching)]:
-        state: MetadataState[None] = MetadataState(needed=_NEEDED)
+        state: MetadataState[None] = MetadataState(needed=SETTINGS_RECORDS)
         try:
             _load_snapshot(snapshot, state)
         except KafkaLogError as error:
             skipped.append(str(error))
             continue
         return state, snapshot, skipped
-    return MetadataState(needed=_NEEDED), None, skipped
+    return MetadataState(needed=SETTINGS_RECORDS), None, skipped
 
 
 def _load_snapshot(snapshot: MetadataSnapshot, state: MetadataState[None]) -> None:

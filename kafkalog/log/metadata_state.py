@@ -34,7 +34,11 @@ from kafkalog.messages.cluster_metadata import (
     ABORT_TRANSACTION_RECORD,
     BEGIN_TRANSACTION_RECORD,
     BROKER_RESOURCE,
+    CONFIG_RECORD,
     END_TRANSACTION_RECORD,
+    FEATURE_LEVEL_RECORD,
+    REMOVE_TOPIC_RECORD,
+    TOPIC_RECORD,
     TOPIC_RESOURCE,
     MetadataRecord,
     RawRecord,
@@ -58,6 +62,20 @@ class AppendedRecord(Protocol):
     def value(self) -> bytes | None: ...
 
 
+# API keys of the records that settings of topics and brokers, and levels of features, come from:
+# one of an unknown version may be a setting that would be missed.
+SETTINGS_RECORDS = frozenset(
+    message.api_key
+    for message in (
+        TOPIC_RECORD,
+        REMOVE_TOPIC_RECORD,
+        CONFIG_RECORD,
+        FEATURE_LEVEL_RECORD,
+        BEGIN_TRANSACTION_RECORD,
+        END_TRANSACTION_RECORD,
+        ABORT_TRANSACTION_RECORD,
+    )
+)
 UNKNOWN_CONTROL = "control record of an unknown type"
 # Control records that say something; the others frame a snapshot.
 _NOTED = (

@@ -21,34 +21,22 @@ from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.log.cluster_settings import METADATA_VERSION
 from kafkalog.log.metadata_names import METADATA_DIR
-from kafkalog.log.metadata_state import MetadataState
+from kafkalog.log.metadata_state import SETTINGS_RECORDS, MetadataState
 from kafkalog.messages.broker_records import (
     REGISTER_BROKER_RECORD,
     UNREGISTER_BROKER_RECORD,
     ZK_MIGRATION_STATE_RECORD,
 )
-from kafkalog.messages.cluster_metadata import (
-    ABORT_TRANSACTION_RECORD,
-    BEGIN_TRANSACTION_RECORD,
-    CONFIG_RECORD,
-    END_TRANSACTION_RECORD,
-    FEATURE_LEVEL_RECORD,
-    REMOVE_TOPIC_RECORD,
-    TOPIC_RECORD,
-    MetadataRecord,
-)
+from kafkalog.messages.cluster_metadata import MetadataRecord
 from kafkalog.overview.batches import iterate_batches, keys_and_values, read_bytes
 
 MOST_BYTES = 16 * 1024 * 1024
 
-_READ = {
-    message.api_key
-    for message in (
-        TOPIC_RECORD, REMOVE_TOPIC_RECORD, CONFIG_RECORD, FEATURE_LEVEL_RECORD,
-        BEGIN_TRANSACTION_RECORD, END_TRANSACTION_RECORD, ABORT_TRANSACTION_RECORD,
-        REGISTER_BROKER_RECORD, UNREGISTER_BROKER_RECORD, ZK_MIGRATION_STATE_RECORD,
-    )
-}  # fmt: skip
+_READ = SETTINGS_RECORDS | {
+    REGISTER_BROKER_RECORD.api_key,
+    UNREGISTER_BROKER_RECORD.api_key,
+    ZK_MIGRATION_STATE_RECORD.api_key,
+}
 _FRAME_BYTES = 2
 
 
