@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from kafkalog.auditing.advised_steps import end_transaction
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
-from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
+from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
 from kafkalog.contents.transactional_ids import transactional_ids
 from kafkalog.planning.compaction import CLEAN, REFUSED

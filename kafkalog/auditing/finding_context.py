@@ -14,9 +14,6 @@ from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.retention_facts import repaired_segments
 
-# A broker looks every few minutes; this long it may have been busy.
-GRACE_MS = 3_600_000
-
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:

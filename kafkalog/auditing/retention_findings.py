@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkalog.auditing.advice import Advice, advise_retention
-from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
+from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE

@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.thresholds import MANY_SEGMENTS, SMALL_SEGMENT_BYTES
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.texts import format_bytes
 
-# From so many on, if they are so small on average: a topic of a month that rolls every hour.
-_MANY, _SMALL_BYTES = 500, 1024 * 1024
 # What a setting is raised for: so many segments instead.
 _FEW = 50
 _INDEX_ENTRY_BYTES = 8
@@ -31,7 +30,7 @@ def find_small_segments(context: FindingContext) -> Iterator[Finding]:
     segments = context.audited.segments
     closed = [segment for segment in segments if not segment.is_active]
     total = sum(segment.size_in_bytes for segment in closed)
-    if len(closed) < _MANY or total >= len(closed) * _SMALL_BYTES:
+    if len(closed) < MANY_SEGMENTS or total >= len(closed) * SMALL_SEGMENT_BYTES:
         return
     mean_bytes = total // len(closed)
     cause, fix = _cause(context, closed, mean_bytes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkalog.auditing.finding_context import GRACE_MS, FindingContext
+from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.thresholds import depends_on_time, latest_sound_ms
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.errors import KafkaLogError
@@ -95,10 +96,11 @@ def _seconds(timestamp: int) -> str:
 def find_future(context: FindingContext) -> Iterator[Finding]:
     """A segment with a timestamp ahead of time, what it holds back, and since when."""
     config, segments = context.audited.config, context.audited.retention.segments
-    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
-        if config.min_compaction_lag_ms <= 0 or not config.is_compacted:
-            return
-    limit_ms = context.now_ms + min(config.message_timestamp_after_max_ms, GRACE_MS)
+    if not depends_on_time(
+        config.cleanup_policy, config.retention_ms, config.min_compaction_lag_ms
+    ):
+        return
+    limit_ms = latest_sound_ms(context.now_ms, config.message_timestamp_after_max_ms)
     found = [
         (number, segment)
         for number, segment in enumerate(segments)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
+from kafkalog.auditing.thresholds import MANY_SEGMENTS, SMALL_SEGMENT_BYTES
 from kafkalog.checking.checkpoint_problems import checkpoint_severity
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.format.file_names import OF_KAFKA_0_7
@@ -24,8 +25,6 @@ from kafkalog.log.topic_partition import PartitionKind
 from kafkalog.overview.cluster import Cluster
 from kafkalog.overview.disk import LogDir, Partition
 
-# As the audit counts them: so many, so small on average.
-_MANY_SEGMENTS, _SMALL_BYTES = 500, 1024 * 1024
 # A broker takes a log dir offline at the first write that fails.
 _FULL_SHARE = 0.05
 _MOST_NAMES = 3
@@ -145,9 +144,9 @@ def _of_partitions(log_dir: LogDir, cluster: Cluster | None) -> Iterator[Notice]
     yield from _about(strays, "stray-replica", "of no topic of the cluster", log_dir, "audit")
     tiny = [
         p for p in live
-        if p.segments > _MANY_SEGMENTS and p.log_bytes < p.segments * _SMALL_BYTES
+        if p.segments > MANY_SEGMENTS and p.log_bytes < p.segments * SMALL_SEGMENT_BYTES
     ]  # fmt: skip
-    text = f"more than {_MANY_SEGMENTS} segments, below 1 MiB on average"
+    text = f"more than {MANY_SEGMENTS} segments, below 1 MiB on average"
     yield from _about(tiny, "many-small-segments", text, log_dir, "audit")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkalog.auditing.thresholds import GRACE_MS, depends_on_time, latest_sound_ms
 from kafkalog.format.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
@@ -20,12 +21,12 @@ from kafkalog.overview.findings import Notice, find
 from kafkalog.overview.groups import Groups, read_groups
 from kafkalog.overview.heads import MOST_PARTITIONS, Head, read_heads
 
-# Files this much younger than the newest record are those of a copy (`auditing.signs_of_life`).
-_GRACE_MS = 3_600_000
 _POLICY, _BROKER_POLICY = "cleanup.policy", "log.cleanup.policy"
 _REMOTE = "remote.storage.enable"
 _RETENTION, _BROKER_RETENTION = "retention.ms", "log.retention.ms"
 _LAG, _BROKER_LAG = "min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"
+_AFTER_MAX = "message.timestamp.after.max.ms"
+_BROKER_AFTER_MAX = f"log.{_AFTER_MAX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,13 @@ def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:
     lives = [_life(log_dir, heads, now_ms) for log_dir in log_dirs]
     magics = {magic for head in heads.values() for magic in head.magics}
     # A time that is not there yet says nothing of a span.
-    soon_ms = now_ms + _GRACE_MS
+    soon_ms = latest_sound_ms(now_ms, GRACE_MS)
     starts = [h.oldest_ms for h in heads.values() if 0 <= h.oldest_ms <= soon_ms]
     ends = [h.newest_ms for h in heads.values() if 0 <= h.newest_ms <= soon_ms]
     ahead = [
         p for p in partitions
-        if p.path in heads and heads[p.path].newest_ms > soon_ms
-        and _goes_by_time(p.name.topic_partition.topic, cluster)
+        if p.path in heads
+        and _is_of_the_future(heads[p.path].newest_ms, p.topic, cluster, now_ms)
     ]  # fmt: skip
     unread = {path: head.problem for path, head in heads.items() if head.problem is not None}
     return Overview(
@@ -137,7 +138,7 @@ def _ends(log_dirs: Sequence[LogDir]) -> dict[tuple[str, int], int]:
 def _life(log_dir: LogDir, heads: Mapping[str, Head], now_ms: int) -> Life:
     own = (heads[p.path].newest_ms for p in log_dir.partitions if p.path in heads)
     by_records = max((time for time in own if time <= now_ms), default=0)
-    is_copied = by_records > 0 and log_dir.oldest_file_ms > by_records + _GRACE_MS
+    is_copied = by_records > 0 and log_dir.oldest_file_ms > by_records + GRACE_MS
     if is_copied:
         return Life(by_records, is_copied=True)
     segments = max((p.newest_ms for p in log_dir.partitions), default=0)
@@ -200,21 +201,28 @@ def _setting(
     return config.get(key) or next((value for value in by_default if value), default)
 
 
-def _goes_by_time(name: str, cluster: Cluster | None) -> bool:
-    """Whether a timestamp holds anything back: it does not where time neither deletes nor keeps
-    from compaction (`auditing.timestamp_findings`). True where nothing tells it.
+def _is_of_the_future(time_ms: int, name: str, cluster: Cluster | None, now_ms: int) -> bool:
+    """Whether a timestamp is ahead of time and that matters to its topic; where nobody tells the
+    settings, it does.
     """
     if name == CLUSTER_METADATA_TOPIC:
         return False
     config = cluster.topics.get(name) if cluster is not None else None
     if cluster is None or config is None:
-        return True
-    policy = _setting(cluster, config, _POLICY, _BROKER_POLICY, "delete")
-    if "delete" in policy and not _setting(
-        cluster, config, _RETENTION, _BROKER_RETENTION, ""
-    ).startswith("-"):
-        return True
-    return "compact" in policy and _setting(cluster, config, _LAG, _BROKER_LAG, "0") != "0"
+        return time_ms > latest_sound_ms(now_ms, GRACE_MS)
+    policy = _setting(cluster, config, _POLICY, _BROKER_POLICY, "delete").split(",")
+    retention_ms = _number(cluster, config, _RETENTION, _BROKER_RETENTION, 0)
+    lag_ms = _number(cluster, config, _LAG, _BROKER_LAG, 0)
+    after_max_ms = _number(cluster, config, _AFTER_MAX, _BROKER_AFTER_MAX, GRACE_MS)
+    is_ahead = time_ms > latest_sound_ms(now_ms, after_max_ms)
+    return is_ahead and depends_on_time(policy, retention_ms, lag_ms)
+
+
+def _number(
+    cluster: Cluster, config: Mapping[str, str], key: str, broker_key: str, default: int
+) -> int:
+    text = _setting(cluster, config, key, broker_key, "")
+    return int(text) if text.removeprefix("-").isdecimal() else default
 
 
 def _is_tiered(config: Mapping[str, str] | None, own: Sequence[tuple[Partition, LogDir]]) -> bool:
