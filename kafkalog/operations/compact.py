@@ -8,7 +8,7 @@ and changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from kafkalog.cleaning.dry_run import refuse_by_owners, refuse_by_records
@@ -22,7 +22,6 @@ from kafkalog.log.inventory import (
 from kafkalog.log.pace import paced
 from kafkalog.operations.clean_result import CleanResult, failed_result
 from kafkalog.operations.clean_run import CleanRun
-from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.compact_plan import may_be_changed, plan_partition
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_frame import Run
@@ -198,13 +197,6 @@ def corrupt_kept(results: Sequence[CleanResult]) -> list[str]:
         for result in results
         if result.stats.corrupt_batches
     ]
-
-
-def clean_one_by_one(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[CleanResult]:
-    """The simplest executor: in this process, one after the other."""
-    with paced(run.bytes_per_second):
-        for plan in plans:
-            yield clean_partition(plan, run)
 
 
 def in_order(plans: Sequence[CompactionPlan], request: CompactionRequest) -> list[CompactionPlan]:

@@ -14,7 +14,7 @@ from kafkalog.log.inventory import (
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction_plan import WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
-from kafkalog.planning.plan_by_settings import PlanInputs, compaction_by_settings, is_never_cleaned
+from kafkalog.planning.plan_by_settings import compaction_by_settings, is_never_cleaned
 from kafkalog.planning.policy_evidence import PolicyStanding, why_not_compacted
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
 from kafkalog.requests.run_request import CompactionRequest
@@ -43,18 +43,8 @@ def plan_partition(
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
 
-    inputs = PlanInputs(
-        partition,
-        resolved,
-        facts,
-        now_ms=request.now_ms,
-        high_watermark=request.high_watermark,
-        kafka_version=settings.kafka_version(partition),
-        clock_ms=request.clock_ms,
-        force=request.force,
-    )
     plan = compaction_by_settings(
-        inputs,
+        request.plan_inputs(partition, settings, resolved, facts),
         dedupe_buffer_size=request.dedupe_buffer_size,
         strategy=WITHIN_TASK
         if request.swap_per_group or request.keeps_corrupt

@@ -21,7 +21,7 @@ from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Problems, Tell, plan_each
-from kafkalog.planning.plan_by_settings import PlanInputs, retention_by_settings
+from kafkalog.planning.plan_by_settings import retention_by_settings
 from kafkalog.planning.policy_evidence import why_not_deleted_from
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
 from kafkalog.planning.statuses import FAILED, REFUSED
@@ -155,19 +155,8 @@ def _plan(
             facts = scan_retention_facts(partition)
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
-    plan = retention_by_settings(
-        PlanInputs(
-            partition,
-            resolved,
-            facts,
-            now_ms=request.now_ms,
-            high_watermark=request.high_watermark,
-            kafka_version=settings.kafka_version(partition),
-            clock_ms=request.clock_ms,
-            force=request.force,
-        )
-    )
-    return refuse_by_owners(plan)
+    inputs = request.plan_inputs(partition, settings, resolved, facts)
+    return refuse_by_owners(retention_by_settings(inputs))
 
 
 def _settle_checkpoints(

@@ -15,7 +15,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.cluster_settings import ZooKeeperClusters
-from kafkalog.log.inventory import LogInventory
+from kafkalog.log.inventory import LogInventory, PartitionFacts, PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.named_partitions import NamedPartitions, partitions_in
@@ -23,9 +23,10 @@ from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.log.selection import named_topics, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.compaction_plan import ACROSS_TASKS
-from kafkalog.planning.config_sources import GivenSettings
+from kafkalog.planning.config_sources import GivenSettings, ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, KNOWN_FORCE_RULES
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.plan_by_settings import PlanInputs
 from kafkalog.requests.run_settings import RunSettings, read_config_file, read_server_properties
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.runs.run_dir import default_run_dir
@@ -112,6 +113,25 @@ class RunRequest:
             force_differs=FORCE_CONFIG_DIFFERS in self.force,
             kafka_version=self.kafka_version,
             zookeeper=self.zookeeper,
+        )
+
+    def plan_inputs(
+        self,
+        partition: PartitionInventory,
+        settings: RunSettings,
+        resolved: ResolvedConfig,
+        facts: PartitionFacts,
+    ) -> PlanInputs:
+        """What the verb's plan of a partition is made from; `resolved` are its own settings."""
+        return PlanInputs(
+            partition,
+            resolved,
+            facts,
+            now_ms=self.now_ms,
+            high_watermark=self.high_watermark,
+            kafka_version=settings.kafka_version(partition),
+            clock_ms=self.clock_ms,
+            force=self.force,
         )
 
 

@@ -27,7 +27,8 @@ from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
 from kafkalog.kernels.decide_batches import COPY, DROP, REBUILD
 from kafkalog.kernels.hash_keys import SUPERSEDED, TOMBSTONE
-from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_one
+from kafkalog.operations.compact import CompactionRun, apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.compaction_plan import ACROSS_TASKS
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, memory_budget
@@ -68,7 +69,7 @@ def compact(log_dir: Path, **more: Any) -> CompactionRun:
     request = CompactionRequest(
         (str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir), verify_deep=True, **more
     )
-    return apply_run(request, clean_one_by_one)
+    return apply_run(request, clean_pack)
 
 
 @pytest.mark.parametrize("write", [write_log, write_fault_log, write_split_log])
@@ -105,7 +106,7 @@ def test_no_random_log_is_found_wrong(spec: LogSpec) -> None:
             (str(path.parent),), SPEC_NOW_MS, SPEC_CONFIG, topics=topics_of(path.parent),
             verify_deep=True, force=frozenset({"null-keys"}),
         )  # fmt: skip
-        run = apply_run(request, clean_one_by_one)
+        run = apply_run(request, clean_pack)
     assert all(result.status == "compacted" for result in run.results), run.results
 
 
@@ -271,7 +272,7 @@ def test_without_it_such_a_fault_goes_unnoticed(
     write_log(log_dir)
     FAULTS[fault][0](monkeypatch)
     request = CompactionRequest((str(log_dir),), NOW_MS, CONFIG, topics=topics_of(log_dir))
-    (result,) = apply_run(request, clean_one_by_one).results
+    (result,) = apply_run(request, clean_pack).results
     assert result.status == "compacted"
 
 

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 
 from kafkalog.format.offset_index import parse_offset_index
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_one
+from kafkalog.operations.compact import CompactionRun, apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.logs import NOW_MS, Batch, LogSpec, log_specs, read_partition, read_segment
@@ -43,7 +44,7 @@ def compact(log_dir: Path, *force: str, now_ms: int = NOW_MS) -> CompactionRun:
     request = CompactionRequest(
         (str(log_dir),), now_ms, CONFIG, topics=topics_of(log_dir), force=frozenset(force)
     )
-    return apply_run(request, clean_one_by_one)
+    return apply_run(request, clean_pack)
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from kafkalog.format.record_batch import RecordBatchHeader
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.clean_result import COMPACTED
-from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_one
+from kafkalog.operations.compact import CompactionRun, apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.support.log_builder import START_MS, LogBuilder
@@ -54,7 +55,7 @@ def compact(
         dedupe_buffer_size=dedupe_buffer_size,
         keeps_undo=False,
     )
-    return apply_run(request, clean_one_by_one)
+    return apply_run(request, clean_pack)
 
 
 def compacted(log_dir: Path, *settings: str, **options: int) -> CleanerStats:

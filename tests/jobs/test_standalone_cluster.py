@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.compact import apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.benchmarks.generate import LogSpec, write_log
@@ -60,7 +61,7 @@ def test_a_worker_killed_midway_changes_nothing_of_the_result(
         topics=("t",),
         keeps_undo=False,
     )
-    apply_run(request, clean_one_by_one)
+    apply_run(request, clean_pack)
     settings = [word for key in CONFIG for word in ("--config", key)]
     with standalone_cluster(tmp_path, workers=2) as cluster:
         job = subprocess.Popen(

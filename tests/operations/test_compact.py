@@ -11,8 +11,9 @@ from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, parse_offset_checkpoint
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.compact import apply_run
 from kafkalog.operations.compact_document import run_document
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.test_laws import CONFIG, compact
@@ -121,7 +122,7 @@ def test_apply_needs_topics(log_dir: Path) -> None:
     write_partition(log_dir, "t-0")
     before = contents(log_dir)
     with pytest.raises(InvalidConfigError, match="--apply needs --topic"):
-        apply_run(CompactionRequest((str(log_dir),), NOW_MS, CONFIG), clean_one_by_one)
+        apply_run(CompactionRequest((str(log_dir),), NOW_MS, CONFIG), clean_pack)
     assert contents(log_dir) == before
 
 
@@ -136,7 +137,7 @@ def test_only_what_is_named_is_changed(log_dir: Path) -> None:
         topics=("t",),
         topic_partitions=(TopicPartition("t", 0),),
     )
-    run = apply_run(request, clean_one_by_one)
+    run = apply_run(request, clean_pack)
     assert [(r.topic, r.partition) for r in run.results] == [("t", 0)]
     assert {name: partition_contents(log_dir, name) for name in before} == before
     assert checkpoint(log_dir) == {("t", 0): 3}

@@ -12,7 +12,8 @@ import pytest
 
 from kafkalog import clock
 from kafkalog.cli.main import main
-from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.compact import apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.test_laws import CONFIG
 from tests.operations.faults.logs import contents
@@ -120,7 +121,7 @@ def test_the_dirtiest_is_done_before_the_minutes_are_over(
     moments = iter([0.0, 59.9, 60.0, 60.1])  # the run begins, then each partition's turn
     monkeypatch.setattr(clock.time, "time", lambda: next(moments))
     request = CompactionRequest((str(three),), NOW_MS, CONFIG, topics=("t",), max_minutes=1)
-    run = apply_run(request, clean_one_by_one)
+    run = apply_run(request, clean_pack)
     done = {result.partition: result.status for result in run.results}
     assert done == {1: "compacted", 2: "left", 0: "left"}
     assert checkpoint(three) == {("t", 0): 4, ("t", 1): 6, ("t", 2): 2}

@@ -12,10 +12,10 @@ from kafkalog.operations.compact import (
     CompactionRun,
     Executor,
     apply_run,
-    clean_one_by_one,
     plan_run,
 )
 from kafkalog.operations.compact_pack import clean_pack, pack_plans
+from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
@@ -49,7 +49,7 @@ def test_packs_write_what_one_by_one_does(log_dir: Path) -> None:
     source = log_dir / "source"
     write(source)
     wanted = Path(shutil.copytree(source, log_dir / "one-by-one"))
-    run(wanted, clean_one_by_one)
+    run(wanted, lambda plans, run: (clean_partition(plan, run) for plan in plans))
     for workers in (1, 2):
         ours = Path(shutil.copytree(source, log_dir / f"workers-{workers}"))
         found = run(ours, lambda plans, run, w=workers: clean_in_processes(plans, run, w))  # type: ignore[misc]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafkalog.format.constants import CompressionType
-from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.compact import apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.log_config import MAX_LONG, LogConfig
 from kafkalog.requests.run_request import CompactionRequest
 from tests.cleaning.logs import NOW_MS, read_partition
@@ -29,7 +30,7 @@ def test_tombstones_stay_for_ever_and_have_no_horizon(
     for later_ms in (0, 10**10, 10**12):
         (log_dir / "cleaner-offset-checkpoint").unlink(missing_ok=True)
         request = CompactionRequest((str(log_dir),), NOW_MS + later_ms, CONFIG, topics=("orders",))
-        run = apply_run(request, clean_one_by_one)
+        run = apply_run(request, clean_pack)
         assert [result.status for result in run.results] == ["compacted"]
         kept = [(header, r) for header, records in read_partition(path) for r in records]
         assert [(r.key, r.value) for _, r in kept] == [(b"b", None), (b"a", b"2"), (b"c", b"1")]

@@ -13,7 +13,8 @@ from kafkalog.cleaning.source_map import map_sources
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.operations import compact_partition, compact_plan
-from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact import apply_run, plan_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap import segment_deletion
 from kafkalog.swap.log_dir_lock import LOCK_FILE_NAME
@@ -71,7 +72,7 @@ def test_a_file_that_cannot_be_scanned_refuses_its_partition_alone(log_dir: Path
     (snapshot,) = (log_dir / "t-0").glob("*4.snapshot")
     os.truncate(snapshot, 70 * 1024 * 1024)  # sparse; more than any snapshot is taken for
     before = partition_contents(log_dir, "u-0")
-    run = apply_run(request_for(log_dir, "t", "u"), clean_one_by_one)
+    run = apply_run(request_for(log_dir, "t", "u"), clean_pack)
     assert [(p.status, p.topic_partition.topic) for p in run.plans] == [
         ("refused", "t"),
         ("clean", "u"),
@@ -94,7 +95,7 @@ def test_no_memory_fails_one_partition(log_dir: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(compact_partition, "map_sources", fail_once)
     before = partition_contents(log_dir, "t-0")
-    run = apply_run(request_for(log_dir, "t"), clean_one_by_one)
+    run = apply_run(request_for(log_dir, "t"), clean_pack)
     assert [result.status for result in run.results] == ["failed", "compacted"]
     assert "not enough memory" in run.results[0].reason
     assert partition_contents(log_dir, "t-0") == before
@@ -181,7 +182,7 @@ def test_a_fault_of_ours_in_retention_fails_one_partition(
 def test_what_else_lies_in_a_partition_is_no_change(log_dir: Path, inside: str) -> None:
     path = write_partition(log_dir, "t-0")
     (path / inside).mkdir()
-    run = apply_run(request_for(log_dir, "t"), clean_one_by_one)
+    run = apply_run(request_for(log_dir, "t"), clean_pack)
     assert [result.status for result in run.results] == ["compacted"]
 
 

@@ -15,7 +15,8 @@ from kafkalog.errors import InvalidConfigError, LogDirLockedError
 from kafkalog.format.constants import CompressionType
 from kafkalog.operations.clean_result import COMPACTED
 from kafkalog.operations.clean_run import CleanRun
-from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact import apply_run, plan_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import CompactionOptions, CompactionRequest
@@ -96,7 +97,7 @@ def test_tasks_write_the_same_bytes_as_processes(
         topics=("orders",),
         keeps_undo=False,
     )
-    apply_run(request, clean_one_by_one)
+    apply_run(request, clean_pack)
     run = compact(
         spark,
         [str(three_partitions)],
@@ -119,7 +120,7 @@ def test_a_map_across_tasks_gives_the_same_bytes(
     shutil.copytree(three_partitions, copy)
     config = LogConfig.from_overrides([*CONFIG, "internal.segment.bytes=100"])  # a group each
     request = CompactionRequest((str(copy),), now_ms, config, topics=("orders",), keeps_undo=False)
-    apply_run(request, clean_one_by_one)
+    apply_run(request, clean_pack)
     run = compact(
         spark,
         [str(three_partitions)],

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.operations.compact import apply_run, clean_one_by_one
+from kafkalog.operations.compact import apply_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.operations.earlier_run import NOTHING, PURGED
 from kafkalog.operations.purge import purge_run
 from kafkalog.operations.run_frame import Run
@@ -83,7 +84,7 @@ def _compact_per_group(log_dir: Path, run_dir: Path, files: LocalFiles | None) -
         run_dir=str(run_dir),
         swap_per_group=True,
     )
-    return apply_run(request, clean_one_by_one, files=files)
+    return apply_run(request, clean_pack, files=files)
 
 
 (_COMPACT,) = (case for case in CASES if case.name == "compact")

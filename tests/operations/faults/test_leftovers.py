@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact import apply_run, plan_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
@@ -156,6 +157,6 @@ def test_the_metadata_log_is_left_alone(undisturbed: Undisturbed, log_dir: Path)
     (copy / "__cluster_metadata-0" / f"{10:020d}.log.deleted").write_bytes(b"x")
     before = contents(copy)
     request = CompactionRequest((str(copy),), NOW_MS, CONFIG, topics=("*",))
-    run = apply_run(request, clean_one_by_one)
+    run = apply_run(request, clean_pack)
     assert run.results == ()
     assert contents(copy) == before

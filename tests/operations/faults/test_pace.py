@@ -14,7 +14,8 @@ from kafkalog.cli.main import main
 from kafkalog.log import pace
 from kafkalog.log.pace import Pace, paced, spend
 from kafkalog.operations.clean_run import CleanRun
-from kafkalog.operations.compact import apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact import apply_run, plan_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.requests.run_request import CompactionRequest
 from tests.conftest import NOW_MS
@@ -93,7 +94,7 @@ def test_a_run_reads_and_writes_no_faster_than_it_is_told(
     request = request_for(copy, max_bytes_per_second=RATE)
     with monkeypatch.context() as patch:
         meter = Meter(clock, patch)
-        run = apply_run(request, clean_one_by_one)
+        run = apply_run(request, clean_pack)
     assert [result.status for result in run.results] == ["compacted"]
     assert contents(copy) == undisturbed.after
     source_bytes = run.plans[0].source_bytes
@@ -108,7 +109,7 @@ def test_without_a_limit_nobody_waits(
     undisturbed: Undisturbed, log_dir: Path, clock: Clock
 ) -> None:
     copy = undisturbed.copy(log_dir / "copy")
-    apply_run(request_for(copy), clean_one_by_one)
+    apply_run(request_for(copy), clean_pack)
     assert clock.now == START
 
 
