@@ -31,6 +31,7 @@ from kafkalog.kernels.decide_batches import (
     EMPTY,
     EMPTY_TRANSACTION,
     LEGACY_EXPIRED,
+    NOT_REPLICATED,
     REMOVED_ABORTED,
     REMOVED_MARKER,
     REMOVED_NO_KEY,
@@ -79,13 +80,15 @@ class Decider:
         new_horizon_ms: int,
         legacy_horizon_ms: int,
         record_limit: int | None,
+        replicated_end_offset: int | None,
         buffers: ChunkBuffers,
         budget: MemoryBudget,
         transactions: CleanedTransactionMetadata | None = None,
         kept_corrupt: CorruptBatches | None = None,
     ) -> None:
         """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
-        before. `record_limit`: see `record_limit`, None without one. `transactions`: their state in
+        before. `record_limit`: see `record_limit`, None without one. `replicated_end_offset`: see
+        CompactionPlan. `transactions`: their state in
         front of the first group, if that is not the round's first. `kept_corrupt`: what the map
         left out, if corrupt batches are kept: where there is one nothing of transactions is
         removed, since a marker may be in it.
@@ -101,6 +104,7 @@ class Decider:
         self._new_horizon_ms = new_horizon_ms
         self._legacy_horizon_ms = legacy_horizon_ms
         self._record_limit = record_limit
+        self._replicated_end_offset = replicated_end_offset
         self._buffers = buffers
         self.arena = Arena()
 
@@ -149,18 +153,29 @@ class Decider:
         else:
             discardable = self._transactions.discardable(chunk, segment.path)
         is_control = (rows["attributes"] & CONTROL_FLAG_MASK) != 0
-        # A marker with nothing left to mark stays until the horizon it was given has passed.
-        goes = discardable & (~is_control | expired_horizons(rows, self._now_ms))
+        # A marker with nothing left to mark stays until the horizon it was given has passed, and
+        # while some replica may have what it marks and not the marker.
+        is_needed = self._not_replicated(rows)
+        goes = discardable & (~is_control | (expired_horizons(rows, self._now_ms) & ~is_needed))
         rules = self._retention.retain_empty(rows) * np.uint8(RETAIN_EMPTY)
         for mask, bit in (
             (goes, DISCARD),
             (is_control, CONTROL),
             (discardable & is_control, EMPTY_TRANSACTION),
+            (is_needed, NOT_REPLICATED),
         ):
             rules[mask] |= np.uint8(bit)
         if segment.modification_time_ms <= self._legacy_horizon_ms:
             rules[is_legacy(rows)] |= np.uint8(LEGACY_EXPIRED)
         return rules
+
+    def _not_replicated(self, rows: NDArray[np.void]) -> NDArray[np.bool_]:
+        """bool[b]: batches that some replica has not got, or not all of."""
+        end_offset = self._replicated_end_offset
+        if end_offset is None:
+            return np.zeros(rows.size, np.bool_)
+        result: NDArray[np.bool_] = rows["last_offset"] >= end_offset
+        return result
 
     def _decide(
         self,

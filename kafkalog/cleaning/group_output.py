@@ -73,6 +73,7 @@ def decider_of(
         new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
         legacy_horizon_ms=legacy_horizon_ms(plan),
         record_limit=plan.record_limit,
+        replicated_end_offset=plan.replicated_end_offset,
         buffers=buffers,
         budget=budget,
         transactions=transactions,

@@ -192,7 +192,9 @@ class Survivors:
         due = stamped & (rows["base_timestamp"] <= plan.now_ms)
         if segment.modification_time_ms <= self._legacy_horizon_ms():
             due |= legacy
-        discarded = spent & (~control | (stamped & (rows["base_timestamp"] <= plan.now_ms)))
+        if plan.replicated_end_offset is not None:
+            due &= rows["last_offset"] < plan.replicated_end_offset
+        discarded = spent & (~control | (stamped & due))
         of_batch = np.repeat(np.arange(rows.size), rows["records_count"])
         offsets = part.records["offset"].to_numpy()
         has_key, has_value = (

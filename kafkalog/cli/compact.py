@@ -60,6 +60,8 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         "verify": args.verify,
         "on_corrupt_batch": args.on_corrupt_batch,
         "estimate": args.estimate,
+        "replicas": args.replicas,
+        "require_replicas": args.require_replicas,
     }
     request = compaction_request(args.log_dir, options)
     if args.apply and args.output is not None:

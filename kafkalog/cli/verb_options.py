@@ -52,6 +52,17 @@ VERB_OPTIONS = (
         _COMPACT, words=("keep",),
     ),
     Option(
+        "--replicas", "DIR",
+        "log dir of another node (repeatable): tombstones and markers that a replica there has not "
+        "got stay",
+        _COMPACT, is_repeatable=True,
+    ),
+    Option(
+        "--require-replicas", None,
+        "refuse partitions of which not all replicas are given, here or by --replicas",
+        _COMPACT,
+    ),
+    Option(
         "--max-minutes", "N",
         "the dirtiest partitions first, no further one begun after so many minutes, or 2h",
         _COMPACT, parse_minutes,

@@ -43,12 +43,13 @@ REENCODE = 4  # rebuild, and encode each record again: not as Kafka writes them 
 # What is asked of a batch, bits of `rules`: keep at least its header; let all its records go (data
 # of an aborted transaction, a marker whose horizon passed); it is a control batch; it is a marker
 # with nothing left to mark, which gets a delete horizon; it is a legacy entry whose tombstones may
-# go.
+# go; some replica has not got it, so that its tombstones stay whatever the time.
 RETAIN_EMPTY = 1
 DISCARD = 2
 CONTROL = 4
 EMPTY_TRANSACTION = 8
 LEGACY_EXPIRED = 16
+NOT_REPLICATED = 32
 
 # Where the counts of removed records are in `removed_out`.
 REMOVED_NO_KEY = 0
@@ -157,6 +158,7 @@ def decide_batches(
             decided = Decided(0, False, False)
         else:
             expired = (has_horizon and now_ms >= horizon) or (rule & LEGACY_EXPIRED) != 0
+            expired = expired and not rule & NOT_REPLICATED
             decided = _decide_records(flags, f, f + count, expired, removed_out)
         f += count
         retained_out[b] = decided.retained

@@ -30,6 +30,7 @@ from kafkalog.operations.space import refuse_without_space
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.run_order import dirtiest_first, largest_first, limit_bytes
 from kafkalog.planning.statuses import FAILED
+from kafkalog.requests.replicas import BY_TIME_ALONE, ReplicaLogs
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import new_run_id
@@ -70,8 +71,14 @@ def plan_all(
     what would be refused on the way, with `estimates` also what only records tell.
     """
 
+    replicas = ReplicaLogs.of(found.partitions, request.replicas)
+    by_time_alone = False
+
     def plan(partition: PartitionInventory) -> CompactionPlan:
-        planned = plan_partition(partition, request, settings)
+        nonlocal by_time_alone
+        replicated = replicas.replicated_end(partition, settings.replicas(partition))
+        planned = plan_partition(partition, request, settings, replicated)
+        by_time_alone |= planned.status == CLEAN and not replicated.is_complete
         if not is_dry:
             return planned
         planned = refuse_by_owners(planned)
@@ -94,7 +101,7 @@ def plan_all(
             output=request.output,
         ),
         problems=tuple(problems.texts),
-        notes=settings.notes,
+        notes=(*settings.notes, *((BY_TIME_ALONE,) if by_time_alone else ())),
         faults=tuple(problems.faults),
         keeps_undo=request.keeps_undo,
     )

@@ -108,6 +108,7 @@ def _partition(plan: CompactionPlan, result: CleanResult | None) -> dict[str, An
         "logStartOffset": plan.log_start_offset,
         "logEndOffset": plan.log_end_offset,
         "highWatermark": plan.high_watermark,
+        "replicatedEndOffset": plan.replicated_end_offset,
         "kafkaVersion": plan.kafka_version,
         "cleanableRatio": plan.cleanable_ratio if _is_weighed(plan) else None,
         "checkpointReset": plan.checkpoint_reset,

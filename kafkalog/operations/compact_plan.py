@@ -12,18 +12,23 @@ from kafkalog.log.inventory import (
     PartitionKind,
 )
 from kafkalog.log.segment_facts import scan_partition_facts
-from kafkalog.planning.compaction_plan import WITHIN_TASK, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.plan_by_settings import compaction_by_settings, is_never_cleaned
 from kafkalog.planning.policy_evidence import PolicyStanding, why_not_compacted
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
+from kafkalog.requests.replicas import ReplicatedEnd
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.requests.run_settings import RunSettings
 
 
 def plan_partition(
-    partition: PartitionInventory, request: CompactionRequest, settings: RunSettings
+    partition: PartitionInventory,
+    request: CompactionRequest,
+    settings: RunSettings,
+    replicated: ReplicatedEnd,
 ) -> CompactionPlan:
+    """The plan; `replicated`: what is known of the partition's other replicas."""
     resolved = settings.resolve_for_change(partition)
     if resolved.is_local:
         partition = partition.as_local_log()
@@ -50,7 +55,27 @@ def plan_partition(
         if request.swap_per_group or request.keeps_corrupt
         else request.strategy,
     )
+    plan = _with_replicas(plan, replicated, is_required=request.requires_replicas)
     return _beyond_the_brokers(plan, facts)
+
+
+def _with_replicas(
+    plan: CompactionPlan, replicated: ReplicatedEnd, *, is_required: bool
+) -> CompactionPlan:
+    """The plan, which keeps what some replica has not got; refused where that cannot be told."""
+    if plan.status != CLEAN:
+        return plan
+    if replicated.problem is not None:
+        return plan.refused(replicated.problem)
+    if is_required and not replicated.is_complete:
+        return plan.refused(f"{replicated.why_incomplete}, and --require-replicas asks for all")
+    reason = plan.reason
+    if replicated.offset is not None and replicated.offset < plan.end_offset:
+        reason += (
+            f"; tombstones and markers from offset {replicated.offset} on stay: "
+            f"{replicated.where} ends there"
+        )
+    return replace(plan, reason=reason, replicated_end_offset=replicated.offset)
 
 
 def _beyond_the_brokers(plan: CompactionPlan, facts: PartitionFacts) -> CompactionPlan:

@@ -147,7 +147,8 @@ class CompactionRequest(RunRequest):
     output: where the new segments go instead of into the log dirs; max_bytes_per_second: read and
     written by all workers together; verify_deep: compare every record before the swap;
     keeps_corrupt: keep corrupt batches as they are instead of giving their partition up; estimates:
-    a plan reads all records, to tell what would be refused for them.
+    a plan reads all records, to tell what would be refused for them; replicas: log dirs of other
+    nodes, see `requests.replicas`; requires_replicas: refuse where not all replicas are given.
     """
 
     dedupe_buffer_size: int | None = None
@@ -161,6 +162,8 @@ class CompactionRequest(RunRequest):
     verify_deep: bool = False
     keeps_corrupt: bool = False
     estimates: bool = False
+    replicas: tuple[str, ...] = ()
+    requires_replicas: bool = False
 
     def __post_init__(self) -> None:
         RunRequest.__post_init__(self)
@@ -229,6 +232,8 @@ class CompactionOptions(RunOptions, total=False):
     verify: str | None
     on_corrupt_batch: str | None
     estimate: bool
+    replicas: Sequence[str]
+    require_replicas: bool
 
 
 def run_request(log_dirs: Sequence[str], options: RunOptions) -> RunRequest:
@@ -251,6 +256,8 @@ def compaction_request(log_dirs: Sequence[str], options: CompactionOptions) -> C
         verify_deep=_is_chosen("verify", options.get("verify"), VERIFY_DEEP),
         keeps_corrupt=_is_chosen("on_corrupt_batch", options.get("on_corrupt_batch"), KEEP),
         estimates=options.get("estimate", False),
+        replicas=paths_in(options.get("replicas") or ()),
+        requires_replicas=options.get("require_replicas", False),
     )
 
 

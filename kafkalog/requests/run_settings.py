@@ -160,6 +160,13 @@ class RunSettings:
         epoch = -1 if known is None else known.leader_epochs.get(name.partition, -1)
         return None if cluster is None or epoch < 0 else KnownEpoch(epoch, cluster.read_from)
 
+    def replicas(self, partition: PartitionInventory) -> tuple[int, ...] | None:
+        """The nodes that have a replica of the partition by the cluster's metadata; None if it does
+        not tell."""
+        cluster, name = self.cluster(partition), partition.topic_partition
+        known = cluster.topics.get(name.topic) if cluster is not None else None
+        return None if known is None else known.replicas.get(name.partition)
+
     def kafka_version(self, partition: PartitionInventory) -> str:
         """The version asked for, else the one of the cluster's feature level."""
         if self._kafka_version is not None:

@@ -42,8 +42,9 @@ def compact(
     topic_partitions, config (KEY=VALUE each), config_file, server_properties, now_ms (default: the
     clock), kafka_version, high_watermark, force, dedupe_buffer_size, max_bytes, max_minutes,
     run_dir, no_undo, swap_per_group, memory, strategy, max_bytes_per_second, verify,
-    on_corrupt_batch, estimate (the plan reads the records), and output: a directory that all hosts
-    share, for new segments beside the log dirs instead of in them.
+    on_corrupt_batch, estimate (the plan reads the records), replicas (log dirs of other nodes),
+    require_replicas, and output: a directory that all hosts share, for new segments beside the log
+    dirs instead of in them.
     Without `apply` and `output` nothing is changed, nor any task started.
 
     Raises InvalidConfigError for what Kafka would refuse, LogDirLockedError if a broker runs. What

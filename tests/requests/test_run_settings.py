@@ -85,8 +85,9 @@ def test_the_disk_tells_policy_and_version_and_the_plan_says_so(
             "source": "server.properties log.retention.hours",
         }
         assert told["segment.ms"]["source"] == "default"
-        (note,) = document["notes"]
+        note, replicas = document["notes"]
         assert "the log up to offset 6" in note
+        assert "--replicas" in replicas
         code, document = run(capsys, "--log-dir", path, "--topic", "orders", "--apply")
         assert (code, orders(document)["status"]) == (0, "compacted")
     finally:
