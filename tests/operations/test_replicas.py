@@ -13,7 +13,8 @@ import pytest
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, pack_meta_properties
 from kafkalog.format.record_batch import parse_header
-from kafkalog.operations.compact import CompactionRun, apply_run, clean_one_by_one, plan_run
+from kafkalog.operations.compact import CompactionRun, apply_run, plan_run
+from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.reading.tables import read_records
 from kafkalog.requests.run_request import CompactionRequest
@@ -89,7 +90,7 @@ def compact_to_the_end(log_dir: Path, *replicas: Path) -> list[CompactionRun]:
             (str(log_dir),), START_MS + day * DAY_MS, CONFIG, topics=("orders",),
             replicas=tuple(map(str, replicas)), verify_deep=True,
         )  # fmt: skip
-        runs.append(apply_run(request, clean_one_by_one))
+        runs.append(apply_run(request, clean_pack))
         assert {result.status for result in runs[-1].results} == {"compacted"}, runs[-1].results
     return runs
 
