@@ -85,6 +85,7 @@ def _set_header(out: U8Array, start: int, attributes: int, made: EncodedRecords,
     """Overwrite the fields of the copied header at out[start:] that a rebuilt batch changes, and
     those of its row; the CRC becomes zero, in the row -1.
     """
+    # The row says the same as the header, so that indexes, checks and the read-back go by the row.
     size = made.end - start
     row["crc"] = -1
     row["attributes"] = attributes
@@ -121,6 +122,8 @@ def _needs_encoder(row: Any, action: int, body: Body) -> bool:
     """Whether a kernel alone cannot write the batch: its records are to be encoded again, or were
     compressed apart from the others.
     """
+    # An empty body says that nobody has compressed the batch's records yet: large ones are left to
+    # be done by themselves, many small ones are handed over in `bodies`.
     if action == COPY or action == EMPTY:
         return False
     return bool(action == REENCODE or (_is_compressed(row) and body.start == body.end))

@@ -28,6 +28,8 @@ def read_u32(buf: U8Array, pos: int) -> int:
 @inlined
 def read_i32(buf: U8Array, pos: int) -> int:
     """Four bytes, signed."""
+    # The sign bit flipped and its weight taken away: what was at or above 2^31 becomes negative,
+    # without a branch or a narrower type.
     return (read_u32(buf, pos) ^ 0x8000_0000) - 0x8000_0000
 
 
@@ -41,6 +43,7 @@ def read_i16(buf: U8Array, pos: int) -> int:
 @inlined
 def read_i64(buf: U8Array, pos: int) -> int:
     """Eight bytes, signed."""
+    # The upper half is shifted as int64, so its top bit becomes the sign.
     return (read_u32(buf, pos) << 32) | read_u32(buf, pos + 4)
 
 

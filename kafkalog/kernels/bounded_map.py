@@ -44,6 +44,8 @@ def _add(keys: U64Array, first: np.uint64, second: np.uint64) -> int:
     """Put a hash into the set; how many it grows by. The caller keeps a slot empty, so the search
     for one ends.
     """
+    # Open addressing with two words a slot. The set only grows, so a search that meets an empty
+    # slot has seen every place where the key could be.
     mask = np.uint64(keys.size // 2 - 1)
     # An empty slot is zero, so one bit is set in every key.
     second |= _ONE
@@ -98,6 +100,7 @@ def find_map_end(
             if code != status.OK:
                 return code, b
             offset = rows[b]["base_offset"] + offset_delta
+            # Kafka maps keyed records from the first dirty offset on, and no others.
             if key_length < 0 or offset < first_dirty_offset:
                 continue
             # Kafka asks before it looks for the key: a full map ends at a key that it has, too.
@@ -106,6 +109,8 @@ def find_map_end(
             first, second = siphash_128(buf, key, key_length, k0, k1)
             state[DISTINCT_KEYS] += _add(keys, first, second)
             state[LATEST_OFFSET] = offset
+        # Behind the last record of a batch the map reaches to the batch's last offset: compaction
+        # may have left no record there.
         if rows[b]["last_offset"] >= first_dirty_offset:
             state[LATEST_OFFSET] = rows[b]["last_offset"]
     return status.OK, rows.size

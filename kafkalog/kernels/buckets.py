@@ -89,6 +89,7 @@ def _place(held: U64Array, table: U32Array, mask: Any, first: Any, second: Any) 
 @inlined
 def _mark(marks: U8Array, first_index: Any, index: Any) -> None:
     """Set the bit of a record, if it is one of those asked for."""
+    # Unsigned: an index below the first one becomes a huge number, which no byte of `marks` has.
     bit = index - first_index
     byte = bit >> _THREE
     if byte < np.uint64(marks.size):
@@ -115,6 +116,7 @@ def _enter(
         held[to + _TWO] = entry.record
         table[place] = np.uint32(held_count)
         return held_count + 1
+    # Of equal indexes, the same record met twice, none is marked: no record supersedes itself.
     at = np.uint64(table[place]) * _WORDS + _TWO
     # Pieces of a bucket may come in any order.
     if held[at] < entry.record:
@@ -130,6 +132,8 @@ def _look_up(
     held: U64Array, table: U32Array, mask: Any, entry: Entry, base: Any, marks: U8Array
 ) -> None:
     """Mark a record that is only looked up if a later dirty one has its key."""
+    # Later means above it: a dirty record is never below a clean one in an ordinary round, but
+    # where a record is looked up whatever its offset it may be.
     index = entry.record & ~_LOOKUP_BIT
     place = _place(held, table, mask, entry.first, entry.second)
     if table[place] != _EMPTY and held[np.uint64(table[place]) * _WORDS + _TWO] > index:

@@ -56,6 +56,8 @@ def check_records(
         base_offset, base_timestamp = rows[b]["base_offset"], rows[b]["base_timestamp"]
         last_delta = rows[b]["last_offset"] - base_offset
         append_time = has_append_time(rows[b])
+        # What the header says stands until a record says otherwise: a batch without records keeps
+        # it.
         largest: Any = rows[b]["max_timestamp"]
         fold: Any = np.uint64(0)
         previous_delta: Any = I64(-1)
@@ -64,6 +66,7 @@ def check_records(
             code = record.status if record.status != status.OK else check_headers(buf, record)
             if code != status.OK:
                 return b, code, pos, r
+            # Deltas have gaps after compaction, so rising is all that can be asked of them.
             if record.offset_delta <= previous_delta or record.offset_delta > last_delta:
                 return b, status.OFFSET_ORDER, pos, r
             previous_delta = record.offset_delta

@@ -72,11 +72,14 @@ def _fact(value: Any, names: set[str]) -> str:
     code. Of a module of ours those attributes count whose names are in the code: `status.OK` is
     read when a kernel is compiled and never again. TypeError for what would change unseen.
     """
+    # Before all else: a helper is a dispatcher of numba, whose own text says nothing of its code.
     if id(value) in _known:
         return f"helper {_known[id(value)][1]}"
     if isinstance(value, ModuleType):
         if not value.__name__.startswith(_OWN):
             return f"{value.__name__} {getattr(value, '__version__', '')}"
+        # A name of the code may be another module's attribute: then it is in the digest once too
+        # often, which costs a compilation and never a wrong kernel.
         inside = sorted(name for name in names if hasattr(value, name))
         return repr([(name, _fact(getattr(value, name), names)) for name in inside])
     if isinstance(value, tuple):

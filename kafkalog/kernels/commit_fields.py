@@ -75,6 +75,8 @@ def _read_key(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
 @helper
 def _read_topic_id(buf: U8Array, pos: int, end: int, out: I64Array, at: int) -> bool:
     """The tagged section of version 4: tag 0 is the topic's id; whether it is one."""
+    # A tagged field has two bytes at least, tag and size: more of them than the bytes could hold
+    # are refused before the loop.
     count, pos = read_uvarint(buf, pos, end)
     if pos < 0 or 2 * count > end - pos:
         return False
@@ -142,6 +144,7 @@ def _read_value(buf: U8Array, pos: int, end: int, type_: int, out: I64Array, at:
 @helper
 def read_record_fields(spans: Spans, r: int, out: I64Array, at: int) -> None:
     """One record into FIELDS words."""
+    # Absent fields read as -1 whatever the record before has left in these words.
     for word in range(FIELDS):
         out[at + word] = -1
     out[at + TOPIC_ID_HIGH] = 0

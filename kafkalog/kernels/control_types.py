@@ -42,6 +42,7 @@ _MARKER_BYTES = 6
 @helper
 def _plain_type(buf: U8Array, pos: int, end: int) -> int:
     """The type of the only record in buf[pos:end]."""
+    # With bytes behind its only record the batch is not as brokers write it.
     length, pos = read_varint(buf, pos, end)
     if pos < 0 or length != end - pos:
         return _UNDECIDED
@@ -54,9 +55,12 @@ def _plain_type(buf: U8Array, pos: int, end: int) -> int:
     length, key = read_varint(buf, pos, end)
     if key < 0 or length < _KEY_BYTES or length > end - key or read_i16(buf, key) < 0:
         return _UNDECIDED
+    # The key is version and type, both int16. A version above the known one is read as the known
+    # one, as Kafka does; a negative one is not.
     number: int = I64(read_i16(buf, key + 2))
     if number < 0 or number > _LAST_KNOWN:
         return _UNKNOWN
+    # Only markers have a value whose form matters here.
     if number > _COMMIT:
         return number
     length, value = read_varint(buf, key + length, end)

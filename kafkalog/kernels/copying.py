@@ -45,6 +45,7 @@ def _define_memcpy_wide(context: Any, out: Any, out_pos: Any, buf: Any, pos: Any
         cgutils.raw_memcpy(builder, target, source, cgutils.intp_t(WIDE), 1)
         return context.get_dummy_value()
 
+    # The size is a constant of the generated code: LLVM makes one or two moves of it.
     return types.void(out, types.int64, buf, types.int64), generate
 
 

@@ -105,8 +105,12 @@ def _decide_records(
 @inlined
 def _choose(row: Any, rules: int, decided: Decided, horizon_ms: int, new_horizon_ms: int) -> Any:
     """(action, delete horizon) of a batch. `horizon_ms`: the one it has, NO_HORIZON for none."""
+    # What is left of a batch without records is its header, for a producer whose last batch it is;
+    # else it goes as a whole.
     if decided.retained == 0:
         return I64(EMPTY if rules & RETAIN_EMPTY else DROP), _NO_HORIZON
+    # Two kinds of batches get a horizon: those that keep a tombstone, and markers of transactions
+    # of which nothing is left. One that has a horizon keeps it, or it would never pass.
     stamp = decided.tombstone or (rules & EMPTY_TRANSACTION) != 0
     needs_horizon = stamp and not row["attributes"] & DELETE_HORIZON_FLAG_MASK
     horizon = new_horizon_ms if needs_horizon else horizon_ms
@@ -114,6 +118,8 @@ def _choose(row: Any, rules: int, decided: Decided, horizon_ms: int, new_horizon
         # Kafka writes none then. delete.retention.ms may be so large that a new one passes 64
         # bits: its tombstones never expire.
         horizon = _NO_HORIZON
+    # Kafka copies a batch byte for byte only if all of it stays and its header need not change.
+    # Legacy entries are written anew whatever stays.
     action = REENCODE if decided.foreign or row["magic"] < MAGIC_VALUE_V2 else REBUILD
     is_whole = decided.retained == row["records_count"] and not needs_horizon
     if is_whole and row["magic"] >= MAGIC_VALUE_V2:
@@ -160,6 +166,8 @@ def decide_batches(
             expired = (has_horizon and now_ms >= horizon) or (rule & LEGACY_EXPIRED) != 0
             expired = expired and not rule & NOT_REPLICATED
             decided = _decide_records(flags, f, f + count, expired, removed_out)
+        # Flags are by record and in log order, so that of a batch they begin where those of the
+        # last one ended, whether it stays or goes.
         f += count
         retained_out[b] = decided.retained
         actions_out[b], horizons_out[b] = _choose(row, rule, decided, horizon, new_horizon_ms)

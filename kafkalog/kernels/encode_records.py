@@ -89,6 +89,8 @@ def encode_batch(
     `first`, to out[w:].
     """
     base_offset, base_timestamp = row["base_offset"], row["base_timestamp"]
+    # With log-append time every record has the batch's maximum, and its own delta means nothing:
+    # the maximum stays whatever goes.
     append_time = (row["attributes"] & TIMESTAMP_TYPE_MASK) != 0
     max_timestamp: Any = row["max_timestamp"] if append_time else I64(-1)
     base: Any = I64(horizon)
@@ -108,9 +110,12 @@ def encode_batch(
             return EncodedRecords(code, w, base, max_timestamp, I64(fold))
         timestamp: Any = max_timestamp if append_time else base_timestamp + delta
         max_timestamp = max(max_timestamp, timestamp)
+        # Without a horizon the first record that stays gives the base timestamp, as Kafka's builder
+        # takes it from the first record that it is handed.
         if not base_known:
             base, base_known = timestamp, True
         fold = mix_record(fold, base_offset + offset_delta, timestamp)
+        # What must be written anew ends the run of copied bytes; the next run begins behind it.
         if timestamp - base != delta:
             w = copy_range(out, w, buf, run, run_end)
             w = _write_anew(buf, body, offset_at, record_end, timestamp - base, out, w)
@@ -121,6 +126,7 @@ def encode_batch(
                 run = pos
             run_end = record_end
         pos = record_end
+    # The last run, which no record has ended.
     w = copy_range(out, w, buf, run, run_end)
     code = status.OK if pos == end else status.TRAILING_BYTES
     return EncodedRecords(code, w, base, max_timestamp, I64(fold))

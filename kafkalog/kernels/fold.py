@@ -14,6 +14,8 @@ from kafkalog.kernels.jit import inlined
 @inlined
 def mix_record(fold: np.uint64, offset: int, timestamp: int) -> np.uint64:
     """The fold with one more record; that of none is 0."""
+    # The constants are those of splitmix64 (and its golden ratio): odd, so that multiplying loses
+    # nothing. What went before is mixed in each time, so order counts as well as content.
     mixed = (fold ^ np.uint64(offset)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     mixed = (mixed ^ np.uint64(timestamp)) * np.uint64(0xBF58476D1CE4E5B9)

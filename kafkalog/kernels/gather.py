@@ -75,6 +75,7 @@ def gather(
     last_wide = buf.size - _WIDE
     last_wide_out = values_out.size - _WIDE
     offsets_out[0] = 0
+    # Spans are held against the buffer once more, whoever made them: here is where bytes are read.
     for r in range(n):
         length = int(lengths[r])
         if length >= 0:
@@ -94,6 +95,7 @@ def gather(
                 copy_bytes(values_out, end, buf, start, length)
             end += length
         else:
+            # A null repeats the end of the value before it, as Arrow asks.
             nulls += 1
         offsets_out[r + 1] = end
         if (r & 7) == 7:

@@ -136,6 +136,8 @@ def _is_shortest(buf: U8Array, pos: int, next_pos: int) -> bool:
     A last group of zero is padding; a last byte above what the width leaves room for holds bits
     that readers drop.
     """
+    # Five groups of seven bits are 35, and only 32 count: of the fifth byte the low four bits are
+    # left. Ten are 70 for 64: of the tenth byte one bit.
     size = next_pos - pos
     last = buf[next_pos - 1]
     return size == 1 or (last != 0 and (size != 5 or last <= 0x0F) and (size != 10 or last <= 0x01))
@@ -144,6 +146,8 @@ def _is_shortest(buf: U8Array, pos: int, next_pos: int) -> bool:
 @inlined
 def _is_ascii(buf: U8Array, pos: int, end: int) -> bool:
     for p in range(pos, end):
+        # Kafka reads header keys into Java's strings and writes them back: malformed UTF-8 comes
+        # out as other bytes, ASCII never.
         if buf[p] >= 0x80:
             return False
     return True
@@ -204,6 +208,8 @@ def _enter(
     """Put a record into the bucket of its key, where it has one and the map goes so far: (next
     free block, what to note of it).
     """
+    # PAST_MAP is noted before the key is hashed: such a record needs no entry, since nothing is
+    # known of what follows it, and it stays.
     noted = TOMBSTONE if record.value_length < 0 else 0
     if record.key_length < 0:
         noted |= KEYLESS
@@ -229,6 +235,7 @@ def _map_batch(
     """
     base_offset, last_offset = row["base_offset"], row["last_offset"]
     r, free_block, previous = progress.records, progress.free_block, progress.previous_offset
+    # One block is enough for any record: it makes one entry at most.
     for _ in range(left):
         # Before a record that may need a block, so that what is done is done in full.
         if free_block == pool.block_bucket.size:
@@ -301,6 +308,8 @@ def map_records(
     while np.uint64(tails.size) >> (np.uint64(64) - shift) > np.uint64(1):
         shift -= np.uint64(1)
     pool = Pool(entries, block_bucket, tails, shift)
+    # What is carried over from the call before: blocks in use stay in use until the caller empties
+    # the pool, and offsets go on rising from chunk to chunk.
     progress = Progress(I64(0), state[FREE_BLOCK], state[PREVIOUS_OFFSET])
     code, pos, b = I64(status.OK), I64(0), I64(0)
     while b < rows.size and code == status.OK:
@@ -318,6 +327,8 @@ def map_records(
             flags_out,
         )  # fmt: skip
         b += code == status.OK
+    # Written at every end, so that a call which stopped within a batch is gone on with where it
+    # stopped.
     state[NEXT_INDEX] += progress.records
     state[FREE_BLOCK], state[PREVIOUS_OFFSET] = progress.free_block, progress.previous_offset
     return progress.records, code, pos, b

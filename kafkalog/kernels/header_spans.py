@@ -47,6 +47,8 @@ def header_spans(
     h = 0
     end = buf.size
     capacity = key_starts_out.size
+    # Arrow's lists: record i has the headers from its own offset to the next one's, so that a
+    # record without headers repeats the number.
     list_offsets_out[0] = 0
     for r in range(header_counts.size):
         pos = I64(header_starts[r])

@@ -44,6 +44,7 @@ def index_entries(
     out  offsets_out, positions_out int64[b]; timestamps_out, timestamp_offsets_out int64[b]
     returns (offset index entries, time index entries)
     """
+    # The caller's arrays have a place for each batch, which is the most there can be.
     entries = 0
     time_entries = 0
     for b in range(rows.size):

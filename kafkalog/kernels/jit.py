@@ -163,6 +163,8 @@ def kernel(*signatures: Any) -> Callable[[Function], Function]:
         finally:
             if turn is not None:
                 turn.end()
+        # From here on a call with other types is an error instead of a compilation in the middle of
+        # a job.
         dispatcher.disable_compile()
         return cast(Function, dispatcher)
 

@@ -124,6 +124,8 @@ class Turn:
     def end(self) -> None:
         if not self._began:
             return
+        # Closing gives the lock up; the file stays, for removing it would let two processes lock
+        # two files.
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -142,6 +144,8 @@ def keep_in_turn(kept: Any, packaged: Any, turn: Turn) -> None:
 
     def look(signature: Any, context: Any) -> Any:
         found = load(signature, context)
+        # numba's cache looks into the file that it is given at that moment: lent for one look,
+        # given back whatever happens.
         if found is None and packaged is not None:
             kept._cache_file = packaged
             try:
@@ -153,6 +157,8 @@ def keep_in_turn(kept: Any, packaged: Any, turn: Turn) -> None:
     def load_overload(signature: Any, context: Any) -> Any:
         found = look(signature, context)
         if found is None:
+            # Whoever had the lock before may have compiled just this: hence the second look behind
+            # the lock.
             turn.begin()
             found = look(signature, context)
             if found is None:

@@ -90,6 +90,7 @@ def _walk(buf: U8Array, pos: int, end: int) -> Content:
         size = read_i32(buf, at + _LENGTH_AT)
         if size < _MIN_LENGTH:
             return Content(I64(status.CORRUPT_LENGTH), count, first, last, at)
+        # A partial last entry is left out without an error, as DataLogInputStream does.
         if size > end - at - _OVERHEAD:
             break
         last = read_i64(buf, at)
@@ -165,6 +166,8 @@ def _write_record(
         + varint_size(message.value_length)
         + max(message.value_length, 0)
     )
+    # The length is in front of what it measures, so the sizes are summed first and the bytes
+    # written once.
     w = write_varint(out, w, body)
     out[w] = U8(0)
     w = write_varint(out, w + 1, timestamp_delta)
@@ -240,6 +243,7 @@ def convert_legacy(
         rows_out[b] = row
         rows_out[b]["records_count"] = content.entries
         rows_out[b]["base_offset"] = content.first_offset + shift
+        # With offset 0 the wrapper says nothing of its end: the last message in it does.
         if is_relative and row["last_offset"] == 0:
             rows_out[b]["last_offset"] = content.last_offset
         rows_out[b]["base_timestamp"] = base_timestamp

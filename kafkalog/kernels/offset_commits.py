@@ -90,6 +90,8 @@ def _decode_block(
 @inlined
 def _number_of(latest: Latest, first: np.uint64, second: np.uint64) -> tuple[int, int]:
     """(number of a key, -1 for a new one; the slot of the table where it is, or will be)."""
+    # The table is at least twice as large as the keys it may have to hold, so there is an empty
+    # slot in every chain, and the search ends.
     mask = latest.table.size - 1
     slot = I64(first & U64(0x7FFF_FFFF_FFFF_FFFF)) & mask
     number = latest.table[slot]
@@ -134,6 +136,7 @@ def _keep_block(
             latest.rows[row + RECORD_OFFSET] = record_offsets[r]
             latest.rows[row + RECORD_BYTES] = spans.key_lengths[r] + max(spans.value_lengths[r], 0)
             latest.rows[row + STATE] = states[r]
+            # Texts are noted by place alone; the caller copies those of each key's last record.
             if fields[at + METADATA_LENGTH] > 0:
                 latest.texts[3 * texts] = number
                 latest.texts[3 * texts + 1] = fields[at + METADATA_START]

@@ -102,6 +102,8 @@ def read_deltas(buf: U8Array, body: int, end: int) -> tuple[int, int, int, int, 
 @inlined
 def read_span(buf: U8Array, at: int, end: int) -> tuple[int, int, int]:
     """(status, start, length) of the key or value whose length is at `at`; below zero is null."""
+    # A length below zero passes the check as it is: null has no bytes, and -2 is null to Kafka as
+    # well as -1.
     length, start = read_varint(buf, at, end)
     if start < 0:
         return failure_status(start), I64(0), I64(0)
@@ -173,6 +175,8 @@ def _skip_headers(buf: U8Array, pos: int, end: int, count: int) -> tuple[int, in
 @inlined
 def check_headers(buf: U8Array, record: RecordParts) -> int:
     """The status of what is behind the header count: whole headers, and nothing else."""
+    # A record that is longer than its fields is refused, as in Kafka: bytes that nobody reads would
+    # be lost when it is written anew.
     code: Any = I64(status.OK)
     at: Any = record.headers
     if record.header_count > 0:
@@ -188,6 +192,8 @@ def check_area(
 ) -> tuple[int, int, int, int]:
     """(status, start, end, number of records) of a batch's record area."""
     start, end, count = I64(area_starts[b]), I64(area_ends[b]), I64(rows[b]["records_count"])
+    # The areas are the caller's word: held against the buffer once a batch, so that no record need
+    # be.
     if start < 0 or end < start or end > buf.size:
         return status.SPAN_OUT_OF_RANGE, start, end, count
     return status.NEGATIVE_COUNT if count < 0 else status.OK, start, end, count

@@ -35,6 +35,7 @@ _SNAPPY_MAX_GROWTH = 64
 
 @helper
 def _read_little_endian(buf: U8Array, pos: int, size: int) -> int:
+    # Codecs are little-endian where Kafka is not.
     value: int = I64(0)
     for byte in range(size):
         value |= I64(buf[pos + byte]) << (8 * byte)
@@ -106,6 +107,8 @@ def _zstd_frame(buf: U8Array, start: int, end: int) -> tuple[int, int, int]:
     at += size_bytes
     most: int = I64(0)
     is_last: int = I64(0)
+    # Several blocks of one frame are walked only to know the room: the frame is decompressed as a
+    # whole.
     while not is_last:
         if at + 3 > end:
             return start, end, 0

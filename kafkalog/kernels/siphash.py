@@ -12,6 +12,7 @@ from kafkalog.kernels.jit import U8Array, helper, inlined
 
 @inlined
 def _rotate(x: np.uint64, bits: int) -> np.uint64:
+    # The counts are constants between 13 and 32: neither shift is ever 0 or 64.
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
@@ -19,6 +20,7 @@ def _rotate(x: np.uint64, bits: int) -> np.uint64:
 def _round(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    # Add, rotate, xor, on 64 bits that wrap around: numba's unsigned numbers do what C's do.
     v0 = v0 + v1
     v1 = _rotate(v1, 13) ^ v0
     v0 = _rotate(v0, 32)
@@ -78,6 +80,7 @@ def siphash_128(
     v2 ^= np.uint64(0xEE)
     for _ in range(4):
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    # The 128-bit variant goes on from here: another constant, four more rounds, the second word.
     first = v0 ^ v1 ^ v2 ^ v3
     v1 ^= np.uint64(0xDD)
     for _ in range(4):

@@ -38,6 +38,8 @@ def failure_status(next_pos: int) -> int:
 @helper
 def _read_groups(buf: U8Array, pos: int, end: int, max_bytes: int) -> tuple[int, int]:
     """The unsigned value of up to `max_bytes` groups at `pos`, and the position behind them."""
+    # Cut is told from too long: the first may be a record that runs past its end, the second is no
+    # varint at all whatever follows.
     value = U64(0)
     shift = U64(0)
     for read in range(max_bytes):
@@ -63,6 +65,8 @@ def read_varint(buf: U8Array, pos: int, end: int) -> tuple[int, int]:
     """A 32-bit zigzag integer, as int64."""
     if pos >= end:
         return I64(0), VARINT_CUT
+    # One byte is what nearly all deltas and lengths of records take: the loop stays out of the
+    # kernel's hot path.
     first = I64(buf[pos])
     if first < 0x80:
         return (first >> 1) ^ -(first & 1), pos + 1
@@ -88,6 +92,7 @@ def read_varlong(buf: U8Array, pos: int, end: int) -> tuple[int, int]:
 def varint_size(value: int) -> int:
     """Bytes that `write_varint` needs: 1 to 5 for 32-bit values, up to 10 for 64-bit ones."""
     signed = I64(value)
+    # Zigzag: the sign goes to the lowest bit, so that small negative numbers are small, too.
     rest = U64((signed << 1) ^ (signed >> 63)) >> U64(7)
     size = 1
     while rest != U64(0):
