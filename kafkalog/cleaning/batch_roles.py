@@ -36,6 +36,8 @@ class BatchRoles:
     ) -> None:
         self._has_aborted = not aborted.is_empty
         self._transactions = CleanedTransactionMetadata()
+        # All of the dirty range's at once, as Kafka's map pass has them; the rewrite gets them
+        # segment by segment.
         self._transactions.add_aborted(aborted.between(first_dirty_offset, end_offset))
         at_or_below = [s for s in sources if s.base_offset <= first_dirty_offset]
         self._first = at_or_below[-1] if at_or_below else None
@@ -64,10 +66,13 @@ class BatchRoles:
         """
         rows = chunk.rows
         roles: NDArray[np.uint8] = ((rows["attributes"] & CONTROL_FLAG_MASK) == 0).astype(np.uint8)
+        # Kafka maps dirty segments alone. In front of them only what is data at all matters here.
         is_before = self._first is not None and segment.base_offset < self._first.base_offset
         if is_before or not self._has_aborted:
             return roles
         followed = slice(0, rows.size)
+        # In front of that position Kafka sees no batch, so that no marker there ends a transaction
+        # for it.
         if segment is self._first:
             followed = slice(
                 int(np.searchsorted(rows["position"], self._start_position)), rows.size

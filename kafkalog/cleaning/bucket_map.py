@@ -80,6 +80,8 @@ class BucketMap:
         self.has_lookups = False
         while True:
             distinct = 0
+            # `else` below is reached when every part had room; a part without room ends the loop,
+            # and all begin anew with twice as many.
             for part in range(parts):
                 if not self._merge_part(pieces, count, marks, part, parts):
                     break
@@ -115,12 +117,17 @@ class BucketMap:
                 )
                 if status != OK:
                     return False
+            # No clean record among them: the second pass over the pieces, which may be on disk, is
+            # saved.
             if not self._state[LOOKUPS]:
                 break
             self.has_lookups = True
         return True
 
     def _table_for(self, keys: int) -> NDArray[np.uint32]:
+        # Twice as many slots as keys at least, and a power of two, so that a mask cuts a hash to a
+        # slot. The arrays are the largest that were needed so far; a smaller bucket uses the front
+        # of them, which then stays in the cache.
         slots = 1 << max(2 * keys - 1, 1).bit_length()
         if self._table.size < slots:
             self._table = np.empty(slots, np.uint32)
@@ -140,5 +147,7 @@ def pieces_of(
         for start in range(first, end, _READ_ENTRIES):
             stop = min(start + _READ_ENTRIES, end)
             count = stop - start
+            # Read back from disk the entries lie one behind the other: as blocks they are simply
+            # numbered.
             blocks = np.arange(-(-count // BLOCK_ENTRIES), dtype=np.int32)
             yield Piece(read(start * ENTRY_WORDS, stop * ENTRY_WORDS), blocks, count)

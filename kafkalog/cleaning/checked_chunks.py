@@ -39,6 +39,8 @@ def read_whole(path: str, buffers: ChunkBuffers, max_batch_bytes: int) -> Iterat
         # --memory sets a limit, too
         error.reason += " (--max-batch-bytes, --memory)"
         raise
+    # Only the active segment may end within a batch: elsewhere bytes behind the last one may have
+    # been a batch, and a rewrite would lose them.
     if reader.trailing_bytes:
         raise CorruptRecordError(
             f"{reader.trailing_bytes} bytes after the last whole batch of a "

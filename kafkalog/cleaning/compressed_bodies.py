@@ -34,6 +34,8 @@ class CompressedBodies:
     """
 
     def __init__(self, batches: int, arena: Arena) -> None:
+        # Bodies lie one behind the other in one memory, and the kernel gets where each begins and
+        # ends: batches that have none keep two equal numbers.
         arena.clear()
         self._arena = arena
         self.ends = np.zeros(2 * batches, np.int64)
@@ -85,6 +87,8 @@ class CompressedBodies:
     ) -> int:
         """As many as go at once, from batch b on; the first that is left."""
         arena = self._arena
+        # Room for at least one body at the worst that the codec makes of it, so that the call makes
+        # way unless the batch itself is above the limit.
         arena.reserve(2 * LARGE_BODY_BYTES)
         done = compress_batches(
             records, batch_codecs, ends, _MOST_BYTES, b, arena.data, arena.size, edges
@@ -132,6 +136,8 @@ class BodyRebuilder:
             path=path,
             arena_bytes=CLEANER_ARENA_BYTES,
         ):
+            # Areas are decompressed some megabytes at a time and compressed again before the next
+            # ones: memory holds one such part, not the chunk.
             at = which[part]
             made = self._encoder.rebuild(areas, flags, first_records[at], horizons[at], path=path)
             bodies.add(at, batch_codecs[at], *made)

@@ -113,6 +113,8 @@ class Decider:
     ) -> Iterator[tuple[SegmentInfo, Chunk, Decisions]]:
         """What becomes of the batches of these segments, chunk by chunk, counted into `stats`."""
         for number, segment in enumerate(sources):
+            # In front of the segment's first batch, never later: a batch is judged by what is known
+            # by then.
             add_aborted(self._transactions, self._aborted, sources, number)
             chunks = read_chunks(
                 segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
@@ -198,6 +200,8 @@ class Decider:
         if records > self._flags.left:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
         rules = self._rules(chunk, segment)
+        # Whatever its header says of markers and transactions: nothing of it was checked, so
+        # nothing of it decides.
         rules[corrupt] = RETAIN_EMPTY
         if self._record_limit is not None and self._record_limit < self._budget.max_batch_bytes:
             # Kafka's cleaner skips what goes as a whole without reading its records, so no limit

@@ -87,6 +87,7 @@ def _keyless(
     )  # fmt: skip
     decider = decider_of(plan, mapped, aborted, buffers, budget, kept_corrupt=kept_corrupt)
     for group in plan.groups:
+        # Nothing is done with the decisions: what matters is what is raised on the way.
         for _ in decider.decide(group.sources, CleanerStats()):
             pass
     return mapped.keyless

@@ -35,6 +35,8 @@ def fingerprint(blocks: Iterable[NDArray[np.void]]) -> str:
     """
     digest = hashlib.sha256()
     for rows in blocks:
+        # Row by row in one order and width, whatever the blocks are: the digest is of the rows
+        # alone.
         fields = [rows[name] for name in _FINGERPRINT_FIELDS]
         digest.update(np.stack(fields, 1).astype("<i8").tobytes())
     return digest.hexdigest()

@@ -107,6 +107,7 @@ def rewrite_group(
             owner_of(group.sources[0].path), group.sources[-1].modification_time_ms
         )
     finally:
+        # Whether it went well or not: after `close` there is nothing left to be closed.
         output.abandon()
     # Verified as read back from the file, not from memory, and before anything live is touched.
     log, *indexes = outputs

@@ -92,7 +92,9 @@ class KeyMap:
         self._sink = sink
         self._tails = np.zeros(1 << bucket_bits, np.int64)
         self._k0, self._k1 = (secret or KeySecret()).words
-        # Memory costs nothing until it is written to.
+        # Memory costs nothing until it is written to. Two blocks a bucket at least: each begins a
+        # block with its first entry, and a pool that was full by then would close runs of a few
+        # records.
         blocks = max(budget.pool_bytes // _BLOCK_BYTES, 2 * self._tails.size)
         self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
         self._block_bucket = np.empty(blocks, np.int32)
@@ -121,10 +123,15 @@ class KeyMap:
         counts = rows["records_count"].astype(np.int64)
         # Changed below, where the pool is full within a batch: the rest of it begins later then.
         starts = areas.starts.copy()
+        # Counts were held against the bytes of their batches when the areas were opened: none of
+        # them can ask for more memory than its records have bytes.
         flags = np.empty(int(counts.sum()), np.uint8)
         first_batch, done = 0, 0
         self._state[DONE_OF_BATCH] = 0
         while True:
+            # One call for all of the chunk, and one more for each time the pool is full: then the
+            # run is closed, which empties the pool, and the kernel goes on in the middle of the
+            # batch it stopped in.
             part = slice(first_batch, rows.size)
             found, status, position, b = map_records(
                 areas.buf, rows[part], starts[part], areas.ends[part], roles[part],
@@ -160,12 +167,15 @@ class KeyMap:
     def go_on_at(self, index: int) -> None:
         """End the run here; the next record gets this number."""
         self._close_run(self._sink)
+        # Numbers may leave a gap, never go back: an index says which record is later.
         self._state[NEXT_INDEX] = self._run_first = index
 
     def close(self, *, is_whole: bool) -> NDArray[np.uint8] | None:
         """Close the last run. If it is the only one and the map `is_whole`, nothing has gone to the
         sink and the flags of all records are the answer; else None.
         """
+        # The common case: all entries were in the pool at once, so what is marked now is all there
+        # is, and nothing was written to disk.
         if is_whole and not self.runs:
             return self._close_run(None)
         if self._flags:
@@ -174,12 +184,16 @@ class KeyMap:
         return None
 
     def _close_run(self, sink: RunSink | None) -> NDArray[np.uint8]:
+        # Within the run every bucket is merged at once, so that of each key about one entry goes on
+        # to the sink, however often it came: a log with few keys leaves little behind, whatever its
+        # size.
         flags = np.concatenate(self._flags) if self._flags else np.empty(0, np.uint8)
         self._flags = []
         marks = Marks(self._run_first, np.zeros(-(-flags.size // 8), np.uint8))
         for bucket, piece in self._buckets():
             keep = None if sink is None else partial(sink.add_entries, bucket)
             self.distinct_keys += self._map.merge(lambda p=piece: (p,), piece.count, marks, keep)  # type: ignore[misc]
+            # Clean records go on, too: a later run may hold the dirty record that supersedes them.
             if keep is not None and self._map.has_lookups:
                 _keep_lookups(piece, keep)
         superseded = np.unpackbits(marks.bits, count=flags.size, bitorder="little")
@@ -194,6 +208,9 @@ class KeyMap:
 
     def _buckets(self) -> Iterator[tuple[int, Piece]]:
         """The buckets that have entries."""
+        # Blocks were given out in the order in which buckets asked. A stable sort by owner puts
+        # those of a bucket together and leaves them in the order they were filled: all but the last
+        # are full.
         owners = self._block_bucket[: int(self._state[FREE_BLOCK])]
         order = np.argsort(owners, kind="stable").astype(np.int32)
         edges = np.searchsorted(owners[order], np.arange(self._tails.size + 1))

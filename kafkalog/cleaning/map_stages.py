@@ -63,6 +63,8 @@ class Layout:
 
     def merger_of(self, bucket: int) -> int:
         """The task that merges a bucket."""
+        # Buckets are a power of two and tasks any number: this gives each task consecutive buckets,
+        # as many as the others or one more.
         return (bucket * self.mergers) >> MOST_BUCKET_BITS
 
     def group_target(self, group: int) -> int:
@@ -78,6 +80,8 @@ class Layout:
 def layout_of(plan: CompactionPlan, number: int, first_group: int, mergers: int) -> Layout:
     """The layout of a plan of status `clean`."""
     groups = [g for g, group in enumerate(plan.groups) for _ in group.sources]
+    # Numbers are set aside by the plan's counts, so each task knows those of its own segments
+    # without asking the others, and all agree on which of two records is later.
     firsts = np.concatenate([[0], np.cumsum(plan.source_records, dtype=np.int64)])
     return Layout(number, first_group, tuple(groups), tuple(firsts.tolist()), mergers)
 
@@ -97,6 +101,8 @@ class _Buffer:
 
     def add_entries(self, bucket: int, entries: NDArray[np.uint64]) -> None:
         """See `RunSink`."""
+        # Buckets come in their order when a run is closed, so that those of one task come together:
+        # a blob ends where the next task's begin.
         merger = self.layout.merger_of(bucket)
         step = BLOB_BYTES // 24 * 3
         for start in range(0, entries.size, step):
@@ -114,6 +120,8 @@ class _Buffer:
         number = self.layout.number
         for start in range(0, flags.size, _FLAGS_PER_ROW):
             payload = compress(CompressionType.ZSTD, flags[start : start + _FLAGS_PER_ROW])
+            # Flags are for the rewrite and go by way of a merger only because a shuffle has one
+            # stage at a time: any of them will do, so they are spread.
             target = self.group % self.layout.mergers
             self._put(
                 ShuffleRow(target, number, FLAGS, self.group, first_index + start, b""), payload
@@ -184,6 +192,8 @@ def map_segments(
             key_map.add(areas.rows, areas, segment.path, roles)
             yield from buffer.take()
         next_record = layout.first_records[number + 1]
+        # Numbers of the next segment's would be given twice: one record would then be marked for
+        # another.
         if key_map.records > next_record:
             raise CorruptRecordError("has more records than when it was planned", path=segment.path)
         # Flags travel by group, and numbers begin anew where fewer were needed than set aside.
@@ -217,6 +227,8 @@ def merge_buckets(
             yield row.to(layout.group_target(row.number))
         else:
             yield row.to(layout.group_target(0))
+    # Marks are wanted by record and entries lie by bucket: each window of records reads all the
+    # entries once and is as many bits as memory has room for.
     for number, store in runs.items():
         layout = layouts[number]
         distinct = 0
@@ -247,6 +259,8 @@ def _marks_rows(
         start, stop = max(first, group_first), min(end, group_end)
         if start >= stop:
             continue
+        # Groups do not begin at whole bytes: the byte is sent with the bits of the group before it,
+        # and the number says which record its first bit is.
         at = (start - first) // 8
         bits = marks[at : (stop - first + 7) // 8]
         if bits.any():

@@ -38,5 +38,7 @@ def can_give_ownership(source: os.stat_result) -> bool:
     """Whether this process may give a new file the owner and group of `source`."""
     if os.geteuid() == 0:
         return True
+    # What the system lets a user do with new files of their own: keep them, or give them to a group
+    # of theirs.
     groups = {os.getegid(), *os.getgroups()}
     return source.st_uid == os.geteuid() and source.st_gid in groups

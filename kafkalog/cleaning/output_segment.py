@@ -88,6 +88,8 @@ class OutputSegment:
                 f"segment {self.base_offset} cannot hold offset {last_offset}: it is more than "
                 f"{MAX_INT32} away"
             )
+        # The checksum goes along with what is written: nothing has to be read again for it, and the
+        # read-back then compares the disk with what was in memory.
         for part in parts:
             self._files.write(self._open_fd(), part)
             spend(len(part))
@@ -137,6 +139,7 @@ class OutputSegment:
             self._fd = None
 
     def _finish(self, fd: int, owner: os.stat_result, modification_time_ms: int | None) -> None:
+        # All before the sync, so that owner and times are on disk with the bytes.
         self._files.set_owner(fd, owner)
         if modification_time_ms is not None:
             self._files.set_modification_time(fd, modification_time_ms)

@@ -52,6 +52,8 @@ class BatchRetention:
         return keep.astype(np.uint8)
 
     def _is_last_of_producer(self, rows: NDArray[np.void]) -> NDArray[np.bool_]:
+        # The place where a producer would be is past the end for ids above all: held to the last
+        # one, which then is another producer and does not match.
         at = np.minimum(np.searchsorted(self._ids, rows["producer_id"]), self._ids.size - 1)
         known = self._ids[at] == rows["producer_id"]
         last_offsets = self._last_offsets[at]

@@ -58,9 +58,13 @@ class RecordFlags:
 
     def take(self, count: int) -> NDArray[np.uint8]:
         """The flags of the next records, uint8[count], a copy."""
+        # A copy, for a decision sets SUPERSEDED in it: what was noted stays as it is for another
+        # walk over the same records (`rewind`).
         first, end = self._next, self._next + count
         flags: NDArray[np.uint8] = self._flags.read(first, end)
         self._next = end
+        # Two sources are joined: what a record's own run has marked is in the byte, what other runs
+        # have marked is in the window's bits. A chunk may reach over the end of a window.
         while self._marks is not None and first < end:
             if first >= self._window_first + self._window_records:
                 assert self._load_marks is not None, "one window only"  # noqa: S101

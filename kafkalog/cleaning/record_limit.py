@@ -53,6 +53,8 @@ def refuse_large_records(
         chunk.buf, chunk.position, rows[which], arena, path=path
     ):
         # No record is larger than all records of its batch, as they are laid out in the arena.
+        # Of magic 2 there are three sieves, each dearer than the last: the size of the whole batch,
+        # the distance between keys, the walk from record to record.
         sizes = areas.ends - areas.starts
         sizes[is_legacy(areas.rows)] += LEGACY_RECORD_OVERHEAD_V1
         for b in np.flatnonzero(sizes > limit).tolist():

@@ -167,9 +167,12 @@ class GroupRewriter:
     ) -> EncodedBatch:
         rows = chunk.rows[b : b + 1]
         horizon, retained = int(decisions.horizons[b]), int(decisions.retained[b])
+        # Compressed already, and kept apart: only the header is missing.
         if b in bodies.large:
             facts = bodies.facts[FACTS * b : FACTS * (b + 1)].tolist()
             return assemble(rows[0], bodies.large.pop(b), facts, horizon=horizon, retained=retained)
+        # Legacy, or with records that are not encoded as Kafka encodes them: record by record in
+        # Python, which is slow and rare.
         areas = open_record_areas(chunk.buf, chunk.position, rows, self._arena, path=path)
         first = int(decisions.first_records[b])
         source = BatchSource(
@@ -185,6 +188,7 @@ class GroupRewriter:
 
     def _grow_output(self, row: np.void) -> None:
         """Make the output buffer large enough for one batch that does not fit into an empty one."""
+        # As `assemble_batches` reckons it: with this room it cannot stop at the batch again.
         room = int(row["size_in_bytes"]) + int(row["records_count"]) * RECORD_GROWTH_BYTES
         room += LARGE_BODY_BYTES
         # Counts were checked against the bytes that hold the records when they were mapped.
@@ -199,6 +203,7 @@ def set_checksums(
     """Compute the CRC of the batches whose row has crc -1, in `out` and in the rows; which ones had
     records.
     """
+    # A stored checksum is unsigned 32 bits, so -1 is none of them.
     missing = rows["crc"] == -1
     which = np.flatnonzero(missing)
     if which.size:
@@ -218,6 +223,7 @@ def _note_corrupt(
     """If a corrupt batch is among those just copied: its row as it states it, and the checksum that
     its own is not.
     """
+    # By offset and checksum: it was copied byte for byte, so that both are the source's.
     at = np.flatnonzero(
         (new_rows["base_offset"] == row["base_offset"]) & (new_rows["crc"] == row["crc"])
     )

@@ -33,6 +33,8 @@ class SegmentIndexes:
     def __init__(self, base_offset: int, config: LogConfig) -> None:
         self.base_offset = base_offset
         self._config = config
+        # As Kafka opens an empty segment: no bytes since an entry, no timestamp, and the base
+        # offset as that of the largest one.
         self._state = np.array([0, NO_TIMESTAMP, base_offset, NO_TIMESTAMP], np.int64)
         assert self._state.size == STATE_SIZE  # noqa: S101  (a bug of ours, not an input)
         self._entries: _Entries = []
@@ -72,6 +74,8 @@ class SegmentIndexes:
             # timestamp has grown or not, and keeps the last slot for the closing entry.
             before_last = np.count_nonzero(offsets <= events[-2]) if events.size > 1 else 0
             self._check_capacity("time", int(before_last) + 2, TIME_INDEX_ENTRY_BYTES)
+        # The closing entry, as when Kafka rolls a segment: lookups by time and retention take the
+        # last entry for the segment's largest timestamp.
         if self._state[MAX_TIMESTAMP] > self._state[LAST_TIME_ENTRY]:
             timestamps = np.append(timestamps, self._state[MAX_TIMESTAMP])
             offsets = np.append(offsets, self._state[MAX_TIMESTAMP_OFFSET])

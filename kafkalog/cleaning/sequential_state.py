@@ -51,6 +51,9 @@ def states_of(
     states = []
     for group in plan.groups:
         for number, segment in enumerate(group.sources):
+            # Two passes over the same batches with a state each: the map's pass begins at the first
+            # dirty offset and knows all its aborted transactions at once, the rewrite's begins with
+            # the first source.
             states.append(SegmentState(roles.transactions.to_json(), rewriting.to_json()))
             add_aborted(rewriting, aborted, group.sources, number)
             for chunk in read_whole(segment.path, buffers, budget.max_batch_bytes):

@@ -61,6 +61,8 @@ def facts_row(target: int, plan: int, kind: int, number: int, facts: Any) -> Shu
 
 def pack_entries(buckets: Sequence[int], parts: Sequence[bytes]) -> bytes:
     """parts: the entries of each of these buckets, bytes of uint64[3 * n]."""
+    # Head and entries are words of eight bytes, so that whoever receives the blob looks at it as
+    # one array and copies nothing.
     counts = [len(part) // (8 * ENTRY_WORDS) for part in parts]
     head = np.array([len(parts), *buckets, *counts], "<i8").tobytes()
     return b"".join([head, *parts])

@@ -48,6 +48,8 @@ class SpilledRuns:
 
     def merge(self, first_index: int, records: int) -> tuple[NDArray[np.uint8], int]:
         """The marks of so many records from there on, and the distinct dirty keys of all."""
+        # Each window reads all entries again: the memory is then that of one window's bits, and
+        # windows are so large that there are few of them.
         marks = Marks(first_index, np.zeros(-(-records // 8), np.uint8))
         merging = BucketMap(self._budget.most_keys)
         distinct = 0
@@ -62,6 +64,8 @@ class SpilledRuns:
 
     def record_flags(self, key_map: KeyMap) -> RecordFlags:
         """The answer, when all records were added to the map, whose sink this is."""
+        # None: several runs. What supersedes across them is known only from here on, when the
+        # pool's memory is free again.
         flags = key_map.close(is_whole=True)
         if flags is not None:
             self.flags.append(flags)
@@ -101,6 +105,8 @@ def map_sources(
     """
     runs = SpilledRuns(budget)
     key_map: KeyMap | None = None
+    # Every source is read, clean ones as well: their records are looked up, for a dirty one of the
+    # same key removes them.
     roles_of = BatchRoles(sources, first_dirty_offset, end_offset, aborted)
     arena = Arena()
     for segment in sources:

@@ -61,6 +61,8 @@ class SurvivorKeys:
         rows = np.empty((chosen.size, _WORDS), np.uint64)
         rows[:, :2] = self._hashes(keys.take(pa.array(chosen)))
         rows[:, 2] = numbers[chosen] << np.uint64(1) | is_mapped[chosen].astype(np.uint64)
+        # The upper half of the hash times the number of buckets: its upper half is a bucket,
+        # evenly, without a division.
         bucket = (rows[:, 0] >> np.uint64(32)) * np.uint64(self._buckets) >> np.uint64(32)
         for number in np.unique(bucket).tolist():
             self._entries[number].append(rows[bucket == number].ravel())
@@ -94,6 +96,8 @@ class SurvivorKeys:
         rows = entries.read(0, entries.size).reshape(-1, _WORDS)
         if not len(rows):
             return
+        # By hash, then by record. Each hash is one run of rows then; the largest mapped record of a
+        # run is what supersedes, and every record of the run below it goes.
         rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
         records = (rows[:, 2] >> np.uint64(1)).astype(np.int64)
         is_new = np.ones(len(rows), np.bool_)
@@ -127,6 +131,9 @@ class SurvivorKeys:
     def _short_hashes(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.uint64]:
+        # All bytes of all keys in one array, each with its place within its key. The sums over keys
+        # are differences of one running sum, which wraps around as 64-bit numbers do and is right
+        # all the same.
         ends = np.cumsum(lengths)
         place = np.arange(int(ends[-1]), dtype=np.int64) - np.repeat(ends - lengths, lengths)
         values = data[place + np.repeat(starts, lengths)].astype(np.uint64) + np.uint64(1)

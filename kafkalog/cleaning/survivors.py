@@ -64,6 +64,7 @@ class _Transactions:
 
     def expect(self, transactions: Iterable[AbortedTxn]) -> None:
         """Aborted transactions that the next batches may belong to."""
+        # A sorted list where the round has a heap: slower, and not the same code.
         self._waiting = sorted([*self._waiting, *transactions], key=lambda txn: txn.first_offset)
 
     def spent(self, part: Part) -> Mask:
@@ -168,6 +169,8 @@ class Survivors:
             is_read = first is None or segment.base_offset >= first.base_offset
             for part in read_parts(segment.path, self._buffers, self._max_bytes):
                 rows = part.rows
+                # Two questions of each batch: may its records be superseded (all data), and may
+                # they supersede (dirty data that Kafka's map pass does not take for aborted).
                 data = ~is_control(rows)
                 maps = data.copy()
                 if not self._aborted.is_empty and is_read:
@@ -187,6 +190,9 @@ class Survivors:
 
     def _staying(self, part: Part, segment: SegmentInfo) -> Part:
         rows, plan = part.rows, self._plan
+        # The whole rule, in this order: a record stays if it has a key, nothing supersedes it, and
+        # it is no tombstone whose time is over; markers and what the map does not cover stay at any
+        # rate; what is discarded goes at any rate.
         spent, control, legacy = self._transactions.spent(part), is_control(rows), is_legacy(rows)
         stamped = has_delete_horizon(rows)
         due = stamped & (rows["base_timestamp"] <= plan.now_ms)
@@ -204,6 +210,8 @@ class Survivors:
         stays = has_key & ~self._keys.take(offsets.size) & (has_value | ~due[of_batch])
         stays |= control[of_batch] | (offsets > self._latest_offset)
         stays &= ~discarded[of_batch]
+        # From records back to batches: how many stay of each, and whether a tombstone is among
+        # them, which is what asks for a delete horizon.
         counts = np.bincount(of_batch[stays], minlength=rows.size)
         tombstones = np.bincount(of_batch[stays & ~has_value], minlength=rows.size) > 0
         stamps = (tombstones | (spent & control)) & ~stamped & (counts > 0)
@@ -222,6 +230,8 @@ class Survivors:
         records: pa.RecordBatch,
     ) -> Rows:
         """The rows of the batches when `records`, counts[b] of each, are all that is left."""
+        # What is copied whole keeps all fields and its checksum; of the others those change that
+        # Kafka's builder sets anew.
         result = rows.copy()
         some = np.flatnonzero((counts > 0) & ~whole)
         edges = np.cumsum(counts) - counts
@@ -239,6 +249,7 @@ class Survivors:
             result["base_timestamp"][b] = horizon if is_stamped else timestamps[first]
             if timestamp_types(rows[b : b + 1])[0] != TimestampType.LOG_APPEND_TIME:
                 result["max_timestamp"][b] = timestamps[first:end].max()
+            # Written as magic 2 its offsets are those of the records that stay: it had no others.
             if legacy[b]:
                 result["base_offset"][b], result["last_offset"][b] = (
                     offsets[first],

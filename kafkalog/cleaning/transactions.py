@@ -47,6 +47,8 @@ class CleanedTransactionMetadata:
     """The transactions of one pass over a log."""
 
     def __init__(self) -> None:
+        # A heap by first offset; the number in the middle keeps entries of the same offset in the
+        # order in which they were added, and entries themselves are never compared.
         self._pending: list[tuple[int, int, AbortedTxn]] = []
         self._added = 0
         self._aborted: dict[int, AbortedTxn] = {}
@@ -94,6 +96,8 @@ class CleanedTransactionMetadata:
         if producer_id in self._aborted:
             self._seen.add(producer_id)
             return True
+        # Until its marker says otherwise data that is in no index is committed data, or of a
+        # transaction that is open: neither is removed here.
         self._committed.add(producer_id)
         return False
 
@@ -133,6 +137,8 @@ class CleanedTransactionMetadata:
         rows = chunk.rows
         result = np.zeros(rows.size, np.bool_)
         attributes = rows["attributes"]
+        # Batch by batch in Python, for each depends on those before it; of a log without
+        # transactions it is none at all.
         of_interest = np.flatnonzero(attributes & (TRANSACTIONAL_FLAG_MASK | CONTROL_FLAG_MASK))
         which = np.flatnonzero(attributes & CONTROL_FLAG_MASK)
         control = judge_chunk(chunk, which, path)

@@ -130,6 +130,7 @@ def _check_order(rows: NDArray[np.void], previous_offset: int, path: str) -> int
     """CorruptRecordError unless batches follow each other; the last offset of the last one."""
     if not rows.size:
         return previous_offset
+    # From the last batch of the chunk before on, so that no pair of neighbours is left out.
     before = np.concatenate([[previous_offset], rows["last_offset"][:-1]])
     if (rows["base_offset"] <= before).any():
         raise CorruptRecordError("offsets of the batches do not rise", path=path)
