@@ -38,6 +38,9 @@ class Arena:
         """All memory, with room for `size` more bytes behind the content, which stays."""
         end = self.size + size
         if end > self.data.size:
+            # Doubled, so that a content of n bytes is copied about once however small the steps
+            # are. Memory that was handed out before stays as it is: whoever looks at it still sees
+            # what was there.
             grown = np.empty(max(end, 2 * self.data.size, _FIRST_ARENA_BYTES), np.uint8)
             grown[: self.size] = self.data[: self.size]
             self.data = grown

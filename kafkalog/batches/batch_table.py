@@ -46,6 +46,7 @@ def codecs(rows: Rows) -> NDArray[np.int16]:
 
 def timestamp_types(rows: Rows) -> NDArray[np.int16]:
     """TimestampType: 0 CREATE_TIME, 1 LOG_APPEND_TIME, -1 for magic 0, which has no timestamps."""
+    # The bit means nothing in magic 0, whatever it is.
     types = _has_flag(rows, TIMESTAMP_TYPE_MASK).astype(np.int16)
     types[rows["magic"] == MAGIC_VALUE_V0] = TimestampType.NO_TIMESTAMP_TYPE
     return types
@@ -80,6 +81,8 @@ def shows_compaction(rows: Rows, last_offset: int) -> Mask:
     offsets, or behind offsets that are missing. `last_offset` is that of the batch in front of
     them.
     """
+    # Producers write offsets without gaps, within a batch and between batches: what has a gap was
+    # compacted, or lost something.
     span = rows["last_offset"] - rows["base_offset"] + 1
     is_current = rows["magic"] >= MAGIC_VALUE_V2
     result: Mask = is_current & ((rows["records_count"] < span) | has_delete_horizon(rows))
@@ -108,6 +111,8 @@ def last_offset_deltas(rows: Rows) -> NDArray[np.int64]:
 
 def last_sequences(rows: Rows) -> NDArray[np.int32]:
     """Sequence of the record at the last offset, -1 without; after 2147483647 comes 0."""
+    # In 64 bits, so that the sum does not wrap before it is cut to 31 bits, as Kafka's
+    # `incrementSequence` goes on with 0.
     base = rows["base_sequence"].astype(np.int64)
     last = (base + last_offset_deltas(rows)) & MAX_INT32
     return np.where(base >= 0, last, NO_SEQUENCE).astype(np.int32)

@@ -54,12 +54,16 @@ class Decompressor:
         count, first = self._codecs.size, 0
         enough = MAX_INT64 if arena_bytes is None else max(arena_bytes, 1)
         edges = np.empty(count + 1, np.int64)
+        # A room of 0 is a payload that is not one plain block, or above the cap: it goes the slow
+        # way, which also says what is wrong with it.
         at_once = (decompresses(self._codecs) & (self._rooms > 0)).tolist()
         while first < count:
             self._arena.clear()
             edges[first] = 0
             b = first
             while b < count and self._arena.size < enough:
+                # None done: the codec has refused the first one. It is tried again by itself, and
+                # whether it is damaged is found out there.
                 done = self._fill_many(b, enough, edges) if at_once[b] else b
                 if done == b:
                     self._fill(b)
@@ -72,6 +76,7 @@ class Decompressor:
     def _fill_many(self, b: int, enough: int, edges: NDArray[np.int64]) -> int:
         """As many as go at once; the first that is left."""
         arena = self._arena
+        # Room for the first of them at least; the call stops at the one for which there is none.
         arena.reserve(int(self._rooms[b]))
         done = decompress_batches(
             self._buf, self._codecs, self._starts, self._ends, self._rooms,
@@ -91,6 +96,8 @@ class Decompressor:
         arena = self._arena
         codec, start, end, room = self._blocks[b]
         block = self._view[start:end]
+        # Kafka's Java clients split at 32 KiB, so many payloads have one block: it is decompressed
+        # in place.
         if room and codec == _SNAPPY:
             memory = arena.reserve(room)
             size = decompress_snappy_block(block, memory[arena.size : arena.size + room])
@@ -114,5 +121,6 @@ class Decompressor:
             position=int(row["position"]),
             offset=int(row["base_offset"]),
         )
+        # Given back one by one, so that what is copied does not lie in memory twice for long.
         while parts:
             self._arena.append(parts.pop(0))

@@ -193,6 +193,7 @@ def convert(source: BatchSource, *, path: str) -> EncodedBatch:
         max_timestamp=append_timestamp,
         delete_horizon_ms=source.horizon if source.horizon != NO_HORIZON else None,
     )
+    # The row of what was written, not of what was meant: from the very bytes.
     header = parse_header(data)
     new_row = np.zeros(1, BATCH_ROW)
     for name in BATCH_ROW.names or ():
@@ -222,6 +223,7 @@ def assemble(
     facts: see kernels.encode_records.
     """
     base_timestamp, max_timestamp, fold = facts
+    # Kafka knows the low byte of the attributes only, and a horizon that stays is set below.
     attributes = int(row["attributes"]) & 0xFF & ~DELETE_HORIZON_FLAG_MASK
     if horizon != NO_HORIZON:
         attributes |= DELETE_HORIZON_FLAG_MASK

@@ -127,6 +127,8 @@ def _current_areas(
     arena_bytes: int | None,
 ) -> Iterator[tuple[slice, RecordAreas]]:
     """Of magic 2 batches."""
+    # An empty batch is given no bytes, whatever lies behind its header: Kafka does not look at
+    # them.
     batch_starts = rows["position"] - buf_position
     starts = batch_starts + RECORD_BATCH_OVERHEAD
     is_empty = rows["records_count"] == 0
@@ -139,6 +141,8 @@ def _current_areas(
         yield slice(0, rows.size), stored
         return
 
+    # From the first compressed batch on all go into the arena, the others copied: whoever reads the
+    # areas then has one buffer to look into.
     decompressor = Decompressor(
         stored.buf, stored.starts, stored.ends, rows, arena, path, max_bytes
     )
@@ -156,6 +160,8 @@ def _fill_parts(
     first = 0
     while first < count:
         arena.clear()
+        # A part has one batch at least, whatever its size: the cap on a single batch is another
+        # one.
         bounds = [0]
         for b in range(first, count):
             fill(b)
@@ -240,6 +246,8 @@ def _convert(
     path: str | None,
 ) -> RecordAreas:
     """Lay the messages out as magic 2 records, in the arena."""
+    # The most that the layout of magic 2 can make of it: each entry grows by some bytes, and there
+    # are no more entries than the least entry's size goes into the bytes.
     entry_bytes = int((ends - starts).sum())
     arena.make_room(entry_bytes + (entry_bytes // MIN_ENTRY_BYTES + rows.size) * ENTRY_GROWTH_BYTES)
     complete = np.empty(rows.size, BATCH_ROW)
@@ -259,6 +267,8 @@ def _convert(
 
 def _check_counts(rows: NDArray[np.void], area_bytes: NDArray[np.int64], path: str | None) -> None:
     """Refuse counts that the bytes cannot hold: arrays are allocated by them."""
+    # Without this a header of 61 bytes that states two thousand million records would have arrays
+    # of gigabytes made for it.
     counts = rows["records_count"].astype(np.int64)
     is_impossible = (counts < 0) | (counts * MIN_RECORD_SIZE > area_bytes)
     if is_impossible.any():

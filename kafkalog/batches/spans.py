@@ -39,6 +39,8 @@ class RecordSpans:
     def __init__(self, n: int, reuse: RecordSpans | None = None) -> None:
         """Room for n records, in the arrays of `reuse` if they are large enough."""
         self.n = n
+        # Two blocks of memory for nine arrays: of a reader that goes on they are as large as its
+        # largest chunk, and are not asked for again.
         room = None if reuse is None else reuse._room
         if room is None or room[0].shape[1] < n:
             room = np.empty((5, n), np.int64), np.empty((4, n), np.int32)

@@ -68,6 +68,8 @@ def _plain_entries(data: bytes) -> dict[TopicPartitionKey, int] | None:
     head = _PLAIN_HEAD.match(data)
     if head is None:
         return None
+    # All of the file must be such lines: as many matches as line ends, as many as the file
+    # announces, and nothing behind the last one. Anything else is judged line by line.
     lines = _PLAIN_LINE.findall(data, head.end())
     if not len(lines) == int(head[1]) == data.count(b"\n", head.end()) or data[-1:] != b"\n":
         return None

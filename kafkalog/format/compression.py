@@ -268,7 +268,7 @@ def _decompress_lz4(
 
 def _decompress_checked_lz4(block: memoryview, block_descriptor: int) -> bytes:
     """A block with its xxh32, put into a frame of its own so that the library checks it."""
-    descriptor = bytes((0x70, block_descriptor))
+    descriptor = bytes((0x70, block_descriptor))  # version 1, independent, checksum of each block
     header = LZ4_MAGIC + descriptor + bytes((lz4_header_checksum(descriptor),))
     return bytes(lz4.frame.decompress(header + block + LZ4_END_MARK))
 

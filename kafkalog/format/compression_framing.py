@@ -54,6 +54,8 @@ def scan_xerial(payload: memoryview) -> Iterator[memoryview]:
     # Chunks to the end, each with a length; a second stream may follow, with a header of its own.
     at = len(XERIAL_HEADER)
     while at + 4 <= len(payload):
+        # Read as a length, the first four bytes of a header are negative: they cannot be taken for
+        # one.
         (length,) = _I32_BE.unpack_from(payload, at)
         if payload[at : at + 4] == XERIAL_MAGIC[:4]:  # a second stream was appended to the first
             _check_appended_xerial_header(payload[at : at + len(XERIAL_HEADER)])
@@ -99,13 +101,17 @@ def parse_lz4_header(payload: memoryview, *, check_header: bool = True) -> Lz4Fr
     if payload[:4] != LZ4_MAGIC:
         raise CorruptRecordError(f"lz4 frame starts with {bytes(payload[:4]).hex()}")
     flags, block_descriptor = payload[4], payload[5]
+    # Bits of FLG: 6-7 version, 5 independent blocks, 4 block checksums, 3 content size, 2 content
+    # checksum, 1 reserved, 0 dictionary.
     if flags >> 6 != 1 or flags & 0x03 or not flags & 0x20:
         raise CorruptRecordError(
             f"lz4 frame flags {flags:#04x}: want version 1, independent blocks, no dictionary"
         )
     size_id = block_descriptor >> 4
+    # BD: bits 4-6 say the largest block, 4 to 7 for 64 KiB to 4 MiB; all others are reserved.
     if block_descriptor & 0x8F or size_id < 4:
         raise CorruptRecordError(f"lz4 block descriptor {block_descriptor:#04x} is not valid")
+    # Behind magic, FLG and BD the content size, if there is one; then HC.
     descriptor_end = 14 if flags & 0x08 else 6
     if len(payload) <= descriptor_end:
         raise CorruptRecordError("lz4 frame header is cut off")
@@ -161,6 +167,8 @@ def scan_lz4_blocks(payload: memoryview, frame: Lz4Frame) -> Iterator[Lz4Block]:
 @lru_cache(maxsize=256)
 def lz4_header_checksum(descriptor: bytes) -> int:
     """HC byte: the second byte of the descriptor's xxHash32, seed 0; for less than 16 bytes."""
+    # xxHash32 of fewer than 16 bytes: no lanes, only the words and bytes of the tail, then the
+    # final mix.
     mask = 0xFFFF_FFFF
     prime_1, prime_2, prime_3 = 0x9E37_79B1, 0x85EB_CA77, 0xC2B2_AE3D
     prime_4, prime_5 = 0x27D4_EB2F, 0x1656_67B1

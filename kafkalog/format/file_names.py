@@ -78,6 +78,7 @@ def parse_file_name(name: str) -> LogFileName | None:
     kind = match["kind"] or match["snapshot"] or match["part"]
     suffix = match["state"] or match["snapshot_state"] or match["part_state"] or LIVE_SUFFIX
     epoch_digits = match["epoch"] or match["part_epoch"]
+    # 20 digits hold more than 64 bits: such a number is no offset, and Kafka would fail to read it.
     offset = int(match["offset"])
     epoch = None if epoch_digits is None else int(epoch_digits)
     if offset > MAX_INT64 or (epoch or 0) > MAX_INT32:

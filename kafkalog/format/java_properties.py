@@ -50,6 +50,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if not pending and (not line or line[0] in "#!"):
             continue
         first = first if pending else number
+        # An even number of backslashes is so many escaped ones: only an odd one escapes the line's
+        # end.
         is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         pending += line[:-1] if is_continued else line
         if not is_continued:

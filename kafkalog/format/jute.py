@@ -70,6 +70,7 @@ class JuteReader:
     def take(self, length: int, what: str) -> int:
         """Step over `length` bytes; where they begin. Fails where there are not so many."""
         position = self.position
+        # The one place where the cursor moves: all that is read passes this check.
         if not 0 <= length <= self.end - position:
             raise self.fail(f"{what} of {length} bytes, but {self.end - position} are left")
         self.position = position + length
@@ -122,6 +123,7 @@ class JuteReader:
         count = self.i32(what)
         if count == -1:
             return 0
+        # A count without the bytes for its items is refused before a list is begun.
         if not 0 <= count <= self.left // item_bytes:
             raise self.fail(f"{count} of {what}, but {self.left} bytes are left", position)
         return count
@@ -138,5 +140,7 @@ def _decode(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
+        # Java's way of writing text: each half of a surrogate pair as three bytes. Joined again by
+        # way of UTF-16; a half without its other half becomes U+FFFD.
         text = data.decode("utf-8", "surrogatepass")
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

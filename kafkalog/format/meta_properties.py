@@ -57,6 +57,8 @@ def parse_meta_properties(data: bytes, path: str | None = None) -> MetaPropertie
         raise CorruptCheckpointError(f"version {version} is not known", path=path)
     node_id = _parse_int(properties, "node.id" if version else "broker.id", path)
     cluster_id = properties.get("cluster.id")
+    # Of version 0 neither is needed: brokers before 2.4 wrote no cluster id, and broker.id may be
+    # missing as well.
     if version == 1 and (node_id is None or cluster_id is None):
         raise CorruptCheckpointError("node.id and cluster.id are required", path=path)
     if node_id is not None and node_id < 0:

@@ -81,6 +81,8 @@ def parse_offset_index(data: BytesLike, base_offset: int, path: str | None = Non
     while valid > 0 and positions[valid - 1] == 0:
         valid -= 1
     relative, positions = relative[:valid], positions[:valid]
+    # What is left rises strictly in both columns, or the file is damaged: a lookup by bisection in
+    # one that does not rise would find any place.
     wrong = np.flatnonzero((relative < 0) | (positions <= 0))
     if not len(wrong):
         wrong = np.flatnonzero((np.diff(relative) <= 0) | (np.diff(positions) <= 0)) + 1

@@ -55,6 +55,7 @@ def parse_producer_snapshot(data: BytesLike, path: str | None = None) -> list[Pr
     computed = crc32c(view[_CRC_START:])
     if crc != computed:
         raise CorruptSnapshotError(f"CRC {crc:08x}, computed {computed:08x}", path=path, position=2)
+    # Bytes behind the last entry are covered by the CRC and read past.
     end = _HEADER.size + count * _ENTRY.size
     if count < 0 or end > len(view):
         raise CorruptSnapshotError(

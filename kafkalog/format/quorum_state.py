@@ -89,6 +89,8 @@ class _Fields:
         return value
 
     def voters(self) -> tuple[int, ...] | None:
+        # Null is allowed there, missing is not: the default is a text, which is neither a list nor
+        # null.
         value = self._values.get("currentVoters", "")
         if value is None:
             return None

@@ -45,6 +45,7 @@ def parse_transaction_index(
     that do not rise.
     """
     view = as_view(data)
+    # A crash may leave part of an entry: it is read past, as Kafka does.
     whole = len(view) // _ENTRY.size * _ENTRY.size
     found: list[AbortedTxn] = []
     for position, (version, *offsets) in zip(

@@ -148,6 +148,7 @@ def _plain(data: bytes, suffix: str, path: str | None) -> bytes:
 def _nodes(reader: JuteReader) -> Iterator[SnapshotNode]:
     position = reader.position
     path = reader.text("a path")
+    # The nodes end with a path of "/", which is no node: the root's own path is empty.
     while path != "/":
         if path and (not path.startswith("/") or path.endswith("/")):
             raise reader.fail(f"path {path[:60]!r}", position)
@@ -160,6 +161,8 @@ def _nodes(reader: JuteReader) -> Iterator[SnapshotNode]:
 
 def _check_seal(reader: JuteReader) -> None:
     position = reader.position
+    # Over all bytes in front of it, and a "/" behind it: written last, so that a snapshot which was
+    # cut has none.
     checksum = adler32(memoryview(reader.data)[:position])
     stored = reader.i64("a checksum")
     if stored != checksum:
@@ -174,6 +177,7 @@ def _tail(reader: JuteReader) -> tuple[int | None, int | None, int | None]:
     if left not in (0, _LAST_ZXID_BYTES, _DIGEST_BYTES, _LAST_ZXID_BYTES + _DIGEST_BYTES):
         raise reader.fail(f"{left} bytes behind the nodes")
     digest_zxid = digest = last_zxid = None
+    # Each of the two has a seal of its own, and neither has a tag: their sizes tell them apart.
     if left >= _DIGEST_BYTES:
         zxid, version, value = reader.unpack(_DIGEST, "a digest")
         _check_seal(reader)
