@@ -63,6 +63,7 @@ class CheckpointFile:
             for partition, offset in offsets.items()
             if found.get(partition) != offset
         }
+        # A file that says it all already is left alone, with its times and its inode.
         if not changes:
             return
         # Noted in the journal, then the old file kept, then the new one written: undo can take back
@@ -134,6 +135,8 @@ def _entries(path: Path) -> dict[tuple[str, int], int]:
 
 
 def _known(entries: Mapping[tuple[str, int], int], log_dir: str) -> dict[tuple[str, int], int]:
+    # As a broker does: lines of partitions that are elsewhere by now would be taken for theirs if
+    # they came back.
     hosted = _hosted(log_dir)
     return {partition: offset for partition, offset in entries.items() if partition in hosted}
 

@@ -101,6 +101,7 @@ def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
         _remove_snapshots_of_deleted(directory, record, files)
     _remove_recorded_snapshots(directory, groups, files)
     for record in records:
+        # Only now, when it is decided which of the replaced files are gone and which are back.
         settle(Scratch(directory, record.run_id), record, files)
     if records:
         files.sync_directory(directory)
@@ -119,6 +120,7 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
     """
     done: list[str] = []
     record = read_record(scratch.swap_record)
+    # The swap was done to its end, and cut off before its record was put away.
     if Path(scratch.done_record).exists() and record is not None:
         end_replacement(scratch, record, files)
     elif Path(scratch.swap_record).exists():
@@ -209,6 +211,8 @@ def _finish_swaps(
     swapped = [found.name.removesuffix(SWAP_SUFFIX) for found in swaps]
     end_offset = max((swap.next_offset for swap in read), default=0)
 
+    # The same steps as of the swap itself, with removals in place of renames: if this dies as well,
+    # the next one finds the same kind of state.
     going = take_away(names, swapped, end_offset, sets_aside=False)
     take_steps(directory, [*going, *put_in_place(swapped)], files)
 
@@ -276,6 +280,7 @@ def _remove_recorded_snapshots(
     """Snapshots of segments that are gone, but for the newest: a broker goes on from that one."""
     names = list_names(directory)
     snapshots = [n for n in names if n.endswith(LogFileKind.PRODUCER_SNAPSHOT)]
+    # Names have 20 digits, so that the greatest text is the highest offset.
     newest = parse_file_name(max(snapshots, default=""))
     if newest is not None:
         gone = {source for group in groups for source in group.sources}

@@ -43,6 +43,7 @@ class LocalFiles:
         made = os.fstat(fd)
         if (made.st_uid, made.st_gid) != (source.st_uid, source.st_gid):
             os.fchown(fd, source.st_uid, source.st_gid)
+        # After the owner: a change of owner takes set-user-id bits away.
         os.fchmod(fd, source.st_mode & 0o7777)
 
     def set_modification_time(self, fd: int, modification_time_ms: int) -> None:
@@ -128,6 +129,7 @@ class LocalFiles:
         try:
             try:
                 self.write(fd, memoryview(data))
+                # Whose the file was it stays: a broker has to be able to write it again.
                 if Path(path).exists():
                     self.set_owner(fd, Path(path).stat())
                 else:

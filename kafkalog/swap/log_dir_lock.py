@@ -118,6 +118,8 @@ class LogDirLock:
                 f"the lock of this log dir cannot be taken: {error.strerror}", path=self.path
             ) from error
         try:
+            # This process does not hold it yet (`_held`), so that closing after a failure gives
+            # nothing up.
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
@@ -163,6 +165,8 @@ def lock_holder(log_dir: str) -> int | None:
     except FileNotFoundError:
         return None
     try:
+        # F_GETLK asks whether a lock could be had and takes none: the answer is the lock that is in
+        # the way, with the process that holds it.
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
     finally:

@@ -33,6 +33,8 @@ def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
     kept, made = list(earlier.kept), [*earlier.made, *later.made]
     # The same of single files: one that this run had made itself is not a file from before the run.
     for file in later.kept:
+        # Three cases of a file that the second one replaced: the first had swapped it in, the first
+        # had made it by itself, or it is from before the run and is kept now.
         owner = next((e for e in swapped if _common(e.made, [file])), None)
         if owner is not None:
             new = [f for f in later.made if f.name == file.name]
@@ -47,6 +49,7 @@ def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
             kept.append(file)
     return replace(
         later,
+        # From before the run, which is what undo goes back to.
         dir_mtime_ns=earlier.dir_mtime_ns,
         swapped=tuple(swapped),
         kept=tuple(kept),
@@ -57,6 +60,7 @@ def merged(earlier: Replacement | None, later: Replacement) -> Replacement:
 
 
 def _identity(file: FileFacts) -> tuple[str, int, int, int]:
+    # The name counts, too: it is where a file goes back to.
     return file.name, file.inode, file.size, file.mtime_ns
 
 

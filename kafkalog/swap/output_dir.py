@@ -106,6 +106,8 @@ def written_group(group: FinishedGroup, directory: str) -> WrittenGroup:
     sources = []
     for name in existing_files(directory, group.sources, kinds):
         digest, crc = _digest(path_in(directory, name), name)
+        # Digests are of the files as they are now, the group of the files as they were read: the
+        # checksum tells whether that is the same. Small files have none and are only digested.
         if crc != checksums.get(name, crc):
             raise LogChangedError("changed while it was compacted", path=path_in(directory, name))
         sources.append(digest)

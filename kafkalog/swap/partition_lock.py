@@ -30,6 +30,8 @@ def locked_partition(scratch: Scratch) -> Iterator[None]:
     try:
         yield
     finally:
+        # Removed while it is still locked: whoever waits for it gets a lock on a file without a
+        # name, sees that, and begins again (`_take_lock`).
         Path(scratch.lock).unlink(missing_ok=True)
         os.close(fd)
 
@@ -56,6 +58,8 @@ def wait_for_other_runs(directory: str) -> None:
 
 def _is_free(path: str) -> bool:
     try:
+        # Opened to ask and closed again: this process holds none of these locks, so that closing
+        # gives none up.
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return True

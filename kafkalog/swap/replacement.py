@@ -143,6 +143,8 @@ def read_record(path: str) -> Replacement | None:
     another version.
     """
     try:
+        # A record that is not whole was never renamed into place by us, or a disk has lost it:
+        # nothing in it is believed.
         record = Replacement.from_json(json.loads(Path(path).read_bytes()))
     except (ValueError, TypeError, KeyError, FileNotFoundError, RecursionError):
         return None
@@ -160,18 +162,22 @@ def begin_replacement(
 
     LogCleaningRefusedError where the file system has no second names: nothing was replaced.
     """
+    # The record before the names: a second name without a record would be a file that nobody can
+    # explain.
     write_record(scratch.swap_record, record, files)
     if record.keeps_undo:
         for file in record.every_kept:
             keep_file(path_in(scratch.directory, file.name), scratch.undo(file.name), file, files)
     for source, target in renamed:
         files.rename(source, target)
+    # One sync for all names: only after it does anything happen that needs them.
     if record.keeps_undo or renamed:
         files.sync_directory(scratch.directory)
 
 
 def keep_file(path: str, kept: str, facts: FileFacts, files: LocalFiles) -> None:
     """A second name for one file; it may have it already."""
+    # A repeated attempt finds the names that the one before it gave.
     if facts.is_at(kept):
         return
     try:
@@ -188,6 +194,7 @@ def keep_file(path: str, kept: str, facts: FileFacts, files: LocalFiles) -> None
 
 def end_replacement(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
     """After all that the record tells is done: keep it for undo, or forget it."""
+    # A rename, so that at no moment there are two records, or none while files are kept.
     if record.keeps_undo and not record.is_empty:
         files.rename(scratch.swap_record, scratch.undo_record)
     else:
@@ -206,6 +213,8 @@ def settle(scratch: Scratch, record: Replacement, files: LocalFiles) -> None:
         return
     if read_record(scratch.undo_record) != settled:
         write_record(scratch.undo_record, settled, files)
+    # Second names of files that are live again hold nothing that is not there: they go, the others
+    # stay.
     names = {Path(scratch.undo(file.name)).name for file in settled.every_kept}
     names |= {Path(scratch.undo(settled.cut.before.name)).name} if settled.cut else set()
     names.add(Path(scratch.undo_record).name)

@@ -119,6 +119,8 @@ def retain_partition(
 
 def trimmed_leader_epochs(entries: Sequence[EpochEntry], start_offset: int) -> list[EpochEntry]:
     """Epochs that reach to or past `start_offset`; the one it lies in starts there."""
+    # As LeaderEpochFileCache.truncateFromStart: the epoch in force at the new start is kept, and
+    # begins there.
     passed = [entry for entry in entries if entry[1] <= start_offset]
     later = [entry for entry in entries if entry[1] > start_offset]
     return [(passed[-1][0], start_offset), *later] if passed else later
@@ -227,6 +229,8 @@ def _write_new_files(
 def _delete(directory: str, names: Sequence[str], files: LocalFiles) -> None:
     for name in names:
         files.rename(path_in(directory, name), path_in(directory, name + DELETED_SUFFIX))
+    # All names are marked for good before the first file goes: a loader takes none of them for a
+    # segment.
     files.sync_directory(directory)
     for name in names:
         files.remove(path_in(directory, name + DELETED_SUFFIX))

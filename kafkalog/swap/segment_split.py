@@ -77,6 +77,7 @@ def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
     """
     pieces: list[OutputSegment] = []
     try:
+        # Batches keep their bytes and checksums: only their place in a file changes.
         checksum = _write_pieces(segment, splitting, pieces)
         outputs = _close_and_verify(segment, splitting, pieces)
     except Exception:
@@ -87,6 +88,8 @@ def split_segment(segment: SegmentInfo, splitting: Splitting) -> None:
         for piece in pieces:
             piece.abandon()
     with locked_partition(splitting.scratch):
+        # Behind the lock and right before the swap: until here others might have changed the
+        # partition.
         splitting.check()
         _swap(segment, splitting, pieces, outputs, checksum)
 

@@ -38,6 +38,8 @@ def swap_steps(
     Of several segments the `names` begin with the last; `replaced` are in ascending order;
     `end_offset` is where the last new segment ends. `sets_aside`: what goes is `.deleted` first.
     """
+    # Their order is what makes each state in between one that a loader can finish or undo by
+    # itself.
     steps = [*_begin(names), *take_away(replaced, names, end_offset, sets_aside=sets_aside)]
     steps += put_in_place(names)
     if sets_aside:
@@ -54,6 +56,8 @@ def _begin(names: Sequence[str]) -> Iterator[Step]:
     # back. Synced here, a power cut cannot leave the last rename without those before it.
     if len({_base_digits(name) for name in names}) > 1:
         yield _SYNC
+    # The point of no return. Before it a loader goes back to the sources, from here on it goes on
+    # to the new segments.
     yield Step(RENAME, last + CLEANED_SUFFIX, last + SWAP_SUFFIX)
     yield _SYNC
 
@@ -81,6 +85,7 @@ def take_away(
         else:
             behind.append(name)
     yield _SYNC
+    # Logs alone need the order: an index without its log is nothing to a loader.
     logs = [name for name in behind if name.endswith(LogFileKind.LOG)]
     for name in logs:
         yield gone(name)

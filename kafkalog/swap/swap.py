@@ -88,6 +88,8 @@ def swapped_files(group: FinishedGroup, directory: str) -> SwappedFiles:
             (LogFileKind.PRODUCER_SNAPSHOT,),
         ),
     ]
+    # The checksum of each `.log` was computed while it was read for the rewrite: to read gigabytes
+    # again for it would take as long as the compaction.
     logs = {log_file_name(base): crc for base, crc in group.checksums}
     return SwappedFiles(
         kept=with_checksums(facts_of(directory, names), logs),
@@ -107,6 +109,8 @@ def swap_groups(
     own = {Path(output.path).name for group in finished for output in group.outputs}
     remove_other_attempts(scratch, record.attempt_id, files, own)
     remove_left_by_broker(scratch, record, files)
+    # All groups in one swap: a group by itself could be finished when a crash undoes the next one,
+    # and a key's tombstone and its older value may be in different groups.
     sources = [source for group in finished for source in group.sources]
     # All groups in one sequence: their `.cleaned` become `.swap` from the last to the first, see
     # `steps`.
@@ -142,6 +146,7 @@ def take_steps(directory: str, steps: Iterable[Step], files: LocalFiles) -> None
 def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFiles) -> None:
     """Remove the producer snapshots at those of these offsets where no segment starts any more."""
     for base_offset in base_offsets:
+        # Where a segment begins a broker may need the snapshot to start from.
         if not os.path.lexists(path_in(directory, log_file_name(base_offset))):
             files.remove(path_in(directory, producer_snapshot_file_name(base_offset)))
 
@@ -154,6 +159,7 @@ def remove_other_attempts(
     """
     kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.lock)}
     kept.update(outputs)
+    # By the attempt's part of the name: what this very attempt is about to move must not go.
     own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")
     for name in list_names(scratch.directory):
         if scratch.owns(name) and name not in kept and not name.startswith(own):

@@ -65,6 +65,8 @@ def swap_script(
         )
         for each, group in groups
     ]
+    # Each group goes in by its own steps and back by the same steps with both sides exchanged: the
+    # script decides nothing.
     values = {
         "RUN": run_id,
         "GROUPS": "\n".join(group_calls),

@@ -84,6 +84,8 @@ def undo_partition(scratch: Scratch, record: Replacement, files: LocalFiles) -> 
     """Put everything back; it is kept all the same until `end_undo`. The caller holds the log dir's
     lock, has resolved what an interrupted run left, and has checked (`check_undo`).
     """
+    # Deleted segments first, which lie in front of all others; then the swaps, the last one first:
+    # a tombstone is back before the value that it deletes.
     _put_back(scratch, record, files)
     for swap in reversed(record.swapped):
         if not _is_back(scratch, _segment_files(swap)):
@@ -153,6 +155,8 @@ def _check_free(scratch: Scratch, kept: Iterable[FileFacts], made: Iterable[File
 def _check_start(scratch: Scratch, record: Replacement) -> None:
     if record.first_offset is None:
         return
+    # A broker may have deleted further segments since: what was deleted before would come back in
+    # front of a gap.
     first = first_live_offset(scratch.directory)
     named = (parse_file_name(file.name) for file in record.kept)
     kept = {name.offset for name in named if name is not None and name.suffix == LIVE_SUFFIX}
@@ -218,6 +222,7 @@ def _swap_back(scratch: Scratch, swap: SwappedFiles, files: LocalFiles) -> None:
     directory = scratch.directory
     segments = _segment_files(swap)
     # The highest first, its `.log` in front: see swap.py.
+    # An undo that was interrupted has put some of them back: those must not be moved again.
     missing = [f.name for f in segments if not f.is_at(path_in(directory, f.name))]
     bases = sorted({name.split(".")[0] for name in missing}, reverse=True)
     names = [name for base in bases for name in missing if name.startswith(base)]
@@ -272,6 +277,7 @@ def _link_back(scratch: Scratch, file: FileFacts, files: LocalFiles) -> None:
     path = path_in(scratch.directory, file.name)
     if file.is_at(path):
         return
+    # A link cannot take a name that exists and a rename can, in one step: so linked beside first.
     between = scratch.output("undo", file.name)
     files.remove(between)
     files.link(scratch.undo(file.name), between)
@@ -283,6 +289,8 @@ def _put_tail_back(scratch: Scratch, cut: CutTail, files: LocalFiles) -> None:
     is_back = _tail_is_back(path, cut)
     try:
         if not is_back:
+            # From the cut on, whatever an earlier attempt has put there: begun anew, not gone on
+            # with.
             files.truncate(path, cut.valid_bytes)
             with Path(tail).open("rb") as kept:
                 while data := kept.read(_CHUNK_BYTES):
