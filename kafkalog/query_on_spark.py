@@ -52,8 +52,8 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     names: list[str] = []
     if args.paths:
         replicas = {} if args.replicas is None else {"replicas": args.replicas}
-        limit = str(args.max_batch_bytes)
-        names += create_views(spark, args.paths, maxBatchBytes=limit, **replicas)
+        limits = {"maxBatchBytes": str(args.max_batch_bytes), "mode": args.mode}
+        names += create_views(spark, args.paths, **limits, **replicas)
     if args.zookeeper_dir:
         names += zookeeper_views(spark, args.zookeeper_dir, zk_root=args.zk_root, mode="PERMISSIVE")
     queries = given_statements(args)

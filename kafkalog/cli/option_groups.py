@@ -23,7 +23,7 @@ GROUPS = {
     OF_VERB: (),
     "carrying it out": (
         "--apply", "--force", "--output", "--no-undo", "--run-dir", "--verify",
-        "--swap-per-group", "--on-corrupt-batch", "--table", "--mode",
+        "--swap-per-group", "--on-corrupt-batch", "--table",
     ),
     "how much at once": (
         "--workers", "--memory", "--strategy", "--dedupe-buffer-size", "--max-bytes",

@@ -90,7 +90,7 @@ def _log(args: argparse.Namespace, progress: ScanProgress) -> LogTables:
     replicas = {} if args.replicas is None else {"replicas": args.replicas}
     return LogTables(
         paths=tuple(args.paths),
-        options={"maxBatchBytes": str(args.max_batch_bytes), **replicas},
+        options={"maxBatchBytes": str(args.max_batch_bytes), "mode": args.mode, **replicas},
         threads=usable_cores(),
         zookeeper_dir=tuple(args.zookeeper_dir),
         zk_root=args.zk_root,

@@ -26,6 +26,8 @@ _EXPORT = ("export",)
 
 BYTES_FORMATS = ("text", "hex", "base64")
 RESULT_FORMATS = ("table", "json", "csv", "parquet")
+# Those of `reading.request`, whose module needs Arrow.
+READ_MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 SQL_ENGINES = ("duckdb", "spark")
 
 VERB_OPTIONS = (
@@ -166,6 +168,12 @@ VERB_OPTIONS = (
     Option(
         "--mode", "append|merge", "all records, or the latest of each key (default append)",
         _EXPORT, words=("append", "merge"), default="append",
+    ),
+    Option(
+        "--mode", "|".join(READ_MODES),
+        "what cannot be read ends the query, is a row with its error, or is left out and counted "
+        "(default FAILFAST)",
+        _SQL, words=READ_MODES, default=READ_MODES[0],
     ),
     Option(
         "--option", "NAME=VALUE", "an option of the data source, as isolationLevel; repeatable",

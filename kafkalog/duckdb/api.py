@@ -15,6 +15,7 @@ from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables, Reads
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.names import paths_in
+from kafkalog.reading.request import ReadMode
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -27,6 +28,7 @@ def sql(
     path: Paths,
     query: str,
     *,
+    mode: str = ReadMode.FAILFAST,
     zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
     zk_root: str | None = None,
     memory_limit: str | int = MEMORY_LIMIT,
@@ -37,15 +39,17 @@ def sql(
     `.log` file, glob, or several of them), in Spark's SQL.
 
     Only what the query names is decoded; conditions on partition, offset, key and their like reach
-    the readers. `options` are those of the data source (`subscribe`, `mode`, `isolationLevel` …)
-    and go to the views that take them. With `zookeeper_dir` there are the views `zookeeper_…` of a
-    dead ZooKeeper, of the cluster below `zk_root` or of all. What does not fit into `memory_limit`
-    (bytes, or `512MB`; default a quarter of the machine's) goes to temporary files; `threads` are
-    the cores used (default all).
+    the readers. `mode`: what cannot be read raises (FAILFAST), is a row with an `error` in views of
+    records, batches and files and of groups (PERMISSIVE), or is left out and counted in a warning
+    (DROPMALFORMED, and PERMISSIVE in the other views). `options` are those of the data source
+    (`subscribe`, `isolationLevel` …) and go to the views that take them. With `zookeeper_dir` there
+    are the views `zookeeper_…` of a dead ZooKeeper, of the cluster below `zk_root` or of all. What
+    does not fit into `memory_limit` (bytes, or `512MB`; default a quarter of the machine's) goes to
+    temporary files; `threads` are the cores used (default all).
 
     InvalidConfigError for a query that is wrong, and as `read_records` raises.
     """
-    log = _log(path, options, zookeeper_dir, zk_root, threads)
+    log = _log(path, {"mode": mode, **options}, zookeeper_dir, zk_root, threads)
     with SqlSession(log, memory_limit=memory_limit) as session:
         found = session.run(query)
         if found is None:
@@ -56,6 +60,7 @@ def sql(
 def connect(
     path: Paths,
     *,
+    mode: str = ReadMode.FAILFAST,
     zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
     zk_root: str | None = None,
     memory_limit: str | int = MEMORY_LIMIT,
@@ -69,7 +74,7 @@ def connect(
     and ZooKeeper once for the connection. It reaches no file, and its settings are locked. Errors
     of the readers come as DuckDB's, with their text.
     """
-    log = _log(path, options, zookeeper_dir, zk_root, threads)
+    log = _log(path, {"mode": mode, **options}, zookeeper_dir, zk_root, threads)
     tables = log.tables(log.names(), Reads(log))
     return open_connection(
         tables, Failures(), macros=MACROS, memory_limit=memory_limit, threads=log.threads

@@ -163,4 +163,8 @@ def _decoded(
     return columns
 
 
-CLIENT_READER = ViewReader(_plan_partitions, _read_partition)
+CLIENT_READER = ViewReader(
+    _plan_partitions,
+    _read_partition,
+    is_of=lambda view, topic: CLIENT_TOPICS[view].names.fullmatch(topic) is not None,
+)

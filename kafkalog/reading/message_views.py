@@ -172,4 +172,6 @@ def _read_messages(
     return read_messages(task.pieces, request, counts, commits=task.view == "messages")
 
 
-MESSAGES_READER = ViewReader(_plan_messages, _read_messages)
+MESSAGES_READER = ViewReader(
+    _plan_messages, _read_messages, is_of=lambda _, topic: topic in INTERNAL_TOPICS
+)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.selection import PartitionSelection, select_partitions
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask
@@ -41,9 +42,17 @@ def plan_scan(
 ) -> list[ScanTask[Any]]:
     """Tasks in the order of topic, partition and offset; an empty list when there is nothing to
     read. What indexes and statistics left out is said in a line of the log."""
-    row = view_named(view)
-    partitions = select_partitions(inventory, selection, every_kind=row.every_kind)
-    return row.reader().plan(view, partitions, selection, needs or ScanNeeds())
+    row, needs = view_named(view), needs or ScanNeeds()
+    reader = row.reader()
+    is_named = selection.topics is not None or selection.partitions is not None
+
+    def concerns(name: TopicPartition) -> bool:
+        return needs.row_filter.accepts(name) and (is_named or reader.is_of(view, name.topic))
+
+    partitions = select_partitions(
+        inventory, selection, every_kind=row.every_kind, concerns=concerns
+    )
+    return reader.plan(view, partitions, selection, needs)
 
 
 def read_task(task: ScanTask[Any], request: ReadRequest) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -81,11 +81,14 @@ class PartitionSelection:
 
 
 def select_partitions(
-    inventory: LogInventory, selection: PartitionSelection, *, every_kind: bool
+    inventory: LogInventory,
+    selection: PartitionSelection,
+    *,
+    every_kind: bool,
+    concerns: Callable[[TopicPartition], bool] = lambda _: True,
 ) -> list[PartitionInventory]:
     """The selected partitions in order, with their remote segments where these are asked for;
-    InvalidConfigError when a topic or partition asked for is not there, and where losses end the
-    read also when the directory of a selected one cannot be read (else that is said).
+    InvalidConfigError when a topic or partition asked for is not there, and as `report_unread`.
 
     Directories of other kinds than live are left out unless `every_kind` or named by the caller:
     they hold copies of records, or records of a topic that is gone.
@@ -96,7 +99,7 @@ def select_partitions(
         if selection.accepts(p.topic_partition)
         and (every_kind or p.kind == PartitionKind.LIVE or _is_named(p, selection))
     ]
-    _report_unread(inventory, selection)
+    report_unread(inventory, selection, concerns)
     present = {p.topic_partition for p in chosen}
     _refuse_missing(inventory, selection, present)
     for name, offsets in (
@@ -113,9 +116,16 @@ def select_partitions(
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
 
 
-def _report_unread(inventory: LogInventory, selection: PartitionSelection) -> None:
+def report_unread(
+    inventory: LogInventory,
+    selection: PartitionSelection,
+    concerns: Callable[[TopicPartition], bool] = lambda _: True,
+) -> None:
+    """InvalidConfigError for a selected partition that the read `concerns` and whose directory
+    cannot be read, where losses end the read; else that is said."""
     for unread in inventory.unread:
-        if not selection.reports_loss or not selection.accepts(unread.topic_partition):
+        name = unread.topic_partition
+        if not selection.reports_loss or not (selection.accepts(name) and concerns(name)):
             continue
         if selection.refuses_loss:
             raise InvalidConfigError(
@@ -126,6 +136,15 @@ def _report_unread(inventory: LogInventory, selection: PartitionSelection) -> No
         _logger.warning(
             "%s: %s cannot be read: %s", unread.path, unread.topic_partition, unread.reason
         )
+
+
+def say_absent(topic: str) -> None:
+    """That an internal topic is not there, which a view is made of."""
+    _logger.warning(
+        "no partition of %s is here: what views take from it is empty (give the log dirs of the "
+        "brokers that have it)",
+        topic,
+    )
 
 
 def is_all_replicas(text: str | None) -> bool:

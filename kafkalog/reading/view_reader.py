@@ -57,7 +57,8 @@ class ViewReader(Generic[Piece]):
 
     plan: tasks in the order of topic, partition and offset, of the selected partitions in order;
     none where there is nothing to read. read: the rows of a task; what a mode leaves out is counted
-    (`malformed` says of what). sizes: how large a split is where nobody asks for a size.
+    (`malformed` says of what). sizes: how large a split is where nobody asks for a size. is_of:
+    whether a topic can be one of the view's, where no topics are asked for.
     """
 
     plan: Callable[
@@ -66,6 +67,7 @@ class ViewReader(Generic[Piece]):
     read: Callable[[ScanTask[Piece], ReadRequest, ReadCounts], Iterator[pa.RecordBatch]]
     malformed: str = "batches"
     sizes: Callable[[ReadRequest], SplitSizes] = lambda request: SplitSizes()
+    is_of: Callable[[str, str], bool] = lambda view, topic: True
 
     def sizes_of(
         self, request: ReadRequest, *, split_bytes: int | None, min_splits: int | None

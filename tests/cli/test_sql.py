@@ -17,6 +17,8 @@ from data.copy_samples import SAMPLES
 from kafkalog.cli.main import main
 from kafkalog.cli.sql_output import TABLE_ROWS
 from kafkalog.cli.sql_texts import json_lines
+from kafkalog.cli.verb_options import READ_MODES
+from kafkalog.reading.request import ReadMode
 from tests.support.log_builder import START_MS, LogBuilder
 
 
@@ -46,6 +48,28 @@ def test_rows_as_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         "     2  -       0x74776f0a6c696e6573",
     ]
     assert err == ""
+
+
+def test_mode_says_what_becomes_of_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LogBuilder(tmp_path, "orders-0").batch(("a", "1")).batch(("b", "2"))
+    file = log.write() / f"{0:020}.log"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    asked = ["sql", str(tmp_path), "--format", "json", "--sql", "SELECT count(*) AS n FROM records"]
+    assert main(asked) == 1
+    assert "checksum" in capsys.readouterr().err
+    for mode, count in (("PERMISSIVE", 2), ("DROPMALFORMED", 1)):
+        assert main([*asked, "--mode", mode]) == 0
+        assert capsys.readouterr().out == f'{{"n":{count}}}\n'
+    assert main([*asked, "--mode", "permissive"]) == 2
+    assert "did you mean PERMISSIVE?" in capsys.readouterr().err
+
+
+def test_modes_are_those_of_reading() -> None:
+    assert tuple(ReadMode) == READ_MODES
 
 
 def test_several_statements_as_json_lines(

@@ -15,9 +15,11 @@ import duckdb
 import pytest
 
 import kafkalog
+from data.copy_samples import copy_sample
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from tests.support.bytes_read import bytes_read
 from tests.support.log_builder import LogBuilder
 
@@ -78,6 +80,52 @@ def test_damage_ends_a_query_or_costs_its_batch(damaged: Path) -> None:
         query = f"SELECT offset FROM records WHERE {condition}"
         found = kafkalog.sql(damaged, query, mode="PERMISSIVE")
         assert found["offset"].to_pylist() == offsets, condition
+
+
+@pytest.fixture(scope="module")
+def damaged_broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bit of each internal topic is wrong, and one partition's directory cannot be read."""
+    log_dir = copy_sample("broker", tmp_path_factory.mktemp("damaged") / "logs")
+    for topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC, CLUSTER_METADATA_TOPIC):
+        for file in log_dir.glob(f"{topic}-*/*.log"):
+            content = bytearray(file.read_bytes())
+            if len(content) > 200:
+                content[len(content) // 2] ^= 1
+                file.write_bytes(content)
+    (log_dir / "unread-0").symlink_to(log_dir / "nowhere")
+    return log_dir
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_every_view_bears_damage_where_the_mode_does(damaged_broker: Path, mode: str) -> None:
+    log = LogTables((str(damaged_broker),), {"mode": mode})
+    with SqlSession(log) as session:
+        counts = {n: rows(session, f"SELECT count(*) AS n FROM {n}")[0]["n"] for n in log.names()}
+    assert 0 not in (counts["transactional_ids"], counts["top_committers"], counts["groups"])
+    with pytest.raises(CorruptRecordError):
+        kafkalog.sql(damaged_broker, "SELECT count(*) FROM transactional_ids")
+
+
+def test_a_directory_that_cannot_be_read_concerns_its_own_rows(damaged_broker: Path) -> None:
+    of_all = "SELECT count(*) AS n FROM segments"
+    with pytest.raises(InvalidConfigError, match=r"unread-0 cannot be read: .*mode PERMISSIVE"):
+        kafkalog.sql(damaged_broker, of_all)
+    assert kafkalog.sql(damaged_broker, of_all, mode="PERMISSIVE")["n"][0].as_py() > 20
+    of_orders = "SELECT count(*) AS n FROM records WHERE topic = 'orders'"
+    assert kafkalog.sql(damaged_broker, of_orders)["n"].to_pylist() == [2700]
+    assert kafkalog.sql(damaged_broker, "SELECT * FROM connect_offsets").num_rows == 0
+
+
+def test_views_of_a_topic_that_is_not_there_say_so(
+    long_log: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once a statement, however many views are made of it."""
+    for views in ("groups, group_members", "offset_commits", "transactional_ids", "topics"):
+        caplog.clear()
+        assert kafkalog.sql(long_log, f"SELECT 1 AS a FROM {views}").num_rows == 0
+        said = [record.message for record in caplog.records if "is empty" in record.message]
+        assert len(said) == 1, views
+        assert said[0].startswith("no partition of __")
 
 
 def test_errors_of_a_connection_have_the_readers_text(damaged: Path) -> None:

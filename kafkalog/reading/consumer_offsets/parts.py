@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.schemas import ERROR, LATEST_RECORDS, OFFSET_COMMITS
+from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.reading.consumer_offsets.groups import GROUP_MESSAGES
 from kafkalog.reading.consumer_offsets.latest import LatestGroupRecords, read_latest_commits
@@ -83,11 +84,17 @@ def plan_latest_of(
     part_bytes: int = SPLIT_BYTES,
 ) -> list[CommitsPart | ScanTask[PartitionInventory]]:
     """The same of what is opened already; `named`: the partition directories that were named. Of
-    several replicas of a partition the one that goes furthest is read.
+    several replicas of a partition the one that goes furthest is read. InvalidConfigError in mode
+    FAILFAST for a directory that cannot be read; the others say so and go on.
     """
     selection = PartitionSelection(bears_damage=mode != ReadMode.FAILFAST).naming(named)
     tasks: list[CommitsPart | ScanTask[PartitionInventory]] = []
-    wanted = select_partitions(inventory, selection, every_kind=False)
+    wanted = select_partitions(
+        inventory,
+        selection,
+        every_kind=False,
+        concerns=lambda name: name.topic == OFFSETS_TOPIC,
+    )
     for partition in furthest_replicas(offset_partitions(wanted, selection)):
         size = max(part_bytes, -(-partition.size_in_bytes // _MOST_PARTS))
         # Segments smaller than a part are not cut, which where they have no index costs a walk.

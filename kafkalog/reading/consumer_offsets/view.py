@@ -14,7 +14,7 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.reading.consumer_offsets.commits import read_commit_history
 from kafkalog.reading.consumer_offsets.latest import read_latest_commits
 from kafkalog.reading.request import ReadCounts, ReadRequest
-from kafkalog.reading.selection import PartitionSelection, refuse_replicas
+from kafkalog.reading.selection import PartitionSelection, refuse_replicas, say_absent
 from kafkalog.reading.split_plan import plan_splits
 from kafkalog.reading.splits import ScanSplit
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader
@@ -37,7 +37,10 @@ def _plan_partitions(
     needs: ScanNeeds,
 ) -> list[ScanTask[ScanSplit]]:
     """A task a partition."""
-    wanted = offset_partitions(needs.wanted(partitions), selection)
+    there = offset_partitions(partitions, selection)
+    if not there:
+        say_absent(OFFSETS_TOPIC)
+    wanted = needs.wanted(there)
     refuse_replicas(wanted, selection)
     return [ScanTask(view, tuple(plan_splits([p], selection))) for p in wanted]
 
@@ -50,4 +53,6 @@ def _read_partition(
     return read(task.pieces, request, counts)
 
 
-OFFSET_COMMITS_READER = ViewReader(_plan_partitions, _read_partition)
+OFFSET_COMMITS_READER = ViewReader(
+    _plan_partitions, _read_partition, is_of=lambda _, topic: topic == OFFSETS_TOPIC
+)

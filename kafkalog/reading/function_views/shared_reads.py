@@ -10,7 +10,7 @@ from os import PathLike
 import pyarrow as pa
 
 from kafkalog import clock
-from kafkalog.format.topics import TRANSACTION_TOPIC
+from kafkalog.format.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.log.inventory import LogInventory
 from kafkalog.reading.cluster_tables import histories_of, history_tables
 from kafkalog.reading.consumer_offsets.topic_state import OffsetsTopicState, read_offsets_topic
@@ -25,6 +25,7 @@ from kafkalog.reading.function_views.unreadable import (
 )
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.scan import open_paths
+from kafkalog.reading.selection import say_absent
 from kafkalog.reading.zookeeper_tables import ZOOKEEPER_TABLES, read_zookeeper
 
 
@@ -55,6 +56,7 @@ class SharedReads:
         self.paths = tuple(paths)
         self.options = options or FunctionOptions()
         self._errors: dict[tuple[str, str], list[str]] = {}
+        self._said_absent: set[str] = set()
 
     @cached_property
     def opened(self) -> tuple[LogInventory, frozenset[str]]:
@@ -94,12 +96,16 @@ class SharedReads:
     def offsets_topic(self) -> OffsetsTopicState:
         """What `__consumer_offsets` says at its end, and where the partitions on the disk end."""
         inventory, named = self.opened
+        # Old consumers' offsets may be in ZooKeeper instead.
+        if not self.options.zookeeper_dir:
+            self.note_absent(OFFSETS_TOPIC)
         return read_offsets_topic(inventory, named, self.options.mode)
 
     def topic(self, view: str, topic: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of a source view of one internal topic, see `topic_rows`; what cannot be
         read is set aside in mode PERMISSIVE, for `with_errors`.
         """
+        self.note_absent(topic)
         mode = self.options.mode
         if mode != ReadMode.PERMISSIVE:
             yield from read_topic(view, self.inventory, topic, columns, mode)
@@ -117,6 +123,14 @@ class SharedReads:
         if self.options.mode != ReadMode.PERMISSIVE:
             return table
         return with_errors(table, [t for its in sources for t in self._errors.get(its, ())])
+
+    def note_absent(self, topic: str) -> None:
+        """Say once that there is no partition of a topic."""
+        names = {p.topic_partition.topic for p in self.inventory.partitions}
+        names |= {unread.topic_partition.topic for unread in self.inventory.unread}
+        if topic not in names | self._said_absent:
+            self._said_absent.add(topic)
+            say_absent(topic)
 
     @cached_property
     def transactional_ids(self) -> pa.Table:

@@ -18,6 +18,7 @@ from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.columns.schemas import ERROR
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import (
+    CLUSTER_METADATA_TOPIC,
     OFFSETS_TOPIC,
     REMOTE_LOG_TOPIC,
     SHARE_STATE_TOPIC,
@@ -150,7 +151,11 @@ def _share_states(reads: SharedReads) -> pa.Table:
 
 
 def _cluster_table(name: str) -> Callable[[SharedReads], pa.Table]:
-    return lambda reads: reads.cluster_tables[name]
+    def rows(reads: SharedReads) -> pa.Table:
+        reads.note_absent(CLUSTER_METADATA_TOPIC)
+        return reads.cluster_tables[name]
+
+    return rows
 
 
 def _zookeeper_table(name: str) -> Callable[[SharedReads], pa.Table]:

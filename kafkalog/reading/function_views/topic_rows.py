@@ -11,7 +11,7 @@ from kafkalog.columns.schemas import ERROR
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.scan import plan_scan, read_task
-from kafkalog.reading.selection import PartitionSelection, furthest_replicas
+from kafkalog.reading.selection import PartitionSelection, furthest_replicas, report_unread
 from kafkalog.reading.view_reader import ScanNeeds
 from kafkalog.reading.views import select_columns, view_named
 
@@ -36,16 +36,17 @@ def read_topic(
     there is none of it. Raises as the view does.
     """
     partitions = live_partitions(inventory, topic)
+    selection = PartitionSelection(
+        topics=frozenset([topic]), bears_damage=mode != ReadMode.FAILFAST
+    )
     if not partitions:
+        report_unread(inventory, selection)
         return
     error = (ERROR,) if mode == ReadMode.PERMISSIVE else ()
     request = ReadRequest.of(
         (*select_columns(view, columns), *error),
         mode=mode,
         verify_checksums=view_named(view).checks_checksums,
-    )
-    selection = PartitionSelection(
-        topics=frozenset([topic]), bears_damage=mode != ReadMode.FAILFAST
     )
     its = replace(inventory, partitions=tuple(partitions))
     for task in plan_scan(view, its, selection, ScanNeeds.of(request)):
