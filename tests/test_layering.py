@@ -93,6 +93,7 @@ FLOORS: dict[str, Floor] = {
     "runs": floor("errors"),
     # They look and never change: none of them may know what writes.
     "checking": floor(f"{LOWER} resources requests cleaning", "numpy"),
+    "comparing": floor(f"{LOWER} resources checking", "numpy"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
@@ -106,10 +107,11 @@ FLOORS: dict[str, Floor] = {
     ),
     "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
-        f"{LOWER} {CHANGING} checking auditing report", "numpy pyarrow pyspark py4j google"
+        f"{LOWER} {CHANGING} checking comparing auditing report",
+        "numpy pyarrow pyspark py4j google",
     ),
     "cli": floor(
-        f"{LOWER} {CHANGING} checking auditing overview report duckdb",
+        f"{LOWER} {CHANGING} checking comparing auditing overview report duckdb",
         "numpy pyarrow tqdm prompt_toolkit argcomplete",
     ),
     # The package's front door: the public names, each imported when it is first asked for.

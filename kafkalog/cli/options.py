@@ -104,6 +104,12 @@ VERBS = (
         example="data/samples/cluster/1/data data/samples/cluster/1/data-2",
     ),
     Verb(
+        "compare", "what consumers get from each replica, and which one is right",
+        "kafkalog.cli.compare",
+        names="log dirs of the nodes, or copies of them: two at least",
+        example="data/samples/replicas/node1 data/samples/replicas/node2",
+    ),
+    Verb(
         "verify", "check checksums, order, indexes, and what a broker's start would say",
         "kafkalog.cli.verify", example="data/samples/broker --topic orders",
     ),

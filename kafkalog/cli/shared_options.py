@@ -15,7 +15,9 @@ from kafkalog.options import Option
 
 _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
-_CHOOSING = (*_CHANGING, "audit", "cluster", "export", "salvage", "segments", "verify")
+_CHOOSING = (
+    *_CHANGING, "audit", "cluster", "compare", "export", "salvage", "segments", "verify"
+)  # fmt: skip
 _HISTORY = ("runs", "undo", "purge")
 _TABLES = (*_CHOOSING, *_HISTORY, "info", "lag")
 _PRINTING = (
@@ -24,6 +26,7 @@ _PRINTING = (
     *_CHANGING,
     "audit",
     "cluster",
+    "compare",
     "dump",
     "salvage",
     "segments",
@@ -145,7 +148,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--workers", "N", "worker processes (default: one per core)",
-        ("compact", "recover", "verify", "audit"), parse_count,
+        ("compact", "compare", "recover", "verify", "audit"), parse_count,
     ),
     Option(
         "--run-dir", "DIR",
@@ -188,7 +191,8 @@ SHARED_OPTIONS = (
     Option(
         "--max-batch-bytes", "SIZE",
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
-        ("compact", "dump", "recover", "salvage", "sql", "verify", "audit", "why"), parse_bytes,
+        ("compact", "compare", "dump", "recover", "salvage", "sql", "verify", "audit", "why"),
+        parse_bytes,
         does_there={
             "salvage": "a larger batch, stored or decompressed, is copied without a look at its "
             "records (default 64MiB)"

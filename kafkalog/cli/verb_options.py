@@ -78,7 +78,7 @@ VERB_OPTIONS = (
         "--memory", "SIZE",
         "memory of each worker, as 512m or 2GiB (default 512m, at least 256m); what does not fit "
         "goes to disk",
-        (*_COMPACT, *_SQL), parse_memory,
+        (*_COMPACT, "compare", *_SQL), parse_memory,
         does_there={
             "sql": "memory of DuckDB, as 512m or 2GiB (default a quarter of the machine's, at "
             "least 256m); what does not fit goes to temporary files"

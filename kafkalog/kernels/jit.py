@@ -59,7 +59,13 @@ def readonly(dtype: Any) -> Any:
 ROW = numba.from_dtype(BATCH_ROW)
 U8_IN, I32_IN, I64_IN, U64_IN, ROW_IN = (readonly(dtype) for dtype in (U8, I32, I64, U64, ROW))
 U8_OUT, I32_OUT, I64_OUT, U64_OUT, ROW_OUT = (dtype[::1] for dtype in (U8, I32, I64, U64, ROW))
-U32_OUT = types.uint32[::1]
+U32_IN, U32_OUT = readonly(types.uint32), types.uint32[::1]
+
+
+def records_out(dtype: np.dtype[np.void]) -> Any:
+    """An array of records that is written, of another dtype than BATCH_ROW."""
+    return numba.from_dtype(dtype)[::1]
+
 
 # Are kernels plain Python, or checked index by index? Then nothing may go around numba's own array
 # access.

@@ -21,6 +21,7 @@ VERBS = {
     "verify": ["--workers=1"],
     "audit": ["--workers=1"],
     "cluster": [],
+    "compare": ["--workers=1"],
     "compact": [],
     "retain": ["--apply", "--topic=*"],
     "recover": ["--workers=1"],
@@ -54,7 +55,7 @@ def test_an_empty_directory_is_an_error_of_every_verb(
     assert list(path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "lag"}))
+@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "compare", "lag"}))
 def test_a_formatted_log_dir_without_partitions_is_sound(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("recover", "--log-dir", str(damaged), "--topic", "orders"),
         ("verify", "--log-dir", str(damaged)),
         ("cluster", *(word for path in cluster for word in ("--log-dir", path))),
+        ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2"),
         ("segments", *_ORDERS),
         ("salvage", "--log-dir", str(damaged), "--topic", "orders", "--output", f"{scratch}/out"),
         ("why", "orders-1", "--offset", "3", "--now", "2026-12-01", "--log-dir", _BROKER),

@@ -19,6 +19,7 @@ from kafkalog.cli import options as cli_options
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.column import Column
 from kafkalog.columns.schemas import FINDINGS
+from kafkalog.comparing.compare_kinds import COMPARE_KINDS
 from kafkalog.dialect.allowed import aggregate_names, function_names, window_names
 from kafkalog.format.limits import LIMITS
 from kafkalog.reading.function_views.table import FUNCTION_VIEWS
@@ -35,6 +36,7 @@ GUIDES = {
     "retain": "retain.md",
     "audit": "audit.md",
     "cluster": "cluster.md",
+    "compare": "compare.md",
     "verify": "verify-and-recover.md#verify",
     "recover": "verify-and-recover.md#recover",
     "sql": "query.md",
@@ -67,6 +69,7 @@ def code_tables() -> dict[str, list[str]]:
         "options": source_options(),
         "findings": finding_kinds(KINDS),
         "cluster findings": finding_kinds(CLUSTER_KINDS),
+        "compare findings": finding_kinds(COMPARE_KINDS),
         "audit findings": finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS)),
         "columns findings": column_table(FINDINGS),
         "limits": limit_table(),

@@ -1,0 +1,77 @@
+"""`kafkalog compare`: the replicas of partitions against each other. Also what
+`jobs/compare_replicas.py` parses and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.progress import say_above, with_progress
+from kafkalog.cli.tables import show_table
+from kafkalog.comparing.comparison import compare_died, compare_partition
+from kafkalog.comparing.difference import ComparedPartition
+from kafkalog.comparing.document import (
+    compare_document,
+    difference_table,
+    explanations,
+    failures,
+    replica_table,
+    summary,
+)
+from kafkalog.comparing.request import CompareRequest, CompareTask
+from kafkalog.comparing.run import Executor, compare_run
+from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
+from kafkalog.resources.process_pool import in_processes
+
+_COLUMNS = ("severity", "id", "topic", "partition", "offset", "key", "wrong", "right", "text")
+_CHOSEN = ("severity", "id", "topic", "partition", "offset", "text", "wrong", "right")
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """The verb: worker processes of this machine do the reading."""
+    workers = args.workers or os.cpu_count() or 1
+
+    def execute(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
+        results = in_processes(tasks, compare_partition, workers, compare_died)
+        sizes = {task.topic_partition: task.size_in_bytes for task in tasks}
+        return with_progress(
+            results, sizes, lambda result: result.topic_partition, "compare", parts="partitions"
+        )
+
+    return run_with(args, execute, say_above)
+
+
+def run_with(
+    args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
+) -> ExitCode:
+    """Compare with `execute`, print what differs and choose the exit code; talk goes to `tell`."""
+    started = time.monotonic()
+    done = compare_run(request_of(args), execute)
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(compare_document(done, seconds, redact=args.redact))
+    else:
+        show_table(replica_table(done), is_main=False, tell=tell)
+        rows = difference_table(done.differences, redact=args.redact)
+        show_table(rows, _COLUMNS, chosen=_CHOSEN, tell=tell)
+        for line in (*failures(done), *explanations(done.differences)):
+            tell(line)
+        tell(summary(done, seconds))
+    return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+
+
+def request_of(args: argparse.Namespace) -> CompareRequest:
+    """The request the arguments make."""
+    memory = DEFAULT_MEMORY_BYTES if args.memory is None else args.memory
+    return CompareRequest(
+        log_dirs=tuple(args.log_dir),
+        topics=tuple(args.topic),
+        topic_partitions=tuple(args.topic_partition),
+        memory_bytes=check_memory(memory),
+        max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
+    )

@@ -1,0 +1,16 @@
+"""Replicas of a partition against each other: what a consumer gets from each, not its bytes.
+
+    replica        a log dir's copy of a partition: what its small files say           ReplicaFacts
+    record_stream  its records in offset order, a row of hashes each              RECORD_FACT[r]
+    epochs         where histories of leaders part, and what truncation would take     first offsets
+    alignment      the copies' rows side by side, by offset                            Aligned
+    transactions   ends of transactions that one copy has and another not              WrongEnd
+    key_entries    which records are the latest of their key on which copy             Candidates
+    missing_runs   ranges that a copy lacks and no cleaner can have taken              MissingRun
+    evidence       all of these, of one pass over the rows of all copies               Evidence
+    verdicts       which side is right, and why                                        Difference
+    comparison     one partition: reads, gathers, judges                        ComparedPartition
+
+Facts and rows of one copy (`replica`, `record_stream`) know nothing of other copies; what compares
+them (`alignment` and below) opens no file. It reads and changes nothing.
+"""

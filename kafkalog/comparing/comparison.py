@@ -1,0 +1,124 @@
+"""One partition compared: its copies' facts and rows in, what differs and who loses what out."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kafkalog.comparing.difference import ComparedPartition, Difference, ReplicaResult
+from kafkalog.comparing.evidence import Evidence, RowSource, gather
+from kafkalog.comparing.record_key import key_at
+from kafkalog.comparing.record_stream import RecordStream
+from kafkalog.comparing.replica import Replica, ReplicaFacts, replica_facts
+from kafkalog.comparing.request import CompareTask
+from kafkalog.comparing.verdicts import Judge
+from kafkalog.errors import KafkaLogError
+from kafkalog.resources.memory import memory_budget
+
+COMPARED, SINGLE, FAILED = "compared", "single", "failed"
+_OF_A_KEY = ("resurrected-key", "record-differs", "missing-range", "aborted-served-as-committed")
+
+
+def compare_partition(task: CompareTask) -> ComparedPartition:
+    """Compare the copies of a task; what cannot be read at all makes it `failed`, with a reason."""
+    name = task.topic_partition
+    if len(task.replicas) < 2:
+        return ComparedPartition(name, SINGLE, "one copy is here")
+    ids = {each.partition.topic_id for each in task.replicas if each.partition.topic_id}
+    if len(ids) > 1:
+        reason = f"not copies of one topic: topic ids {', '.join(sorted(ids))}"
+        return ComparedPartition(name, FAILED, reason)
+    # Nobody who writes records can aim at a hash whose secret is drawn for the run.
+    secret = np.frombuffer(secrets.token_bytes(16), np.uint64)
+    try:
+        facts = [replica_facts(each) for each in task.replicas]
+        budget = memory_budget(task.memory_bytes, task.max_batch_bytes)
+        sources = [
+            RecordStream(each.partition, secret, budget.max_batch_bytes) for each in task.replicas
+        ]
+        compared = compare_facts(facts, sources, budget.pool_bytes // 2)
+    except (KafkaLogError, OSError) as error:
+        return ComparedPartition(name, FAILED, str(error))
+    named = tuple(_with_key(each, task.replicas) for each in compared.differences)
+    return replace(compared, differences=named)
+
+
+def compare_died(task: CompareTask) -> ComparedPartition:
+    """The result of a task whose worker process died."""
+    return ComparedPartition(
+        task.topic_partition, FAILED, "the worker process died (killed, or out of memory)"
+    )
+
+
+def compare_facts(
+    facts: Sequence[ReplicaFacts], sources: Sequence[RowSource], pool_bytes: int
+) -> ComparedPartition:
+    """Compare copies of one partition, wherever their facts and rows come from. Errors as from the
+    sources."""
+    found = gather(facts, sources, pool_bytes)
+    judge = Judge(facts, sources, found)
+    differences = judge.differences()
+    results = tuple(_results(facts, found, judge))
+    best = min(
+        results,
+        key=lambda each: (
+            each.lost_records, each.wrong, -_last_epoch(each), -each.log_end_offset, each.name,
+        ),
+    )  # fmt: skip
+    return ComparedPartition(
+        facts[0].topic_partition,
+        COMPARED,
+        replicas=results,
+        best=best.name,
+        differences=tuple(differences),
+    )
+
+
+def _results(
+    facts: Sequence[ReplicaFacts], found: Evidence, judge: Judge
+) -> Iterator[ReplicaResult]:
+    for n, own in enumerate(facts):
+        missing = found.missing[n].totals(found.cleaned_end_offset)
+        others = [tail for m, tail in enumerate(found.tails) if m != n]
+        lost = [found.beyond[n], found.unreadable[n], *others]
+        yield ReplicaResult(
+            name=own.name,
+            place=own.place,
+            node_id=own.node_id,
+            directory_id=own.directory_id,
+            log_start_offset=own.log_start_offset,
+            log_end_offset=own.log_end_offset,
+            high_watermark=own.high_watermark,
+            cleaned_end_offset=found.cleaned[n],
+            leader_epochs=own.leader_epochs,
+            records=found.held[n].records,
+            size_in_bytes=own.size_in_bytes,
+            behind_records=found.beyond[n].records,
+            behind_bytes=found.beyond[n].size_in_bytes,
+            lost_records=sum(each.records for each in lost) + missing[0],
+            lost_bytes=sum(each.size_in_bytes for each in lost) + missing[1],
+            wrong=judge.wrong[n],
+        )
+
+
+def _last_epoch(result: ReplicaResult) -> int:
+    return result.leader_epochs[-1][0] if result.leader_epochs else -1
+
+
+def _with_key(difference: Difference, replicas: Sequence[Replica]) -> Difference:
+    """With the record's key, read from a copy that has it."""
+    if difference.kind not in _OF_A_KEY or (difference.records or 1) > 1:
+        return difference
+    for each in replicas:
+        if each.name in (*difference.wrong, *difference.right):
+            try:
+                key = key_at(each.partition, difference.offset)
+            except (KafkaLogError, OSError):
+                continue
+            if key is not None:
+                return replace(difference, key=base64.b64encode(key).decode())
+    return difference

@@ -1,0 +1,193 @@
+"""What the rows of all copies say against each other, before anybody judges it; facts in, no file
+is opened. Memory is bounded: what grows with the log is spilled, what is listed is cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.comparing.alignment import Aligned, Masks, align
+from kafkalog.comparing.epochs import leading, truncation_offset
+from kafkalog.comparing.key_entries import Candidates, KeyEntries
+from kafkalog.comparing.missing_runs import MissingRuns
+from kafkalog.comparing.record_stream import CorruptRange, Facts
+from kafkalog.comparing.replica import ReplicaFacts
+from kafkalog.comparing.transactions import TransactionEnds, WrongEnd
+from kafkalog.kernels.record_facts import ABORT, COMMIT, CONTROL
+from kafkalog.resources.spilled_array import SpilledArray
+
+# Of one kind in one partition: what follows is counted.
+MOST_LISTED = 100
+_MOST_CANDIDATES = 10_000
+_KEPT_BYTES = 1024 * 1024
+
+
+class RowSource(Protocol):
+    """The rows of one copy; the attributes hold for what was read so far."""
+
+    corrupt: list[CorruptRange]
+    cleaned_end_offset: int
+
+    def __iter__(self) -> Iterator[Facts]:
+        """RECORD_FACT rows in offset order."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Records and their bytes."""
+
+    records: int = 0
+    size_in_bytes: int = 0
+
+    def add(self, rows: Facts, which: NDArray[np.bool_] | None = None) -> None:
+        """Count data records."""
+        chosen = (rows["flags"] & np.uint32(CONTROL)) == 0
+        if which is not None:
+            chosen &= which
+        self.records += int(np.count_nonzero(chosen))
+        self.size_in_bytes += int(rows["size"][chosen].sum(dtype=np.int64))
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All that was found, by copy (lists in their order) or by offset.
+
+    limits: from where on a copy is not compared: its end, or where its history leaves that of copy
+    `leading`. beyond: records of others behind its limit; unreadable: in its unreadable ranges;
+    tails: its own behind the limit; held: all of its records. differing: (offset, mask of those
+    that have another record than the first in `present`, present).
+    """
+
+    leading: int
+    limits: list[int]
+    cleaned: list[int]
+    held: list[Tally]
+    beyond: list[Tally]
+    unreadable: list[Tally]
+    tails: list[Tally]
+    missing: list[MissingRuns]
+    wrong_ends: list[WrongEnd] = field(default_factory=list)
+    more_wrong_ends: Counter[str] = field(default_factory=Counter)
+    differing: list[tuple[int, int, int]] = field(default_factory=list)
+    differing_count: int = 0
+    candidates: Candidates = field(default_factory=Candidates.none)
+    more_candidates: int = 0
+    markers: SpilledArray = field(default_factory=lambda: SpilledArray(np.int64, _KEPT_BYTES))
+
+    @property
+    def cleaned_end_offset(self) -> int:
+        """How far some copy was cleaned."""
+        return max(self.cleaned)
+
+
+def gather(
+    facts: Sequence[ReplicaFacts], sources: Sequence[RowSource], pool_bytes: int
+) -> Evidence:
+    """Read the rows of all copies once. `pool_bytes`: memory for keys before they are spilled.
+    Errors as from the sources.
+    """
+    found = _begin(facts)
+    ends = TransactionEnds(found.limits, [each.log_start_offset for each in facts])
+    keys = KeyEntries(len(facts), max(each.size_in_bytes for each in facts), pool_bytes)
+    limited = [
+        _below(source, found.limits[n], found.tails[n], found.held[n])
+        for n, source in enumerate(sources)
+    ]
+    for part in align(limited):
+        for number, source in enumerate(sources):
+            found.cleaned[number] = max(found.cleaned[number], source.cleaned_end_offset)
+        blind = _blind(part, sources)
+        absent = _absent(part, facts, found, blind)
+        keys.add(part, absent)
+        _note_markers(part, found)
+        for wrong in ends.add(part, blind):
+            _list_wrong_end(found, wrong)
+        _note_differing(part, found)
+        behind = part.rows["offset"] >= found.cleaned_end_offset
+        for number, runs in enumerate(found.missing):
+            runs.add(part, ((absent >> np.uint16(number)) & np.uint16(1)).astype(bool) & behind)
+    for number, source in enumerate(sources):
+        found.cleaned[number] = max(found.cleaned[number], source.cleaned_end_offset)
+    for wrong in ends.open_at_end(found.cleaned):
+        _list_wrong_end(found, wrong)
+    for more in keys.candidates(found.cleaned_end_offset):
+        merged = found.candidates.merged(more)
+        found.candidates = merged.lowest(_MOST_CANDIDATES)
+        found.more_candidates += merged.offsets.size - found.candidates.offsets.size
+    return found
+
+
+def _begin(facts: Sequence[ReplicaFacts]) -> Evidence:
+    histories = [(each.leader_epochs, each.log_end_offset) for each in facts]
+    leads = leading(histories)
+    limits = [truncation_offset(*histories[leads], *history) for history in histories]
+    held, beyond, unreadable, tails = ([Tally() for _ in facts] for _ in range(4))
+    cleaned = [each.cleaned_end_offset for each in facts]
+    missing = [MissingRuns(number) for number in range(len(facts))]
+    return Evidence(leads, limits, cleaned, held, beyond, unreadable, tails, missing)
+
+
+def _below(source: Iterable[Facts], limit: int, tail: Tally, held: Tally) -> Iterator[Facts]:
+    for rows in source:
+        held.add(rows)
+        count = int(np.searchsorted(rows["offset"], limit))
+        if count < rows.size:
+            tail.add(rows[count:])
+        yield rows[:count]
+
+
+def _blind(part: Aligned, sources: Sequence[RowSource]) -> Masks:
+    """uint16[r]: the copies in whose unreadable ranges an offset lies."""
+    blind = np.zeros(part.rows.size, np.uint16)
+    offsets = part.rows["offset"]
+    for number, source in enumerate(sources):
+        for each in source.corrupt:
+            start, end = np.searchsorted(offsets, [each.start_offset, each.end_offset])
+            blind[start:end] |= np.uint16(1 << number)
+    return blind
+
+
+def _absent(part: Aligned, facts: Sequence[ReplicaFacts], found: Evidence, blind: Masks) -> Masks:
+    """uint16[r]: the copies that lack a record and whose log goes over its offset."""
+    absent = np.zeros(part.rows.size, np.uint16)
+    offsets = part.rows["offset"]
+    for number, each in enumerate(facts):
+        bit = np.uint16(1 << number)
+        lacks = (part.present & bit) == 0
+        if not lacks.any():
+            continue
+        is_behind = offsets >= found.limits[number]
+        is_blind = (blind & bit) != 0
+        found.beyond[number].add(part.rows, lacks & is_behind)
+        found.unreadable[number].add(part.rows, lacks & is_blind)
+        absent[lacks & ~is_behind & ~is_blind & (offsets >= each.log_start_offset)] |= bit
+    return absent
+
+
+def _note_markers(part: Aligned, found: Evidence) -> None:
+    marks = np.flatnonzero(part.rows["flags"] & np.uint32(COMMIT | ABORT))
+    if marks.size:
+        rows = part.rows[marks]
+        columns = rows["offset"], rows["producer_id"], part.present[marks].astype(np.int64)
+        found.markers.append(np.stack(columns, axis=1).ravel())
+
+
+def _note_differing(part: Aligned, found: Evidence) -> None:
+    which = np.flatnonzero(part.differs)
+    found.differing_count += which.size
+    for at in which[: MOST_LISTED - len(found.differing)].tolist():
+        offset, differs = int(part.rows["offset"][at]), int(part.differs[at])
+        found.differing.append((offset, differs, int(part.present[at])))
+
+
+def _list_wrong_end(found: Evidence, wrong: WrongEnd) -> None:
+    if sum(each.served == wrong.served for each in found.wrong_ends) < MOST_LISTED:
+        found.wrong_ends.append(wrong)
+    else:
+        found.more_wrong_ends[wrong.served] += 1

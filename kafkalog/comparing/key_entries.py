@@ -1,0 +1,234 @@
+"""Which records are the latest of their key on which copy: what tells a record that one side has
+cleaned from one that came back.
+
+An entry of five words for each aligned row with a key goes to a bucket of the key's hash; buckets
+lie on local disk past a bound. Where all rows are known, each bucket is judged by itself, in parts
+if it is too large: of the keys that a copy lacks a record of, all entries are sorted by key and
+offset. So memory does not grow with the log, and what is sorted is only what differs.
+
+    entry   uint64[5]: hash, hash | offset | producer id | present, absent, hidden, flags (16 bits)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.comparing.alignment import Aligned, Masks
+from kafkalog.kernels.record_facts import CONTROL, KEYLESS, TOMBSTONE
+from kafkalog.resources.spilled_array import SpilledArray
+
+_WORDS = 5
+_ABSENT_SHIFT, _HIDDEN_SHIFT, _FLAGS_SHIFT = (np.uint64(bits) for bits in (16, 32, 48))
+_MASK = np.uint64(0xFFFF)
+# Sorting takes an order, copies of the columns, and masks of each copy.
+_SORTING_FACTOR = 6
+_MOST_BUCKET_BITS = 8
+_READ_ENTRIES = 256 * 1024
+
+Entries = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Records of which the copies say different things, an element each. `offsets`: of the record
+    that `wrong` (masks) still serve as the latest of its key; `right`: the copies without it;
+    `older`: those of them that serve an older value of the key. is_deleted: the tombstone is still
+    on the copies that are right. flags, producer_ids: of the record, unknown (0, -1) of a deleted
+    one.
+    """
+
+    offsets: NDArray[np.int64]
+    wrong: Masks
+    right: Masks
+    older: Masks
+    is_deleted: NDArray[np.bool_]
+    flags: NDArray[np.uint32]
+    producer_ids: NDArray[np.int64]
+
+    @classmethod
+    def none(cls) -> Candidates:
+        """No candidate."""
+        masks = np.empty(0, np.uint16)
+        ids = np.empty(0, np.int64)
+        return cls(ids, masks, masks, masks, np.empty(0, np.bool_), np.empty(0, np.uint32), ids)
+
+    def merged(self, other: Candidates) -> Candidates:
+        """Those of both in the order of offsets, those of one offset as one."""
+        if not other.offsets.size:
+            return self
+        names = [each.name for each in fields(self)]
+        columns = [np.concatenate([getattr(self, n), getattr(other, n)]) for n in names]
+        # Of one offset the value itself comes first: its flags are known.
+        order = np.lexsort((columns[4], columns[0]))
+        columns = [column[order] for column in columns]
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(columns[0]) != 0]))
+        masks = [np.bitwise_or.reduceat(column, starts) for column in columns[1:4]]
+        return Candidates(*(columns[0][starts], *masks, *(c[starts] for c in columns[4:])))
+
+    def lowest(self, count: int) -> Candidates:
+        """The first ones."""
+        return Candidates(*(getattr(self, each.name)[:count] for each in fields(self)))
+
+
+class KeyEntries:
+    """Add all aligned rows, then ask for the `candidates`."""
+
+    def __init__(self, copies: int, expected_bytes: int, pool_bytes: int) -> None:
+        """`expected_bytes`: of the largest copy's log; `pool_bytes`: of what is sorted at once."""
+        self._copies, self._pool_bytes = copies, pool_bytes
+        # An entry for each 100 bytes of log would be many.
+        wanted = expected_bytes // 100 * _WORDS * 8 * _SORTING_FACTOR // max(pool_bytes, 1)
+        self._bits = min(int(wanted).bit_length(), _MOST_BUCKET_BITS)
+        kept = pool_bytes >> self._bits
+        self._buckets = [SpilledArray(np.uint64, kept) for _ in range(1 << self._bits)]
+        self._has_absent = False
+
+    def add(self, part: Aligned, absent: Masks) -> None:
+        """Aligned rows; `absent`: bits of the copies that lack the record and might have it."""
+        flags = part.rows["flags"]
+        keyed = np.flatnonzero((flags & np.uint32(KEYLESS | CONTROL)) == 0)
+        if not keyed.size:
+            return
+        self._has_absent |= bool(absent[keyed].any())
+        entries = np.empty((keyed.size, _WORDS), np.uint64)
+        rows = part.rows[keyed]
+        entries[:, 0], entries[:, 1] = rows["key_first"], rows["key_second"]
+        entries[:, 2] = rows["offset"].astype(np.uint64)
+        entries[:, 3] = rows["producer_id"].astype(np.uint64)
+        entries[:, 4] = (
+            part.present[keyed].astype(np.uint64)
+            | absent[keyed].astype(np.uint64) << _ABSENT_SHIFT
+            | part.hidden[keyed].astype(np.uint64) << _HIDDEN_SHIFT
+            | (rows["flags"].astype(np.uint64) & _MASK) << _FLAGS_SHIFT
+        )
+        if not self._bits:
+            self._buckets[0].append(entries.ravel())
+            return
+        bucket = (entries[:, 0] >> np.uint64(64 - self._bits)).astype(np.uint16)
+        order = np.argsort(bucket, kind="stable")
+        ordered = entries[order]
+        edges = np.searchsorted(bucket[order], np.arange(len(self._buckets) + 1))
+        for number in np.flatnonzero(np.diff(edges)).tolist():
+            # A copy: a slice would hold all of them in memory.
+            self._buckets[number].append(ordered[edges[number] : edges[number + 1]].ravel().copy())
+
+    def candidates(self, cleaned_end_offset: int) -> Iterator[Candidates]:
+        """What differs below the offset up to which some copy was cleaned, in no order. Ends the
+        use of the entries."""
+        for bucket in self._buckets:
+            if self._has_absent and bucket.size:
+                need = bucket.size * 8 * _SORTING_FACTOR
+                parts = 1 << (need // max(self._pool_bytes, 1)).bit_length()
+                for part in range(parts):
+                    entries = _part_of(bucket, part, parts)
+                    yield from self._judge(entries, cleaned_end_offset)
+            bucket.close()
+
+    def _judge(self, entries: Entries, cleaned_end_offset: int) -> Iterator[Candidates]:
+        offsets = entries[:, 2].astype(np.int64)
+        absent = (entries[:, 4] >> _ABSENT_SHIFT) & _MASK
+        suspects = (absent != 0) & (offsets < cleaned_end_offset)
+        if not suspects.any():
+            return
+        # Only keys of which some copy lacks a record: where copies are alike these are few.
+        entries = entries[np.isin(entries[:, 0], np.unique(entries[suspects, 0]))]
+        entries = entries[np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))]
+        group = _KeyGroups(entries, self._copies)
+        yield from group.values(cleaned_end_offset)
+        yield from group.tombstones(cleaned_end_offset)
+
+
+class _KeyGroups:
+    """Entries by key and offset, and each key's latest record on each copy."""
+
+    def __init__(self, entries: Entries, copies: int) -> None:
+        self._copies = range(copies)
+        self._offsets = entries[:, 2].astype(np.int64)
+        self._producers = entries[:, 3].astype(np.int64)
+        masks = entries[:, 4]
+        self._visible = (masks & ~(masks >> _HIDDEN_SHIFT) & _MASK).astype(np.uint16)
+        self._absent = ((masks >> _ABSENT_SHIFT) & _MASK).astype(np.uint16)
+        self._flags = (masks >> _FLAGS_SHIFT).astype(np.uint32)
+        self._is_value = (self._flags & np.uint32(TOMBSTONE)) == 0
+        is_new = np.ones(len(entries), np.bool_)
+        is_new[1:] = (entries[1:, :2] != entries[:-1, :2]).any(axis=1)
+        self._starts = np.flatnonzero(is_new)
+        self._group = np.cumsum(is_new) - 1
+        self._latest = [self._latest_of(number, values=False) for number in self._copies]
+        self._latest_value = [self._latest_of(number, values=True) for number in self._copies]
+
+    def _latest_of(self, number: int, *, values: bool) -> NDArray[np.int64]:
+        """Of each key the offset of the latest record (or value) that a copy serves, -1 without."""
+        counts = (self._visible >> np.uint16(number) & np.uint16(1)) != 0
+        if values:
+            counts &= self._is_value
+        return np.maximum.reduceat(np.where(counts, self._offsets, -1), self._starts)
+
+    def _sides(self, which: NDArray[np.int64]) -> tuple[Masks, Masks, Masks]:
+        """Of some records: the copies that serve them as the latest of their key; those that lack
+        them and have no later one; those of the latter that serve an older value.
+        """
+        serving, lacking, older = (np.zeros(which.size, np.uint16) for _ in range(3))
+        offsets, group = self._offsets[which], self._group[which]
+        for number in self._copies:
+            bit = np.uint16(1 << number)
+            latest = self._latest[number][group]
+            lacks = ((self._absent[which] & bit) != 0) & (latest < offsets)
+            has = ((self._visible[which] & bit) != 0) & (latest == offsets)
+            serving[has] |= bit
+            lacking[lacks] |= bit
+            is_value = (latest >= 0) & (latest == self._latest_value[number][group])
+            older[lacks & is_value] |= bit
+        return serving, lacking, older
+
+    def values(self, cleaned_end_offset: int) -> Iterator[Candidates]:
+        """Values that some copies serve, and that others have cleaned without a later record."""
+        chosen = (self._absent != 0) & (self._offsets < cleaned_end_offset) & self._is_value
+        which = np.flatnonzero(chosen)
+        serving, lacking, older = self._sides(which)
+        found = (serving != 0) & (lacking != 0)
+        at = which[found]
+        yield Candidates(
+            self._offsets[at],
+            serving[found],
+            lacking[found],
+            older[found],
+            np.zeros(at.size, np.bool_),
+            self._flags[at],
+            self._producers[at],
+        )
+
+    def tombstones(self, cleaned_end_offset: int) -> Iterator[Candidates]:
+        """Values that a copy serves which lacks the tombstone behind them."""
+        chosen = (self._absent != 0) & (self._offsets < cleaned_end_offset) & ~self._is_value
+        which = np.flatnonzero(chosen)
+        serving, _, older = self._sides(which)
+        for number in self._copies:
+            bit = np.uint16(1 << number)
+            found = (serving != 0) & ((older & bit) != 0)
+            at = which[found]
+            yield Candidates(
+                self._latest[number][self._group[at]],
+                np.full(at.size, bit, np.uint16),
+                serving[found],
+                np.zeros(at.size, np.uint16),
+                np.ones(at.size, np.bool_),
+                np.zeros(at.size, np.uint32),
+                np.full(at.size, -1, np.int64),
+            )
+
+
+def _part_of(bucket: SpilledArray, part: int, parts: int) -> Entries:
+    """The entries of one part of a bucket's keys, by the second word of their hashes."""
+    found = []
+    for start in range(0, bucket.size, _READ_ENTRIES * _WORDS):
+        entries = bucket.read(start, min(start + _READ_ENTRIES * _WORDS, bucket.size))
+        entries = entries.reshape(-1, _WORDS)
+        if parts > 1:
+            entries = entries[(entries[:, 1] & np.uint64(parts - 1)) == np.uint64(part)]
+        found.append(entries)
+    return np.concatenate(found)

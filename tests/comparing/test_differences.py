@@ -1,0 +1,254 @@
+"""What is a difference and what is not, one by one, on logs that are built."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafkalog.format.constants import CompressionType
+from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.record import Record
+from tests.comparing.comparing import as_node, compare, only, told
+from tests.support.log_builder import START_MS, LogBuilder
+
+ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
+Build = Callable[[LogBuilder], LogBuilder]
+
+
+def record(offset: int, key: str | None, value: str | None) -> Record:
+    return Record(
+        offset,
+        START_MS + offset,
+        None if key is None else key.encode(),
+        None if value is None else value.encode(),
+    )
+
+
+def at(
+    log: LogBuilder, offset: int, key: str | None, value: str | None, **header: int
+) -> LogBuilder:
+    """A batch of one record at this offset."""
+    return log.batch(record(offset, key, value), base_offset=offset, **header)
+
+
+def node(root: Path, number: int, build: Build) -> Path:
+    log_dir = root / f"node-{number}"
+    log_dir.mkdir()
+    build(LogBuilder(log_dir, "orders-0")).write()
+    return as_node(log_dir, number)
+
+
+def nodes(root: Path, *builds: Build) -> list[Path]:
+    return [node(root, number, build) for number, build in enumerate(builds, 1)]
+
+
+def plain(log: LogBuilder) -> LogBuilder:
+    return log.segment().batch(("a", "1"), ("b", "2")).batch(("c", "3"))
+
+
+def data(log: LogBuilder, count: int = 1) -> LogBuilder:
+    for _ in range(count):
+        log.batch(("t", f"{log.next_offset}"), producer_id=7, is_transactional=True)
+    return log
+
+
+def test_batches_segments_and_codecs_are_no_difference(log_dir: Path) -> None:
+    def other(log: LogBuilder) -> LogBuilder:
+        log.segment().batch(("a", "1"), codec=CompressionType.ZSTD)
+        return log.segment().batch(("b", "2"), ("c", "3"))
+
+    dirs = nodes(log_dir, plain, other)
+    assert told(*dirs) == []
+    assert [each.lost_records for each in only(*dirs).replicas] == [0, 0]
+
+
+def test_retention_and_lag_are_no_difference_but_told(log_dir: Path) -> None:
+    def shorter(log: LogBuilder) -> LogBuilder:
+        return log.segment().batch(("a", "1"), ("b", "2"))
+
+    def later(log: LogBuilder) -> LogBuilder:
+        return plain(log).log_start_offset(1)
+
+    dirs = nodes(log_dir, plain, shorter, later)
+    assert told(*dirs) == []
+    found = only(*dirs)
+    assert [each.behind_records for each in found.replicas] == [0, 1, 0]
+    assert [each.lost_records for each in found.replicas] == [0, 1, 0]
+    assert found.best in ("node 1", "node 3")
+
+
+def test_superseded_values_tombstones_and_keyless_records_may_be_gone(log_dir: Path) -> None:
+    def whole(log: LogBuilder) -> LogBuilder:
+        log.segment().batch(("a", "1"), (None, "x"), ("b", "1"), ("b", None))
+        return log.batch(("a", "2")).segment().batch(("c", "1"))
+
+    def cleaned(log: LogBuilder) -> LogBuilder:
+        at(log.segment(), 4, "a", "2")
+        return log.segment().batch(("c", "1")).cleaner_offset(5)
+
+    assert told(*nodes(log_dir, whole, cleaned)) == []
+
+
+def test_a_value_without_its_tombstone_is_resurrected(log_dir: Path) -> None:
+    def with_it(log: LogBuilder) -> LogBuilder:
+        at(at(log.segment(), 0, "a", "1"), 4, "b", "2")
+        return log.segment().batch(("c", "1")).cleaner_offset(5)
+
+    def without(log: LogBuilder) -> LogBuilder:
+        at(log.segment(), 4, "b", "2")
+        return log.segment().batch(("c", "1")).cleaner_offset(5)
+
+    def tombstone(log: LogBuilder) -> LogBuilder:
+        at(at(log.segment(), 2, "a", None), 4, "b", "2")
+        return log.segment().batch(("c", "1")).cleaner_offset(5)
+
+    dirs = nodes(log_dir, with_it, without, tombstone)
+    # Whoever has the tombstone is right, and whoever has taken both.
+    assert told(*dirs) == [("resurrected-key", 0, "1", "2 3")]
+    assert told(*dirs[1:]) == []
+    assert compare(*dirs).differences[0].key == "YQ=="
+
+
+def test_a_changed_record_and_a_lost_one_are_found(log_dir: Path) -> None:
+    def changed(log: LogBuilder) -> LogBuilder:
+        return log.segment().batch(("a", "1"), ("b", "other")).batch(("c", "3"))
+
+    def lost(log: LogBuilder) -> LogBuilder:
+        log.segment().batch(("a", "1"))
+        return at(log, 2, "c", "3")
+
+    (log_dir / "one").mkdir()
+    assert told(*nodes(log_dir / "one", plain, changed)) == [("record-differs", 1, "2", "")]
+    (log_dir / "two").mkdir()
+    assert told(*nodes(log_dir / "two", plain, lost)) == [("missing-range", 1, "2", "1")]
+
+
+def test_an_unreadable_batch_is_found_where_another_copy_has_it(log_dir: Path) -> None:
+    dirs = nodes(log_dir, plain, plain, plain)
+    log = dirs[1] / "orders-0" / "00000000000000000000.log"
+    bytes_ = bytearray(log.read_bytes())
+    bytes_[70] ^= 1
+    log.write_bytes(bytes_)
+    assert told(*dirs) == [("corrupt-copy", 0, "2", "1 3")]
+    assert [each.lost_records for each in only(*dirs).replicas] == [0, 2, 0]
+    shutil.copyfile(log, dirs[0] / "orders-0" / log.name)
+    shutil.copyfile(log, dirs[2] / "orders-0" / log.name)
+    assert told(*dirs) == []  # of all copies: no difference between them
+
+
+@pytest.mark.parametrize(
+    ("type_", "later", "expected"),
+    [
+        (ABORT, COMMIT, [("aborted-served-as-committed", 1, "2", "1")]),
+        (COMMIT, ABORT, [("committed-hidden", 1, "2", "1")]),
+        (ABORT, None, [("open-transaction-forgotten", 1, "2", "1")]),
+        (COMMIT, None, [("open-transaction-forgotten", 1, "2", "1")]),
+    ],
+)
+def test_a_lost_marker_is_found_by_what_consumers_get(
+    log_dir: Path,
+    type_: ControlRecordType,
+    later: ControlRecordType | None,
+    expected: list[tuple[str, int, str, str]],
+) -> None:
+    def ended(log: LogBuilder, *, has_marker: bool) -> LogBuilder:
+        data(log.segment().batch(("a", "1")))
+        if has_marker:
+            log.marker(type_, 7)
+        else:
+            log.next_offset += 1
+        log.batch(("b", "1"))
+        return data(log).marker(later, 7) if later is not None else log
+
+    dirs = nodes(
+        log_dir, lambda log: ended(log, has_marker=True), lambda log: ended(log, has_marker=False)
+    )
+    assert told(*dirs) == expected
+
+
+def test_a_marker_that_is_due_is_no_difference(log_dir: Path) -> None:
+    def whole(log: LogBuilder) -> LogBuilder:
+        data(log.segment().batch(("a", "1"))).marker(ABORT, 7)
+        return data(log).marker(COMMIT, 7).batch(("b", "1")).segment().batch(("b", "2"))
+
+    def cleaned(log: LogBuilder) -> LogBuilder:
+        log.segment().batch(("a", "1"))
+        log.next_offset = 3
+        data(log).marker(COMMIT, 7).batch(("b", "1"))
+        return log.segment().batch(("b", "2")).cleaner_offset(6)
+
+    assert told(*nodes(log_dir, whole, cleaned)) == []
+
+
+def test_an_open_transaction_that_another_copy_cleaned_past_is_found(log_dir: Path) -> None:
+    def held(log: LogBuilder) -> LogBuilder:
+        return at(data(log.segment()), 2, "x", "0").batch(("t", "9"))
+
+    def cleaned(log: LogBuilder) -> LogBuilder:
+        at(log.segment(), 2, "x", "0")
+        return log.batch(("t", "9")).segment(4).cleaner_offset(4)
+
+    assert told(*nodes(log_dir, held, cleaned)) == [("open-transaction-forgotten", 0, "1", "2")]
+
+
+def test_an_open_transaction_that_all_have_is_no_difference(log_dir: Path) -> None:
+    def shorter(log: LogBuilder) -> LogBuilder:
+        return data(log.segment().batch(("a", "1")))
+
+    def ended(log: LogBuilder) -> LogBuilder:
+        return shorter(log).marker(ABORT, 7)
+
+    (log_dir / "one").mkdir()
+    assert told(*nodes(log_dir / "one", shorter, shorter)) == []
+    (log_dir / "two").mkdir()
+    assert told(*nodes(log_dir / "two", shorter, ended)) == []  # it is only behind
+
+
+def test_an_older_value_that_stayed_says_that_the_later_one_was_aborted(log_dir: Path) -> None:
+    def built(log: LogBuilder, *, has_it: bool) -> LogBuilder:
+        at(log.segment(), 0, "t", "0")
+        if has_it:
+            data(log)
+        at(log, 5, "b", "1").segment()
+        log.batch(("u", "1"), producer_id=7, is_transactional=True).marker(COMMIT, 7)
+        return log.cleaner_offset(6)
+
+    dirs = nodes(
+        log_dir, lambda log: built(log, has_it=True), lambda log: built(log, has_it=False)
+    )
+    for snapshot in dirs[1].glob("*/*.snapshot"):
+        snapshot.unlink()  # which would tell as well
+    assert told(*dirs) == [("aborted-served-as-committed", 1, "1", "2")]
+    assert "an older value" in compare(*dirs).differences[0].text
+
+
+def test_diverged_histories_name_what_is_cut(log_dir: Path) -> None:
+    def old(log: LogBuilder) -> LogBuilder:
+        return plain(log).batch(("d", "old"), ("e", "old"))
+
+    def new(log: LogBuilder) -> LogBuilder:
+        return plain(log).epoch(2).batch(("d", "new"))
+
+    dirs = nodes(log_dir, old, new)
+    (found,) = compare(*dirs).differences
+    assert (found.kind, found.offset, found.last_offset, found.records) == (
+        "diverged-epoch",
+        3,
+        4,
+        2,
+    )
+    assert (found.wrong, found.right) == (("node 1",), ("node 2",))
+    lost = {each.name: each.lost_records for each in only(*dirs).replicas}
+    assert lost == {"node 1": 1, "node 2": 2}
+
+
+def test_topics_of_the_same_name_and_clusters_are_not_mixed_up(log_dir: Path) -> None:
+    dirs = nodes(log_dir, plain, plain)
+    metadata = dirs[1] / "orders-0" / "partition.metadata"
+    metadata.write_text(metadata.read_text().replace("4L6g3n", "5L6g3n"))
+    (found,) = compare(*dirs).partitions
+    assert found.status == "failed"
+    assert "topic ids" in found.reason
