@@ -55,7 +55,9 @@ def test_an_empty_directory_is_an_error_of_every_verb(
     assert list(path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "compare", "lag"}))
+@pytest.mark.parametrize(
+    "verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "compare", "lag"})
+)
 def test_a_formatted_log_dir_without_partitions_is_sound(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

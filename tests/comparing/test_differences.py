@@ -216,9 +216,7 @@ def test_an_older_value_that_stayed_says_that_the_later_one_was_aborted(log_dir:
         log.batch(("u", "1"), producer_id=7, is_transactional=True).marker(COMMIT, 7)
         return log.cleaner_offset(6)
 
-    dirs = nodes(
-        log_dir, lambda log: built(log, has_it=True), lambda log: built(log, has_it=False)
-    )
+    dirs = nodes(log_dir, lambda log: built(log, has_it=True), lambda log: built(log, has_it=False))
     for snapshot in dirs[1].glob("*/*.snapshot"):
         snapshot.unlink()  # which would tell as well
     assert told(*dirs) == [("aborted-served-as-committed", 1, "1", "2")]
