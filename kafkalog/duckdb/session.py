@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     pass
 
 # Rows of a batch of a result, at most.
+# How long Ctrl-C may wait.
+_SIGNALS_EVERY_S = 0.2
 _BATCH_ROWS = 16_384
 _WORD = re.compile(r"\w+")
 _KIND_OF_ERROR = re.compile(r"^[A-Z]\w+( \w+)* Error: ")
@@ -129,6 +131,10 @@ class SqlSession:
         """
         pending = self._thread.submit(call, *given)
         try:
+            # A system may give a signal to any thread. Python acts on it in this one only, which it
+            # does not wake: so it wakes by itself.
+            while not pending.done():
+                wait([pending], timeout=_SIGNALS_EVERY_S)
             return pending.result()
         except KeyboardInterrupt:
             self._connection.interrupt()
