@@ -1,6 +1,7 @@
 """The frame of the scripts in `jobs/`: arguments of a verb, a session, one call, an exit code.
 
-spark-submit merges a Python driver's stderr into its stdout: with `--json` a job says nothing else.
+spark-submit merges a Python driver's stderr into its stdout, so what a job says goes out by
+spark-submit's JVM, whose own stderr is not merged.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pyspark.sql import SparkSession
 from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.cli.display import set_display
 from kafkalog.cli.main import report_error
-from kafkalog.cli.output import finish_output, say, say_nothing
+from kafkalog.cli.output import finish_output, say
 from kafkalog.spark import configure_spark
+from kafkalog.spark.submitted import stderr_of_spark_submit
 
 Tell = Callable[[str], None]
 DriverWork = Callable[[argparse.Namespace, Tell], int]
@@ -50,15 +52,12 @@ def in_session(
 
 def run_driver_job(verb: str, script: str, argv: Sequence[str], work: DriverWork) -> int:
     """The same for work that the driver does alone: no session is started."""
-    try:
-        args = parse_verb_arguments(verb, argv, prog=Path(script).name)
-        set_display(args)
-        code = work(args, say_nothing if _is_all_data(args) else say)
-        finish_output()
-    except Exception as error:
-        return report_error(error)
-    return code
-
-
-def _is_all_data(args: argparse.Namespace) -> bool:
-    return getattr(args, "json", False) or getattr(args, "format", None) in ("json", "csv")
+    with stderr_of_spark_submit():
+        try:
+            args = parse_verb_arguments(verb, argv, prog=Path(script).name)
+            set_display(args)
+            code = work(args, say)
+            finish_output()
+        except Exception as error:
+            return report_error(error)
+        return code

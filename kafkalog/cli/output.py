@@ -75,7 +75,7 @@ def say(text: str) -> None:
 
 
 def say_nothing(_: str) -> None:
-    """In place of `say` where stdout and stderr are one stream and all of it is data."""
+    """In place of `say` where nobody is to be told."""
 
 
 def finish_output() -> None:

@@ -9,7 +9,7 @@ the columns that its published schema names.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -30,6 +30,9 @@ from kafkalog.report.page import render_page
 from kafkalog.requests.run_request import RunOptions
 from kafkalog.spark.document_types import list_schemas
 from kafkalog.spark.tasks import run_pickled_packs
+from kafkalog.texts import format_bytes
+
+Tell = Callable[[str], None]
 
 # A task has this many segments to look at, and some milliseconds of work for each.
 _SEGMENTS_A_TASK = 1000
@@ -103,16 +106,27 @@ def audit(
     return Audit(spark, whole.document)
 
 
-def spark_executor(spark: SparkSession) -> Executor:
-    """What turns tasks into audited partitions with Spark; see `kafkalog.auditing.audit_run`."""
+def spark_executor(spark: SparkSession, tell: Tell | None = None) -> Executor:
+    """What turns tasks into audited partitions with Spark; see `kafkalog.auditing.audit_run`.
+    `tell` gets a line for each.
+    """
 
     def execute(tasks: Sequence[AuditTask]) -> Iterable[AuditedPartition]:
         packs = pack_evenly(
             tasks, lambda task: task.segments_to_read + 1, task_bytes=_SEGMENTS_A_TASK
         )
-        return run_pickled_packs(spark, packs, _audit_pack, f"audit {len(tasks)} partitions")
+        text = f"audit {len(tasks)} partitions"
+        audited = run_pickled_packs(spark, packs, _audit_pack, text)
+        return audited if tell is None else _told(audited, tell)
 
     return execute
+
+
+def _told(audited: Iterable[AuditedPartition], tell: Tell) -> Iterator[AuditedPartition]:
+    for each in audited:
+        read = f"{len(each.segments)} segments, {format_bytes(each.size_in_bytes)} audited"
+        tell(f"{each.name}: {read}")
+        yield each
 
 
 def _audit_pack(tasks: Sequence[AuditTask]) -> Iterator[AuditedPartition]:

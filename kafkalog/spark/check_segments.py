@@ -7,7 +7,9 @@ read the small files beside them: driver and executors must see the log dirs und
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +25,9 @@ from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.packing import pack_evenly
 from kafkalog.spark.tasks import run_packs
 from kafkalog.spark.types import spark_schema
+from kafkalog.texts import format_bytes
+
+Tell = Callable[[str], None]
 
 
 def verify(
@@ -56,15 +61,39 @@ def verify(
     )
 
 
-def spark_executor(spark: SparkSession) -> Executor:
-    """What turns segments into reports with Spark tasks; see `kafkalog.checking.run`."""
+def spark_executor(spark: SparkSession, tell: Tell | None = None) -> Executor:
+    """What turns segments into reports with Spark tasks; see `kafkalog.checking.run`. `tell` gets a
+    line for each partition whose segments have all been read.
+    """
 
     def execute(tasks: Sequence[SegmentTask]) -> Iterable[SegmentReport]:
         packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
         text = f"verify {len(tasks)} segments"
-        return run_packs(spark, packs, _check_pack, SegmentTask, SegmentReport, text)
+        reports = run_packs(spark, packs, _check_pack, SegmentTask, SegmentReport, text)
+        return reports if tell is None else _told(reports, tasks, tell)
 
     return execute
+
+
+def _told(
+    reports: Iterable[SegmentReport], tasks: Sequence[SegmentTask], tell: Tell
+) -> Iterator[SegmentReport]:
+    all_of = Counter(_partition(task) for task in tasks)
+    left = Counter(all_of)
+    sizes: Counter[str] = Counter()
+    for task in tasks:
+        sizes[_partition(task)] += task.size_in_bytes
+    for report in reports:
+        path = _partition(report.task)
+        left[path] -= 1
+        if not left[path]:
+            done = f"{all_of[path]} segments, {format_bytes(sizes[path])} read"
+            tell(f"{Path(path).name}: {done}")
+        yield report
+
+
+def _partition(task: SegmentTask) -> str:
+    return str(Path(task.path).parent)
 
 
 def _check_pack(tasks: Sequence[SegmentTask]) -> Iterator[SegmentReport]:

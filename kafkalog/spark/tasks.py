@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
+from pyspark import Accumulator
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.spark.ended_tasks import EndedTasks, send
 from kafkalog.spark.releases import add_tag, remove_tag
 from kafkalog.spark.same_code import code_differences, on_same_code
 
@@ -27,6 +29,7 @@ Task = TypeVar("Task", bound=JsonFacts)
 Result = TypeVar("Result", bound=JsonFacts)
 AnyTask = TypeVar("AnyTask")
 AnyResult = TypeVar("AnyResult")
+Row = TypeVar("Row", str, bytes)
 
 
 def run_packs(
@@ -36,20 +39,16 @@ def run_packs(
     task_type: type[Task],
     result_type: type[Result],
     description: str,
-) -> list[Result]:
-    """`work` on each pack; Spark starts the tasks of a stage in the order given. `work` is pickled
-    and must not raise. `description` is what Spark's UI shows of the job.
+) -> Iterator[Result]:
+    """`work` on each pack, and its results when its task has ended; Spark starts the tasks of a
+    stage in the order given. `work` is pickled and must not raise. `description` is what Spark's UI
+    shows of the job.
     """
-    if not packs:
-        return []
     texts = [zlib.compress(json.dumps([task.to_json() for task in p]).encode(), 1) for p in packs]
-    with described(spark, description), code_differences():
-        rows = (
-            spark.range(0, len(packs), 1, len(packs))
-            .mapInArrow(on_same_code(_Work(texts, work, task_type)), "result string")
-            .collect()
-        )
-    return [result_type.from_json(json.loads(row.result)) for row in rows]
+    ended = EndedTasks[str](spark)
+    function = _Work(texts, work, task_type, ended.sent)
+    for text in _rows(spark, len(packs), function, "result string", description, ended):
+        yield result_type.from_json(json.loads(text))
 
 
 def run_pickled_packs(
@@ -57,20 +56,34 @@ def run_pickled_packs(
     packs: Sequence[Sequence[AnyTask]],
     work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]],
     description: str,
-) -> list[AnyResult]:
+) -> Iterator[AnyResult]:
     """The same for tasks and results of any kind, which travel pickled: they are of this program,
     and come from its own tasks alone.
     """
-    if not packs:
-        return []
     packed = [zlib.compress(pickle.dumps(tuple(pack)), 1) for pack in packs]
-    with described(spark, description), code_differences():
-        rows = (
-            spark.range(0, len(packs), 1, len(packs))
-            .mapInArrow(on_same_code(_PickledWork(packed, work)), "results binary")
-            .collect()
-        )
-    return [result for row in rows for result in pickle.loads(zlib.decompress(row.results))]
+    ended = EndedTasks[bytes](spark)
+    function = _PickledWork(packed, work, ended.sent)
+    for results in _rows(spark, len(packs), function, "result binary", description, ended):
+        yield from pickle.loads(zlib.decompress(results))
+
+
+def _rows(
+    spark: SparkSession,
+    tasks: int,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: str,
+    description: str,
+    ended: EndedTasks[Row],
+) -> Iterator[Row]:
+    if not tasks:
+        return iter(())
+    frame = spark.range(0, tasks, 1, tasks).mapInArrow(on_same_code(function), schema)
+
+    def collect() -> list[Row]:
+        with described(spark, description), code_differences():
+            return [row.result for row in frame.collect()]
+
+    return ended.rows(collect)
 
 
 def tasks_at_once(spark: SparkSession) -> int:
@@ -111,10 +124,12 @@ class _Work:
         texts: Sequence[bytes],
         work: Callable[[Sequence[Task]], Iterable[Result]],
         task_type: type[Task],
+        sent: Accumulator[list[str]] | None,
     ) -> None:
         self._texts = texts
         self._work = work
         self._task_type = task_type
+        self._sent = sent
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -122,21 +137,26 @@ class _Work:
                 tasks = json.loads(zlib.decompress(self._texts[number]))
                 pack = [self._task_type.from_json(values) for values in tasks]
                 for result in self._work(pack):
-                    yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})
+                    text = send(self._sent, json.dumps(result.to_json()))
+                    yield pa.RecordBatch.from_pydict({"result": [text]})
 
 
 class _PickledWork:
     """A task: the number of its pack in, its results out at once."""
 
     def __init__(
-        self, packed: Sequence[bytes], work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]]
+        self,
+        packed: Sequence[bytes],
+        work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]],
+        sent: Accumulator[list[bytes]] | None,
     ) -> None:
         self._packed = packed
         self._work: Callable[[Sequence[AnyTask]], Iterable[AnyResult]] = work
+        self._sent = sent
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 pack = pickle.loads(zlib.decompress(self._packed[number]))
                 results = zlib.compress(pickle.dumps(list(self._work(pack))), 1)
-                yield pa.RecordBatch.from_pydict({"results": [results]})
+                yield pa.RecordBatch.from_pydict({"result": [send(self._sent, results)]})

@@ -1,4 +1,5 @@
-"""The job as an operator starts it: spark-submit, settings file, exit code, one JSON document."""
+"""The job as an operator starts it: spark-submit, settings file, exit code, one JSON document on
+stdout and a line for each partition on stderr."""
 
 from __future__ import annotations
 
@@ -31,3 +32,4 @@ def test_spark_submit_compacts_and_prints_one_document(log_dir: Path) -> None:
     assert (partition["recordsRead"], partition["recordsRetained"]) == (4, 2)
     assert partition["removed"]["superseded"] == 2
     assert f"kafkalog undo {document['runId']}" in document["notes"][0]
+    assert "orders-0: 4 records to 2" in done.stderr
