@@ -122,6 +122,10 @@ def _produce(broker: Broker, generation: int) -> Producer:
                 writer.commit_transaction(60)
             else:
                 writer.abort_transaction(60)
+    # Markers are written after the client was answered; this one is answered when they are. Else
+    # the broker would write them when it starts again, after the log was read here.
+    for ended in ("writer-1", "writer-2"):
+        _producer(broker, **{"transactional.id": ended, **timeout}).init_transactions(60)
     return writers[0]
 
 
