@@ -77,6 +77,18 @@ class CorruptCheckpointError(KafkaLogError):
     """A checkpoint or metadata text file cannot be read (Kafka: IOException of CheckpointFile)."""
 
 
+class RemoteStorageError(KafkaLogError):
+    """An object of remote storage is not what its manifest says, or cannot be decrypted (Kafka:
+    RemoteStorageException).
+    """
+
+
+class RemoteResourceNotFoundError(RemoteStorageError):
+    """An object of remote storage that must be there is not (Kafka:
+    RemoteResourceNotFoundException).
+    """
+
+
 # -- readable, but not by this version or within this limit --------------------------------------
 
 

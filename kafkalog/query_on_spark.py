@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_bytes
-from kafkalog.cli.sql import check_arguments, given_statements
+from kafkalog.cli.sql import check_arguments, given_statements, remote_options
 from kafkalog.cli.sql_output import TABLE_ROWS, ShownRows, write_csv, write_shown
 from kafkalog.errors import KafkaLogError
 from kafkalog.job import Tell, in_session
@@ -53,7 +53,7 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     if args.paths:
         replicas = {} if args.replicas is None else {"replicas": args.replicas}
         limits = {"maxBatchBytes": str(args.max_batch_bytes), "mode": args.mode}
-        names += create_views(spark, args.paths, **limits, **replicas)
+        names += create_views(spark, args.paths, **limits, **replicas, **remote_options(args))
     if args.zookeeper_dir:
         names += zookeeper_views(spark, args.zookeeper_dir, zk_root=args.zk_root, mode="PERMISSIVE")
     queries = given_statements(args)

@@ -40,7 +40,7 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 LOWER = (
     "errors clock texts html code_digest options format kernels native batches messages columns "
-    "log cluster planning zookeeper reading runs"
+    "remote log cluster planning zookeeper reading runs"
 )
 CHANGING = "resources requests cleaning swap repair operations"
 
@@ -63,7 +63,11 @@ FLOORS: dict[str, Floor] = {
     "batches": floor("errors format kernels native", "numpy", barred_calls=FILES),
     "messages": floor("errors format", barred_calls=FILES),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
-    "log": floor("errors options texts html format kernels native batches messages", "numpy"),
+    # Objects of remote storage: where they lie, how they are laid out and decoded.
+    "remote": floor("errors format", "Crypto"),
+    "log": floor(
+        "errors options texts html format kernels native batches messages remote", "numpy"
+    ),
     # What the metadata log tells over time: plain rows.
     "cluster": floor("errors format messages log"),
     "planning": floor(
@@ -75,8 +79,8 @@ FLOORS: dict[str, Floor] = {
     # A dead ZooKeeper's tree, and what it says of the clusters; of `log` their facts only.
     "zookeeper": floor("errors format log.cluster_settings log.small_files"),
     "reading": floor(
-        "errors clock options format kernels batches messages columns log cluster planning "
-        "zookeeper",
+        "errors clock options format kernels batches messages columns remote log cluster "
+        "planning zookeeper",
         "numpy pyarrow",
     ),
     # SQL in this process; what it reads, the readers above read.
@@ -147,6 +151,7 @@ ONLY_IN = {
     "gzip": "format.compression",
     "zlib": "format.compression",
     "google_crc32c": "format.checksum",
+    "Crypto": "remote.keys",
     "ctypes": "native.functions",
     "tqdm": "cli.progress",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",

@@ -87,7 +87,7 @@ def _times(paths: Iterable[Path]) -> list[int]:
 
 def _is_not_cut(active: SegmentInfo) -> bool:
     try:
-        size = active.beside(".index").stat().st_size
+        size = Path(active.beside(".index")).stat().st_size
     except OSError:
         return False
     return size - active.offset_index_bytes > _NOT_CUT_BYTES

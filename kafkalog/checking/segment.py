@@ -40,7 +40,7 @@ from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, ChunkReader, read_chunks
 from kafkalog.log.single_batch import whole_batch_at
 from kafkalog.log.small_files import read_small_file
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 
 # Measured: a chunk is read, summed and walked while it is in the processor's cache.
 CHUNK_BYTES = 2 * 1024 * 1024
@@ -214,7 +214,7 @@ def _walk_batches(
             found.add(
                 "batch-over-limit", error.reason, position=error.position, offset=error.offset
             )
-            with LocalFile(task.path) as file:
+            with open_file(task.path) as file:
                 # The batch is sound, only larger than what is read: its header leads to the next
                 # one.
                 row = whole_batch_at(file, reader.valid_bytes, file.size)

@@ -128,3 +128,11 @@ def _parse_number(text: str, smallest: int, largest: int) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 19 and smallest <= int(text) <= largest:
         return int(text)
     raise ValueError(f"{text!r} is not a whole number from {smallest} to {largest}")
+
+
+def parse_key_file(text: str) -> tuple[str, str]:
+    """`ID=FILE` → both."""
+    key_id, equals, file = text.partition("=")
+    if not equals or not key_id or not file:
+        raise ValueError(f"{text!r} is not ID=FILE")
+    return key_id, file

@@ -6,12 +6,14 @@ from kafkalog.cli.display import TABLE_FORMATS
 from kafkalog.cli.option_values import (
     parse_bytes,
     parse_count,
+    parse_key_file,
     parse_now,
     parse_offset,
     parse_partition_name,
     parse_version,
 )
 from kafkalog.options import Option
+from kafkalog.remote.layouts import LAYOUTS
 
 _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
@@ -33,6 +35,7 @@ _PRINTING = (
     "verify",
     "why",
 )
+_REMOTE = ("sql",)
 # The package's own limit, of which only numbers may be known here.
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 
@@ -226,5 +229,19 @@ SHARED_OPTIONS = (
     Option(
         "--zk-root", "PATH", "the cluster's chroot in ZooKeeper (default: found by the cluster id)",
         (*_JUDGING, "verify", "cluster", "lag", "sql"),
+    ),
+    Option(
+        "--remote-dir", "DIR",
+        "remote storage with the older segments of tiered partitions; repeatable", _REMOTE,
+        is_repeatable=True,
+    ),
+    Option(
+        "--remote-layout", "|".join(LAYOUTS), "how it is laid out (default: found out by looking)",
+        _REMOTE, words=LAYOUTS,
+    ),
+    Option(
+        "--remote-key", "ID=FILE",
+        "the RSA key of an id that manifests name, for encrypted segments; repeatable", _REMOTE,
+        parse_key_file, is_repeatable=True,
     ),
 )  # fmt: skip

@@ -86,11 +86,26 @@ def _prompt(log: LogTables, args: argparse.Namespace, progress: ScanProgress) ->
     return ExitCode.DONE
 
 
+def remote_options(args: argparse.Namespace) -> dict[str, str]:
+    """Options of the data source for remote storage, as far as they are given."""
+    given = {
+        "remoteDir": ",".join(args.remote_dir),
+        "remoteLayout": args.remote_layout or "",
+        "remoteKey": ",".join(f"{key_id}={file}" for key_id, file in args.remote_key),
+    }
+    return {name: text for name, text in given.items() if text}
+
+
 def _log(args: argparse.Namespace, progress: ScanProgress) -> LogTables:
     replicas = {} if args.replicas is None else {"replicas": args.replicas}
     return LogTables(
         paths=tuple(args.paths),
-        options={"maxBatchBytes": str(args.max_batch_bytes), "mode": args.mode, **replicas},
+        options={
+            "maxBatchBytes": str(args.max_batch_bytes),
+            "mode": args.mode,
+            **replicas,
+            **remote_options(args),
+        },
         threads=usable_cores(),
         zookeeper_dir=tuple(args.zookeeper_dir),
         zk_root=args.zk_root,

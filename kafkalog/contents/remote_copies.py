@@ -13,8 +13,6 @@ Source: Kafka RemoteLogManager.buildRetentionSizeData, RemoteLogMetadataCache; K
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +20,7 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
-from kafkalog.reading.message_views import read_messages
-from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
-from kafkalog.reading.selection import PartitionSelection
-from kafkalog.reading.split_plan import plan_splits
-from kafkalog.reading.views import select_columns
-
-_NEW = "RemoteLogSegmentMetadataRecord"
-_CHANGED = "RemoteLogSegmentMetadataUpdateRecord"
+from kafkalog.reading.remote_log_events import SEGMENT, segment_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +45,9 @@ def read_remote_copies(
     Records that cannot be read are left out; raises OSError.
     """
     segments: dict[str, dict[str, Any]] = {}
-    for kind, fields in _messages(partition, max_batch_bytes):
+    for kind, fields in segment_events(partition, max_batch_bytes):
         segment_id = fields["remoteLogSegmentId"]["id"]
-        if kind == _NEW:
+        if kind == SEGMENT:
             segments[segment_id] = fields
         elif segment_id in segments:
             segments[segment_id]["remoteLogSegmentState"] = fields["remoteLogSegmentState"]
@@ -82,16 +73,3 @@ def _summed(topic: str, partition: int, segments: list[dict[str, Any]]) -> Remot
         unfinished_bytes=sum(fields["segmentSizeInBytes"] for fields in unfinished),
         begun_ms=min((fields["eventTimestampMs"] for fields in unfinished), default=-1),
     )
-
-
-def _messages(
-    partition: PartitionInventory, max_batch_bytes: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    columns = select_columns("messages", ("messageType", "value"))
-    request = ReadRequest.of(columns, mode=ReadMode.DROPMALFORMED, max_batch_bytes=max_batch_bytes)
-    splits = plan_splits([partition], PartitionSelection())
-    for batch in read_messages(splits, request, ReadCounts()):
-        rows = zip(batch["messageType"].to_pylist(), batch["value"].to_pylist(), strict=True)
-        for kind, value in rows:
-            if kind in (_NEW, _CHANGED) and value is not None:
-                yield kind, json.loads(value)

@@ -35,6 +35,10 @@ MAX_RECORD_HEADERS = MAX_BATCH_BYTES // MIN_HEADER_SIZE
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
 # Kafka writes 40 to 200 bytes, and some 20 more a voter.
 MAX_JSON_BYTES = 1024 * 1024
+# Of a segment in remote storage. A chunk is decoded as a whole; 4 MiB is what Aiven recommends.
+MAX_CHUNK_BYTES = 64 * 1024 * 1024
+# As Aiven's own reader has it (TransformedChunksDeserializer).
+MAX_CHUNK_LIST_BYTES = 10 * 1024 * 1024
 # A server holds all of it in memory; what Kafka keeps there is some MiB.
 MAX_ZOOKEEPER_SNAPSHOT_BYTES = 512 * 1024 * 1024
 # A server reads 2 MiB unless jute.maxbuffer says otherwise.
@@ -93,6 +97,18 @@ LIMITS = (
         MAX_JSON_BYTES,
         "refused before it is parsed",
         "a quorum-state of ten thousand voters",
+    ),
+    Limit(
+        "bytes of a chunk of a segment in remote storage",
+        MAX_CHUNK_BYTES,
+        "a manifest that says more is refused; decompression stops at what it says",
+        "Aiven recommends chunks of 4 MiB; 64 MiB of them are kept in memory",
+    ),
+    Limit(
+        "bytes of a manifest's list of chunk sizes",
+        MAX_CHUNK_LIST_BYTES,
+        "decompression stops there",
+        "Aiven's own limit; a segment of a GiB in chunks of 4 MiB needs 1 KiB",
     ),
     Limit(
         "bytes of a ZooKeeper snapshot, stored and decompressed",

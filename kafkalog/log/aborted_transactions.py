@@ -59,6 +59,6 @@ class AbortedTransactions:
             if segment.txn_index_bytes:
                 path = segment.beside(".txnindex")
                 data = read_small_file(path, _MAX_INDEX_BYTES)
-                entries = parse_transaction_index(data, base_offset, str(path))
+                entries = parse_transaction_index(data, base_offset, path)
             self._entries[base_offset] = entries
         return self._entries[base_offset]

@@ -11,11 +11,9 @@ Source: Kafka LogSegment.translateOffset, OffsetIndex.lookup, TimeIndex.lookup.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +27,12 @@ from kafkalog.format.constants import (
     RECORD_BATCH_OVERHEAD,
 )
 from kafkalog.kernels.status import ZERO_TAIL
+from kafkalog.log.index_file import IndexFile
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 
 # Entries tried one after the other before an index is given up.
 _TRIES = 3
@@ -50,7 +49,7 @@ class IndexEntries:
     """The genuine entries of an index file, read one at a time: (offset or timestamp, position or
     offset), offsets absolute."""
 
-    path: Path
+    path: str
     base_offset: int
     count: int
     is_time_index: bool
@@ -72,37 +71,31 @@ class IndexEntries:
 
         Both are empty where the file cannot be read.
         """
+        layout = _TIME_ENTRY if self.is_time_index else _OFFSET_ENTRY
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return [], []
-        try:
-            # A binary search in the file itself: some 20 reads of 8 or 12 bytes, where the whole
-            # index may be 10 MiB.
-            low, high = 0, self.count  # entries below `low` are at or below the target
-            while low < high:
-                middle = (low + high) // 2
-                if self._entry(descriptor, middle)[0] <= target:
-                    low = middle + 1
-                else:
-                    high = middle
-            # Several on each side: the caller tries them in turn, for an entry may be of another
-            # file.
-            below = range(low - 1, max(low - 1 - tries, -1), -1)
-            above = range(low, min(low + tries, self.count))
-            return (
-                [self._entry(descriptor, i) for i in below],
-                [self._entry(descriptor, i) for i in above],
-            )
+            with IndexFile(self.path, layout.size) as index:
+                return self._around(index, target, tries)
         except (OSError, struct.error):
             return [], []
-        finally:
-            os.close(descriptor)
 
-    def _entry(self, descriptor: int, number: int) -> tuple[int, int]:
+    def _around(self, index: IndexFile, target: int, tries: int) -> tuple[_Pairs, _Pairs]:
+        # A binary search in the file itself: some 20 reads of 8 or 12 bytes, where the whole index
+        # may be 10 MiB.
+        low, high = 0, self.count  # entries below `low` are at or below the target
+        while low < high:
+            middle = (low + high) // 2
+            if self._entry(index, middle)[0] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        # Several on each side: the caller tries them in turn, for an entry may be of another file.
+        below = range(low - 1, max(low - 1 - tries, -1), -1)
+        above = range(low, min(low + tries, self.count))
+        return [self._entry(index, i) for i in below], [self._entry(index, i) for i in above]
+
+    def _entry(self, index: IndexFile, number: int) -> tuple[int, int]:
         layout = _TIME_ENTRY if self.is_time_index else _OFFSET_ENTRY
-        data = os.pread(descriptor, layout.size, number * layout.size)
-        first, second = layout.unpack(data)
+        first, second = layout.unpack(index.entry(number))
         if self.is_time_index:
             return first, self.base_offset + second
         return self.base_offset + first, second
@@ -227,7 +220,7 @@ def walk_headers(
 
 
 def _batch_bytes(path: str, position: int) -> int:
-    with LocalFile(path) as file:
+    with open_file(path) as file:
         head = file.read_bytes(position, LOG_OVERHEAD)
     length = int.from_bytes(head[-4:], "big", signed=True)
     return LOG_OVERHEAD + max(length, RECORD_BATCH_OVERHEAD - LOG_OVERHEAD)
@@ -238,7 +231,7 @@ def sound_header(segment: SegmentInfo, position: int) -> np.void | None:
     if not 0 <= position < segment.size_in_bytes:
         return None
     try:
-        with LocalFile(segment.path) as file:
+        with open_file(segment.path) as file:
             return sound_batch_at(file, position, segment.size_in_bytes)
     except KafkaLogError:
         return None

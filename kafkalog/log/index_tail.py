@@ -14,11 +14,11 @@ Source: Kafka AbstractIndex, OffsetIndex, TimeIndex.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES
+from kafkalog.log.index_file import IndexFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +32,26 @@ class IndexTail:
 def read_index_tail(path: str | Path, entry_bytes: int) -> IndexTail:
     """The end of an index of `entry_bytes` wide entries; nothing if there is no file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with IndexFile(path, entry_bytes) as index:
+            count = _genuine_entries(index, entry_bytes)
+            last = index.entry(count - 1) if count else b""
     except FileNotFoundError:
         return IndexTail()
-    try:
-        entries_count = os.fstat(descriptor).st_size // entry_bytes
-        count = _genuine_entries(descriptor, entries_count, entry_bytes)
-        last = _entry(descriptor, count - 1, entry_bytes) if count else b""
-    finally:
-        os.close(descriptor)
     return IndexTail(count * entry_bytes, last)
 
 
-def _genuine_entries(descriptor: int, entries_count: int, entry_bytes: int) -> int:
-    if entries_count == 0:
+def _genuine_entries(index: IndexFile, entry_bytes: int) -> int:
+    if index.count == 0:
         return 0
-    if entries_count > 1 and any(_entry(descriptor, 1, entry_bytes)):
-        low, high = 1, entries_count  # entry `low` is genuine, entry `high` is not or is the end
+    if index.count > 1 and any(index.entry(1)):
+        low, high = 1, index.count  # entry `low` is genuine, entry `high` is not or is the end
         while high - low > 1:
             middle = (low + high) // 2
-            if any(_entry(descriptor, middle, entry_bytes)):
+            if any(index.entry(middle)):
                 low = middle
             else:
                 high = middle
         return high
-    if any(_entry(descriptor, 0, entry_bytes)):
+    if any(index.entry(0)):
         return 1
-    return int(entries_count == 1 and entry_bytes == TIME_INDEX_ENTRY_BYTES)
-
-
-def _entry(descriptor: int, number: int, entry_bytes: int) -> bytes:
-    return os.pread(descriptor, entry_bytes, number * entry_bytes)
+    return int(index.count == 1 and entry_bytes == TIME_INDEX_ENTRY_BYTES)

@@ -14,12 +14,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.topic_partition import PartitionKind, TopicPartition
+from kafkalog.remote.paths import beside
 
 __all__ = [
     "CLUSTER_METADATA_TOPIC",
@@ -71,9 +71,9 @@ class SegmentInfo(JsonFacts):
     largest_timestamp_ms: int
     modification_time_ms: int
 
-    def beside(self, ending: str) -> Path:
+    def beside(self, ending: str) -> str:
         """The live file of the same name with another ending, as `.index`."""
-        return Path(self.path[: self.path.rindex(".log")] + ending)
+        return beside(self.path, ending)
 
     @property
     def effective_timestamp_ms(self) -> int:

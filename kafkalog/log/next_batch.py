@@ -28,7 +28,7 @@ from kafkalog.format.constants import (
     RECORD_BATCH_OVERHEAD,
 )
 from kafkalog.log.single_batch import sound_batch_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import SourceFile, open_file
 
 # Most searches end nearby; the windows of the others grow.
 _FIRST_WINDOW_BYTES = 32 * 1024
@@ -64,7 +64,7 @@ def find_next_batch(path: str, bounds: Bounds, work: int) -> tuple[int | None, i
     None if there is none, or if more than `work` bytes were summed up. OSError, LogChangedError as
     from reading.
     """
-    with LocalFile(path) as file:
+    with open_file(path) as file:
         # Each place costs a checksum over the length it claims; `work` bounds them all together.
         for position, size_in_bytes in _plausible(file, bounds):
             work -= size_in_bytes
@@ -75,7 +75,7 @@ def find_next_batch(path: str, bounds: Bounds, work: int) -> tuple[int | None, i
     return None, work
 
 
-def _plausible(file: LocalFile, bounds: Bounds) -> Iterator[tuple[int, int]]:
+def _plausible(file: SourceFile, bounds: Bounds) -> Iterator[tuple[int, int]]:
     """(position, size) of what could be a whole batch, in order."""
     buf = np.zeros(_WINDOW_BYTES + _LOOK, np.uint8)
     start, window_bytes = bounds.start, _FIRST_WINDOW_BYTES

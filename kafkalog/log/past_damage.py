@@ -32,7 +32,7 @@ from kafkalog.log.segment_file import CHUNK_BYTES, Chunk, ChunkBuffers, read_chu
 from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at, whole_batch_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 from kafkalog.log.trusted_lengths import TrustedLengths
 
 # Where one batch is bad many may be, and each costs its chunk once more.
@@ -168,7 +168,7 @@ class DamageWalk:
         """Go on with the next sound batch, or behind the one that is above the limit."""
         path, end = self._wanted.path, self._wanted.end
         if isinstance(error, RecordTooLargeError):
-            with LocalFile(path) as file:
+            with open_file(path) as file:
                 row = whole_batch_at(file, self.position, end)
             if row is not None:
                 damage = Damage(self.position, int(row["size_in_bytes"]), error, row)
@@ -189,7 +189,7 @@ class DamageWalk:
         rows = self._latest
         if not rows.size or int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]) != position:
             return position, last_offset
-        with LocalFile(self._wanted.path) as file:
+        with open_file(self._wanted.path) as file:
             for row in rows[: -_MOST_SUSPECTS - 1 : -1]:
                 if sound_batch_at(file, int(row["position"]), position) is not None:
                     return position, self._wanted.ends.bounding(int(row["last_offset"]))

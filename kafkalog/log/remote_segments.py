@@ -1,87 +1,117 @@
-"""Segments of tiered partitions in remote storage that is a directory, before those on the broker's
-disk: together they are the log that a consumer reads.
+"""Segments of tiered partitions in remote storage, before those on the broker's disk: together they
+are the log that a consumer reads.
 
- DIR[/kafka-tiered-storage]/TOPIC-PARTITION-TOPIC_ID/BASE_OFFSET-SEGMENT_ID.log, .index …
+What is still on the broker's disk is read there. An upload may be there twice, or cover what
+another one has: a broker retries, and leaders change. As a broker's fetch does, what counts is
 
-That is the layout of Kafka's LocalTieredStorage; a copy of another store's objects under these
-names will do, with or without `-SEGMENT_ID`, and without indexes.
+- what `__remote_log_metadata` says was finished, where that topic is on these disks;
+- what was written in the leader epochs that the partition has: a leader that was replaced may have
+  uploaded records that nobody has any more;
+- of two segments that begin alike the one that goes further, and each up to where the next begins.
 
-What is still on the broker's disk is read there. Of remote segments with one base offset (an upload
-that failed leaves one) the longest counts, and each ends where the next one begins: the same
-records may be in two of them. What the broker's metadata says of them (which were finished, which
-leader epoch is in force) is not asked: the view `remote_segments` tells.
+Layouts are `remote.layouts`.
 
-Source: Kafka LocalTieredStorage, RemoteTopicPartitionDirectory, RemoteLogSegmentFileset (KIP-405).
+Source: Kafka RemoteLogManager.read, RemoteLogMetadataCache, RemoteLogManager
+.isRemoteSegmentWithinLeaderEpochs (KIP-405).
 """
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.errors import InvalidConfigError, RemoteStorageError
+from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, entry_timestamp
+from kafkalog.log.index_tail import read_index_tail
+from kafkalog.log.inventory import FileIdentity, PartitionInventory, SegmentInfo
 from kafkalog.log.partition_dir import describe_segment
+from kafkalog.log.retention_facts import read_leader_epochs
+from kafkalog.remote.layouts import RemoteDirectory, RemoteLog, find_directories, logs_of
+from kafkalog.remote.paths import ManifestPath, RemoteStorage
+from kafkalog.remote.segment import ChunkedSegment, look_at_manifest, read_manifest
 
 REMOTE = "remote"
-_STORAGE_DIR = "kafka-tiered-storage"
-_LOG = re.compile(r"(\d{20})(?:-[A-Za-z0-9_-]{22})?\.log", re.ASCII)
-_DIRECTORY = re.compile(r".+-\d+-[A-Za-z0-9_-]{22}", re.ASCII)
-_TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
+
+Epochs = tuple[tuple[int, int], ...]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """What `__remote_log_metadata` says of a segment. The end offset is excluded; epochs are
+    (leader epoch, its first offset in the segment)."""
+
+    is_finished: bool
+    end_offset: int | None = None
+    leader_epochs: Epochs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A segment that may be part of the log; `end_offset`, excluded, and epochs where known."""
+
+    log: RemoteLog
+    end_offset: int | None = None
+    leader_epochs: Epochs = ()
+    copied_ms: int = -1
+    is_cut: bool = field(default=False)
+
+    @property
+    def order(self) -> tuple[int | str, ...]:
+        """By base offset; of those with one base the best first."""
+        end = -1 if self.end_offset is None else self.end_offset
+        own = -end, self.is_cut, -self.copied_ms, -self.log.size, self.log.path
+        return self.log.base_offset, *own
 
 
 def with_remote_segments(
-    partitions: Iterable[PartitionInventory], remote_dirs: Sequence[str]
+    partitions: Iterable[PartitionInventory],
+    storage: RemoteStorage,
+    copies: Mapping[str, CopyState] | None = None,
+    *,
+    bears_loss: bool = False,
 ) -> list[PartitionInventory]:
-    """The partitions, each with its segments below `remote_dirs` in front of its own; those that
-    have none there as they were.
+    """The partitions, each with its segments in remote storage in front of its own; those that have
+    none there as they were. `copies`: by segment id.
 
-    InvalidConfigError for a path that is no directory, or not laid out as above, or where topic ids
-    do not tell which of several directories is a partition's.
+    InvalidConfigError for a place that is no directory or of a layout that is not read, or where
+    topic ids do not tell which of several directories is a partition's. RemoteStorageError for
+    segments that cannot be read, which are left out and said where it `bears_loss`.
     """
-    found = [entry for path in remote_dirs for entry in _directories(Path(path))]
-    return [_with_segments(partition, found) for partition in partitions]
-
-
-def _directories(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
-        raise InvalidConfigError("remote storage is a directory", path=str(path))
-    inner = path / _STORAGE_DIR
-    with os.scandir(inner if inner.is_dir() else path) as entries:
-        found = sorted(Path(e.path) for e in entries if e.is_dir() and _DIRECTORY.fullmatch(e.name))
-    if not found:
-        # Nothing to put in front of a log is no answer: the log would look as if it began here.
-        raise InvalidConfigError(
-            "the layout of this remote storage is not known: no directory TOPIC-PARTITION-TOPIC_ID,"
-            " as of Kafka's LocalTieredStorage, is in it",
-            path=str(path),
+    chosen = list(partitions)
+    ids = {partition.topic_id for partition in chosen}
+    found = [
+        directory
+        for place in storage.places
+        for directory in find_directories(
+            place, storage.layout, lambda topic_id: None in ids or topic_id in ids
         )
-    yield from found
-
-
-def _with_segments(partition: PartitionInventory, found: Sequence[Path]) -> PartitionInventory:
-    prefix = f"{partition.topic_partition}-"
-    named = [
-        path
-        for path in found
-        if path.name.startswith(prefix) and _TOPIC_ID.fullmatch(path.name[len(prefix) :])
     ]
-    own = [p for p in named if partition.topic_id in (None, p.name[len(prefix) :])]
-    if len({path.name for path in own}) > 1:
-        names = ", ".join(path.name for path in own)
-        raise InvalidConfigError(
-            f"the partition's topic id is not known, and remote storage has {names}",
-            path=partition.path,
-        )
+    return [_with_segments(p, found, storage, copies or {}, bears_loss) for p in chosen]
+
+
+def _with_segments(
+    partition: PartitionInventory,
+    found: Sequence[RemoteDirectory],
+    storage: RemoteStorage,
+    copies: Mapping[str, CopyState],
+    bears_loss: bool,
+) -> PartitionInventory:
+    name = partition.topic_partition
+    own = [d for d in found if d.is_of(name.topic, name.partition, partition.topic_id)]
+    _refuse_other_ids(partition, own)
     first_local = partition.segments[0].base_offset if partition.segments else None
-    remote = [
-        segment
-        for segment in _segments(own)
-        if first_local is None or segment.base_offset < first_local
-    ]
+    in_front = [log for log in logs_of(own) if first_local is None or log.base_offset < first_local]
+    remote: list[SegmentInfo] = []
+    candidates = _candidates(in_front, copies, bears_loss)
+    for candidate in _chosen(candidates, _leader_epochs(partition), first_local):
+        try:
+            remote.append(_described(candidate.log, storage))
+        except RemoteStorageError as error:
+            _note_or_raise(error, bears_loss)
     if not remote:
         return partition
     known_start = partition.checkpoints.log_start
@@ -94,15 +124,155 @@ def _with_segments(partition: PartitionInventory, found: Sequence[Path]) -> Part
     )
 
 
-def _segments(directories: Sequence[Path]) -> list[SegmentInfo]:
-    """In the order of their base offsets, one of each."""
-    longest: dict[int, tuple[int, str]] = {}
-    for directory in directories:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                name = _LOG.fullmatch(entry.name)
-                if name is not None and entry.is_file():
-                    base_offset = int(name[1])
-                    candidate = entry.stat().st_size, entry.path
-                    longest[base_offset] = max(longest.get(base_offset, candidate), candidate)
-    return [describe_segment(longest[base][1], base, REMOTE) for base in sorted(longest)]
+def _refuse_other_ids(partition: PartitionInventory, own: Sequence[RemoteDirectory]) -> None:
+    if len({directory.topic_id for directory in own if directory.topic_id}) > 1:
+        names = ", ".join(sorted(directory.path for directory in own))
+        raise InvalidConfigError(
+            f"the partition's topic id is not known, and remote storage has {names}",
+            path=partition.path,
+        )
+
+
+def _leader_epochs(partition: PartitionInventory) -> Epochs:
+    entries = read_leader_epochs(partition.path) if partition.is_whole else None
+    return tuple((epoch, start) for epoch, start in entries or ())
+
+
+# -- which of them count ---------------------------------------------------------------------------
+
+
+def _candidates(
+    logs: Iterable[RemoteLog], copies: Mapping[str, CopyState], bears_loss: bool
+) -> Iterator[_Candidate]:
+    for log in logs:
+        known = copies.get(log.segment_id or "")
+        if known is not None and not known.is_finished:
+            continue  # an upload that failed, or is not done; or what is being deleted
+        candidate = _Candidate(log)
+        if log.manifest is not None:
+            try:
+                candidate = _of_manifest(log, log.manifest)
+            except RemoteStorageError as error:
+                _note_or_raise(error, bears_loss)
+                continue
+        if known is not None and known.end_offset is not None:
+            candidate = replace(
+                candidate, end_offset=known.end_offset, leader_epochs=known.leader_epochs
+            )
+        yield candidate
+
+
+def _of_manifest(log: RemoteLog, path: str) -> _Candidate:
+    copied = read_manifest(look_at_manifest(path)).copied
+    if copied is None:
+        return _Candidate(log)
+    if (copied.start_offset, copied.segment_id) != (log.base_offset, log.segment_id):
+        raise RemoteStorageError(
+            f"the manifest of segment {copied.segment_id} from offset {copied.start_offset} on,"
+            " under another one's name",
+            path=path,
+        )
+    return _Candidate(log, copied.end_offset + 1, copied.leader_epochs, copied.event_timestamp_ms)
+
+
+def _chosen(
+    candidates: Iterable[_Candidate], epochs: Epochs, first_local: int | None
+) -> list[_Candidate]:
+    """In the order of their base offsets, one of each; each begins and ends behind the one before
+    it."""
+    chosen: list[_Candidate] = []
+    covered = -1
+    fitting = (_within_epochs(candidate, epochs) for candidate in candidates)
+    for candidate in sorted((c for c in fitting if c is not None), key=lambda c: c.order):
+        end = candidate.end_offset
+        if chosen and chosen[-1].log.base_offset == candidate.log.base_offset:
+            continue
+        if end is not None and end <= covered:
+            continue
+        chosen.append(candidate)
+        covered = covered if end is None else end
+    bases = [candidate.log.base_offset for candidate in chosen]
+    followers = [*bases, first_local][1:]
+    return [c for c, after in zip(chosen, followers, strict=True) if not _ends_early(c, after)]
+
+
+def _ends_early(candidate: _Candidate, following: int | None) -> bool:
+    """Whether what lies behind its cut would be read: nothing says within a segment where to
+    stop but where the next one begins."""
+    if not candidate.is_cut or candidate.end_offset is None:
+        return False
+    if following is not None and following <= candidate.end_offset:
+        return False
+    _logger.warning(
+        "%s: left out: behind offset %d it has records of another leader epoch than the partition",
+        candidate.log.path,
+        candidate.end_offset,
+    )
+    return True
+
+
+def _within_epochs(candidate: _Candidate, epochs: Epochs) -> _Candidate | None:
+    """The candidate up to where it has what the partition has; None if it begins with what that
+    does not have. What is older than the partition's first epoch cannot be judged."""
+    own, end = candidate.leader_epochs, candidate.end_offset
+    if not epochs or not own or end is None:
+        return candidate
+    ends = {epoch: after for (epoch, _), (_, after) in pairwise(epochs)}
+    starts = dict(epochs)
+    for number, (epoch, start) in enumerate(own):
+        own_end = own[number + 1][1] if number + 1 < len(own) else end
+        if epoch < epochs[0][0]:
+            continue
+        if epoch not in starts or (epoch > epochs[0][0] and start < starts[epoch]):
+            return _cut(candidate, start) if number else None
+        if own_end > ends.get(epoch, own_end):
+            limit = ends[epoch]
+            return _cut(candidate, limit) if limit > candidate.log.base_offset else None
+    return candidate
+
+
+def _cut(candidate: _Candidate, end_offset: int) -> _Candidate:
+    return replace(candidate, end_offset=end_offset, is_cut=True)
+
+
+# -- what they are ---------------------------------------------------------------------------------
+
+
+def _described(log: RemoteLog, storage: RemoteStorage) -> SegmentInfo:
+    if log.manifest is None:
+        return describe_segment(log.path, log.base_offset, REMOTE)
+    return describe_behind_manifest(
+        ManifestPath(log.manifest, log.path, storage.keys), log.base_offset
+    )
+
+
+def describe_behind_manifest(path: ManifestPath, base_offset: int) -> SegmentInfo:
+    """A segment by its manifest, and the sizes and times of its objects; of what is encrypted no
+    key is needed unless the manifest is of an early release. Raises as `ChunkedSegment`."""
+    segment = ChunkedSegment(path)
+    manifest = segment.manifest
+    if manifest.copied is not None:
+        largest_ms = manifest.copied.max_timestamp_ms
+    else:
+        tail = read_index_tail(path.beside(".timeindex"), TIME_INDEX_ENTRY_BYTES)
+        largest_ms = entry_timestamp(tail.last_entry)
+    return SegmentInfo(
+        base_offset=base_offset,
+        path=path,
+        state=REMOTE,
+        size_in_bytes=segment.size,
+        identity=FileIdentity(segment.size, segment.mtime_ns, segment.version),
+        is_active=False,
+        offset_index_bytes=manifest.piece_bytes("offset"),
+        time_index_bytes=manifest.piece_bytes("timestamp"),
+        txn_index_bytes=manifest.piece_bytes("transaction"),
+        has_snapshot="producerSnapshot" in manifest.pieces,
+        largest_timestamp_ms=largest_ms,
+        modification_time_ms=segment.mtime_ns // 1_000_000,
+    )
+
+
+def _note_or_raise(error: RemoteStorageError, bears_loss: bool) -> None:
+    if not bears_loss:
+        raise error
+    _logger.warning("left out: %s", error)

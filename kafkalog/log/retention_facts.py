@@ -84,7 +84,7 @@ def _has_offset_index(directory: str, segment: SegmentInfo) -> bool:
 def _has_sound_transaction_index(segment: SegmentInfo) -> bool:
     path = segment.beside(LogFileKind.TRANSACTION_INDEX)
     try:
-        parse_transaction_index(path.read_bytes(), segment.base_offset, str(path))
+        parse_transaction_index(Path(path).read_bytes(), segment.base_offset, path)
     except CorruptIndexError:
         return False
     except FileNotFoundError:  # it went meanwhile

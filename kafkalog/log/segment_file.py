@@ -42,7 +42,7 @@ from kafkalog.kernels.status import (
     ZERO_TAIL,
 )
 from kafkalog.log.single_batch import has_right_checksum, header_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import SourceFile, open_file
 
 CHUNK_BYTES = 8 * 1024 * 1024
 
@@ -58,7 +58,7 @@ class ChunkBuffers:
         self.data: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.rows: NDArray[np.void] = np.empty(_FIRST_ROWS, BATCH_ROW)
 
-    def read(self, file: LocalFile, position: int, length: int) -> NDArray[np.uint8]:
+    def read(self, file: SourceFile, position: int, length: int) -> NDArray[np.uint8]:
         """The bytes of a file range, in `data`; what `data` held is gone."""
         if self.data.size < length:
             self.data = np.empty(length, np.uint8)
@@ -134,7 +134,7 @@ class ChunkReader:
         self._buffers = buffers
 
     def __iter__(self) -> Iterator[Chunk]:
-        with LocalFile(self.path) as file:
+        with open_file(self.path) as file:
             file_end = file.size if self._end is None else min(self._end, file.size)
             wanted_bytes = self._chunk_bytes
             while self.valid_bytes < file_end and self.status == OK:
@@ -174,7 +174,7 @@ class ChunkReader:
                 raise damage
 
     def _within_limit(
-        self, file: LocalFile, rows: NDArray[np.void], pos: int
+        self, file: SourceFile, rows: NDArray[np.void], pos: int
     ) -> tuple[int, int, KafkaLogError | None]:
         """(how many rows in front are within the limit, where they end in the chunk, what is said
         of the one behind them)."""
@@ -216,7 +216,7 @@ def read_chunks(
     )
 
 
-def _header_at(file: LocalFile, position: int, file_end: int) -> np.void:
+def _header_at(file: SourceFile, position: int, file_end: int) -> np.void:
     """The header at `position`, filled up with zeros where the file ends inside it."""
     data = np.zeros(RECORD_BATCH_OVERHEAD, np.uint8)
     file.read_into(data, position, min(data.size, file_end - position))
@@ -224,7 +224,7 @@ def _header_at(file: LocalFile, position: int, file_end: int) -> np.void:
     return header
 
 
-def _limit_error(file: LocalFile, row: np.void, max_batch_bytes: int) -> KafkaLogError | None:
+def _limit_error(file: SourceFile, row: np.void, max_batch_bytes: int) -> KafkaLogError | None:
     """What is said of a batch that is above the limit: its length may be wrong, or right."""
     size_in_bytes = int(row["size_in_bytes"])
     if size_in_bytes <= max_batch_bytes:
@@ -239,7 +239,7 @@ def _limit_error(file: LocalFile, row: np.void, max_batch_bytes: int) -> KafkaLo
     return kind(reason, path=file.path, position=position, offset=offset)
 
 
-def is_zero(file: LocalFile, position: int, end: int, buffers: ChunkBuffers) -> bool:
+def is_zero(file: SourceFile, position: int, end: int, buffers: ChunkBuffers) -> bool:
     """Whether all bytes in [position, end) of the file are zero."""
     while position < end:
         length = min(CHUNK_BYTES, end - position)
@@ -249,7 +249,9 @@ def is_zero(file: LocalFile, position: int, end: int, buffers: ChunkBuffers) -> 
     return True
 
 
-def batch_error(file: LocalFile, status: int, position: int, file_end: int) -> KafkaLogError | None:
+def batch_error(
+    file: SourceFile, status: int, position: int, file_end: int
+) -> KafkaLogError | None:
     """What is wrong with the batch at `position`, or None if the status is no error."""
     if not kernel_status.is_corrupt(status):
         return None

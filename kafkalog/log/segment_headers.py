@@ -20,7 +20,7 @@ from kafkalog.format.constants import LOG_OVERHEAD, MAX_INT64, RECORD_BATCH_OVER
 from kafkalog.format.record_batch import BATCH_ROW, HEADER
 from kafkalog.kernels.status import CORRUPT_LENGTH, OK, ZERO_TAIL
 from kafkalog.log.segment_file import ChunkBuffers, batch_error, is_zero
-from kafkalog.log.storage import HEADER_READ_BYTES, LocalFile
+from kafkalog.log.storage import HEADER_READ_BYTES, LocalFile, SourceFile, open_file
 
 if TYPE_CHECKING:
     from kafkalog.log.control_batches import ControlProblem
@@ -104,7 +104,7 @@ def scan_headers(
     window_bytes = max(window_bytes, RECORD_BATCH_OVERHEAD)
     most = MAX_INT64 if most_rows is None else most_rows
     control_problem: ControlProblem | None = None
-    with LocalFile(path) as file:
+    with open_file(path) as file:
         file_end = file.size if end is None else min(end, file.size)
         position, count, status = start, 0, OK
         while position < file_end and status == OK and count < most:
@@ -120,10 +120,15 @@ def scan_headers(
                 control_problem = _control_problem(file, rows, buf, starts, buf.size)
             # Two ways to go on. Where batches are small a window is read in whole, bodies and all:
             # one read for many headers. Where they are large each header is read by itself, and the
-            # bodies are skipped.
+            # bodies are skipped; not in remote storage, where all around a header comes with it.
             position += pos
             batch_bytes = pos / max(count - before, 1)
-            while status == OK and batch_bytes > _SKIP_FROM_BYTES and count < most:
+            while (
+                isinstance(file, LocalFile)
+                and status == OK
+                and batch_bytes > _SKIP_FROM_BYTES
+                and count < most
+            ):
                 # Of middling batches the kernel is asked for the pages ahead; of large ones this
                 # would read what is skipped.
                 if batch_bytes <= _READ_AHEAD_BYTES:
@@ -153,7 +158,7 @@ def scan_headers(
 
 
 def _control_problem(
-    file: LocalFile,
+    file: SourceFile,
     rows: NDArray[np.void],
     buf: NDArray[np.uint8],
     starts: NDArray[np.int64],

@@ -20,7 +20,7 @@ from kafkalog.format.constants import HEADER_SIZE_UP_TO_MAGIC, LOG_OVERHEAD, MAX
 from kafkalog.kernels.status import ZERO_TAIL
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def tail_error(path: str, tail: Tail, ends: SegmentEnds) -> CorruptRecordError |
     length = tail.end - tail.position
     if length <= 0:
         return None
-    with LocalFile(path) as file:
+    with open_file(path) as file:
         head = file.read_bytes(tail.position, min(length, HEADER_SIZE_UP_TO_MAGIC))
     # so few are no header, and the walk does not look what they are
     # Zeros are what a broker preallocates, and what a file system may leave after a crash. They

@@ -14,19 +14,19 @@ from kafkalog.format.constants import LEGACY_CRC_START, MAGIC_VALUE_V2, RECORD_B
 from kafkalog.format.record_batch import BATCH_ROW, CRC_START
 from kafkalog.kernels.scan_batches import scan_batches
 from kafkalog.kernels.status import NEED_MORE, OK
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import SourceFile
 
 _WINDOW_BYTES = 1024 * 1024
 
 
-def whole_batch_at(file: LocalFile, position: int, end: int) -> np.void | None:
+def whole_batch_at(file: SourceFile, position: int, end: int) -> np.void | None:
     """The row (BATCH_ROW) of the whole batch that begins at `position` and ends at `end` or before,
     by its header alone; None if none does. OSError, LogChangedError as from reading.
     """
     return header_at(file, position, end)[0]
 
 
-def header_at(file: LocalFile, position: int, end: int) -> tuple[np.void | None, int]:
+def header_at(file: SourceFile, position: int, end: int) -> tuple[np.void | None, int]:
     """The same, and the status of kernels.status that says why there is none."""
     if not 0 <= position < end:
         return None, NEED_MORE
@@ -38,13 +38,13 @@ def header_at(file: LocalFile, position: int, end: int) -> tuple[np.void | None,
     return (row, OK) if count else (None, int(status))
 
 
-def sound_batch_at(file: LocalFile, position: int, end: int) -> np.void | None:
+def sound_batch_at(file: SourceFile, position: int, end: int) -> np.void | None:
     """The same of a batch that has the checksum it states."""
     row = whole_batch_at(file, position, end)
     return row if row is not None and has_right_checksum(file, row) else None
 
 
-def has_right_checksum(file: LocalFile, row: np.void) -> bool:
+def has_right_checksum(file: SourceFile, row: np.void) -> bool:
     """Whether the bytes of a batch have the checksum that its header states."""
     is_current = row["magic"] == MAGIC_VALUE_V2
     extend = extend_crc32c if is_current else extend_crc32

@@ -7,17 +7,24 @@ from pathlib import Path
 
 from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.limits import MAX_SMALL_FILE_BYTES
+from kafkalog.remote.paths import ManifestPath
 
 
 def read_small_file(
-    path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES, *, first_bytes: int | None = None
+    path: str | Path, max_bytes: int = MAX_SMALL_FILE_BYTES, *, first_bytes: int | None = None
 ) -> bytes:
     """The file's bytes, or its `first_bytes`. OSError as the system raises it, RecordTooLargeError
-    above `max_bytes`.
+    above `max_bytes`; of remote storage also RemoteStorageError.
     """
+    wanted = max_bytes + 1 if first_bytes is None else min(first_bytes, max_bytes + 1)
+    if isinstance(path, ManifestPath):
+        # Imported late: who reads a log dir only needs no codecs.
+        from kafkalog.log.remote_file import read_remote_index
+
+        return read_remote_index(path)[:wanted]
     # A named pipe in the file's place must not make us wait for a writer; a file does not mind.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        data = file.read(max_bytes + 1 if first_bytes is None else min(first_bytes, max_bytes + 1))
+        data = file.read(wanted)
     if len(data) > max_bytes:
         raise RecordTooLargeError(f"more than {max_bytes} bytes", path=str(path))
     return data

@@ -1,22 +1,26 @@
-"""Local files, read by position into buffers the caller owns.
+"""Files of segments, read by position into buffers the caller owns.
 
 Never mmap: a broker that truncates a mapped file kills the process with SIGBUS, a short read is an
-error we can name. Everything above takes a `LocalFile` or a path; another backend needs the same
-names.
+error we can name. Everything above takes a `SourceFile` or a path. What opens a path asks
+`open_file`, which tells files of this machine from those behind a manifest of remote storage.
 """
 
 from __future__ import annotations
 
 import os
 from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.errors import LogChangedError
 from kafkalog.format.constants import RECORD_BATCH_OVERHEAD
+from kafkalog.log.inventory import FileIdentity
 from kafkalog.log.pace import spend
+from kafkalog.log.remote_file import RemoteFile, remote_identity
 from kafkalog.native.batch_headers import read_headers
+from kafkalog.remote.paths import ManifestPath
 
 # A header, and of a control batch all of it: a marker's record has 17 bytes, and up to 9 more where
 # its batch is stamped with a delete horizon.
@@ -97,3 +101,22 @@ class LocalFile:
     def will_need(self, position: int, length: int) -> None:
         """Have the system read this range ahead, in the background."""
         os.posix_fadvise(self._descriptor, position, length, os.POSIX_FADV_WILLNEED)
+
+
+# What is read by position, wherever it lies.
+SourceFile: TypeAlias = LocalFile | RemoteFile
+
+
+def open_file(path: str) -> SourceFile:
+    """A `.log` by its path. OSError where the system raises it; of remote storage also
+    RemoteStorageError and InvalidConfigError (a key that is none)."""
+    return RemoteFile(path) if isinstance(path, ManifestPath) else LocalFile(path)
+
+
+def identity_of(path: str) -> FileIdentity:
+    """What tells whether a file is still the same, indexes of remote storage included. Raises as
+    `open_file`."""
+    if isinstance(path, ManifestPath):
+        return remote_identity(path)
+    stat = os.stat(path)  # noqa: PTH116 - as often as there are splits
+    return FileIdentity(stat.st_size, stat.st_mtime_ns, stat.st_ino)

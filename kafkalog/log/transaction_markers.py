@@ -16,7 +16,7 @@ from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.log.control_batches import first_records, parse_marker, too_large
 from kafkalog.log.producer_replay import TransactionMarker
 from kafkalog.log.segment_file import Chunk
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 
 _READ_BYTES = 256 * 1024
 _GAP_BYTES = 4096
@@ -71,7 +71,7 @@ def read_markers_at(
     errors: list[KafkaLogError] = []
     starts = rows["position"].astype(np.int64)
     ends = starts + rows["size_in_bytes"]
-    with LocalFile(path) as file:
+    with open_file(path) as file:
         for first, stop in _neighbours(starts.tolist(), ends.tolist()):
             size = int(ends[stop - 1] - starts[first])
             if size > MAX_BATCH_BYTES:

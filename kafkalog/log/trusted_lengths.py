@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kafkalog.log.damage import FileRange
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.single_batch import sound_batch_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 
 Rows = NDArray[np.void]
 
@@ -59,7 +59,7 @@ class TrustedLengths:
         if last + 1 < len(rows):
             behind = rows[last + 1]
         elif end < self._wanted.end:
-            with LocalFile(self._wanted.path) as file:
+            with open_file(self._wanted.path) as file:
                 behind = sound_batch_at(file, end, self._wanted.end)
             if behind is None:
                 return False
@@ -74,7 +74,7 @@ class TrustedLengths:
 
     def _is_chain(self, position: int, end: int) -> bool:
         """Whether sound batches lead from one place to the other."""
-        with LocalFile(self._wanted.path) as file:
+        with open_file(self._wanted.path) as file:
             while position < end:
                 row = sound_batch_at(file, position, end)
                 if row is None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kafkalog.errors import CorruptRecordError
 from kafkalog.log.batch_order import sound_places
 from kafkalog.log.single_batch import whole_batch_at
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 from kafkalog.reading.split_chunks import Rows, file_range
 from kafkalog.reading.splits import ScanSplit
 
@@ -60,7 +60,7 @@ def offset_limit(split: ScanSplit) -> int:
     limit = file_range(split).ends.upper_bound_offset
     if split.end >= split.size:
         return limit
-    with LocalFile(split.path) as file:
+    with open_file(split.path) as file:
         behind = whole_batch_at(file, split.end, file.size)
     # of a legacy wrapper that is its last offset
     return limit if behind is None else min(limit, int(behind["base_offset"]))

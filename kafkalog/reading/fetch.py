@@ -23,7 +23,7 @@ from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.index_lookup import start_position, walk_headers
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 from kafkalog.reading.data_loss import check_loss
 from kafkalog.reading.lookups import (
     READ_COMMITTED,
@@ -99,7 +99,7 @@ def fetch(
         found = _range(headers, offset, end, max_bytes)
         if found is not None:
             start, stop, next_offset, found_offset = found
-            with LocalFile(segment.path) as file:
+            with open_file(segment.path) as file:
                 records = file.read_bytes(start, stop - start)
             break
     # A broker answers with what comes next, silently. Whether what lies between was compacted away

@@ -18,6 +18,7 @@ from kafkalog.reading.option_values import (
     parse_ending,
     parse_hex,
     parse_json_paths,
+    parse_key_files,
     parse_name_set,
     parse_names,
     parse_numbers,
@@ -30,6 +31,7 @@ from kafkalog.reading.option_values import (
 from kafkalog.reading.request import ReadMode
 from kafkalog.reading.selection import EARLIEST, LATEST
 from kafkalog.reading.views import VIEWS
+from kafkalog.remote.layouts import LAYOUTS
 
 
 def _option(
@@ -134,9 +136,19 @@ _TABLE = (
     ),
     _option(
         "remoteDir", "directories, comma separated",
-        "remote storage with the older segments of tiered partitions, laid out as by Kafka's"
-        " LocalTieredStorage; read in front of those on the broker's disk",
+        "remote storage with the older segments of tiered partitions, which are read in front of"
+        " those on the broker's disk: objects of Aiven's plug-in, of Kafka's LocalTieredStorage, or"
+        " plain copies of segments",
         parse_names, default=(),
+    ),
+    _option(
+        "remoteLayout", " or ".join((", ".join(LAYOUTS[:-1]), LAYOUTS[-1])),
+        "how remoteDir is laid out (default: found out by looking)", parse_text,
+    ),
+    _option(
+        "remoteKey", "ID=FILE, comma separated",
+        "RSA keys in PEM that open the data keys of encrypted segments, by the ids that manifests"
+        " name", parse_key_files, default=(),
     ),
     _choice(
         "replicas", {"all": True},

@@ -160,3 +160,14 @@ def _json(text: str) -> Any:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def parse_key_files(text: str) -> tuple[tuple[str, str], ...]:
+    """`k1=/keys/k1.pem,k2=…` → (key id, file)."""
+    found = []
+    for part in parse_names(text):
+        key_id, equals, file = part.partition("=")
+        if not equals or not key_id or not file:
+            raise ValueError(f"{part!r} is not ID=FILE")
+        found.append((key_id, file))
+    return tuple(found)

@@ -17,6 +17,7 @@ from pathlib import Path
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.topic_partition import PartitionKind, TopicPartition
+from kafkalog.remote.paths import KeyFiles, RemoteStorage
 
 EARLIEST_OFFSET = -2
 LATEST_OFFSET = -1
@@ -51,8 +52,11 @@ class PartitionSelection:
     reports_loss: bool = True
     # Of the partitions' segments those whose `.log` has such a name.
     file_glob: str | None = None
-    # Directories of remote storage with the older segments of tiered partitions.
+    # Places of remote storage with the older segments of tiered partitions, their layout, and files
+    # of RSA keys by their ids.
     remote_dirs: tuple[str, ...] = ()
+    remote_layout: str | None = None
+    remote_keys: KeyFiles = ()
     # Of a partition that is there more than once every directory is read.
     all_replicas: bool = False
     # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
@@ -111,8 +115,16 @@ def select_partitions(
     if selection.remote_dirs:
         # Needs kernels, for which a process that only looks up a schema does not wait.
         from kafkalog.log.remote_segments import with_remote_segments
+        from kafkalog.reading.remote_log_events import copy_states
 
-        chosen = with_remote_segments(chosen, selection.remote_dirs)
+        chosen = with_remote_segments(
+            chosen,
+            RemoteStorage(selection.remote_dirs, selection.remote_layout, selection.remote_keys),
+            copy_states(inventory),
+            bears_loss=not selection.refuses_loss,
+        )
+    elif selection.remote_layout is not None or selection.remote_keys:
+        raise InvalidConfigError("a remote layout or key is given, and no remote directory")
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
 
 

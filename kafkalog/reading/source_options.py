@@ -101,6 +101,8 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             bears_damage=mode != ReadMode.FAILFAST,
             file_glob=value("pathGlobFilter"),
             remote_dirs=value("remoteDir"),
+            remote_layout=value("remoteLayout"),
+            remote_keys=value("remoteKey"),
             all_replicas=value("replicas"),
         ),
         row_filter=_row_filter(values),

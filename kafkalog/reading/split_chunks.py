@@ -27,7 +27,7 @@ from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk, ChunkBuffers
 from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.splits import ScanSplit
 
@@ -95,7 +95,7 @@ class SplitChunks:
             return
         data = None
         if ERROR_BYTES.name in self._request.names and error.position is not None:
-            with LocalFile(split.path) as file:
+            with open_file(split.path) as file:
                 data = file.read_bytes(error.position, min(length, MOST_ERROR_BYTES))
         yield error_row(
             place_of(split),

@@ -98,7 +98,7 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
     index_path = segment.beside(".index")
     try:
         index = parse_offset_index(
-            read_small_file(index_path), segment.base_offset, path=str(index_path)
+            read_small_file(index_path), segment.base_offset, path=index_path
         )
     except (FileNotFoundError, CorruptIndexError, RecordTooLargeError):
         return None

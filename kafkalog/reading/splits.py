@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from kafkalog.errors import LogChangedError
+from kafkalog.log.storage import identity_of
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.transaction_ranges import NO_TRANSACTIONS, TransactionRanges
 
@@ -81,13 +81,13 @@ class ScanSplit:
     def check_unchanged(self) -> None:
         """LogChangedError if the path now names another file, or one that was cut or rewritten."""
         try:
-            now = Path(self.path).stat()
+            now = identity_of(self.path)
         except FileNotFoundError:
             raise LogChangedError(
                 "the segment is gone since the plan was made", path=self.path
             ) from None
-        same_size = now.st_size >= self.size if self.is_active else now.st_size == self.size
-        if now.st_ino != self.inode or not same_size:
+        same_size = now.size >= self.size if self.is_active else now.size == self.size
+        if now.inode != self.inode or not same_size:
             raise LogChangedError("the segment changed since the plan was made", path=self.path)
 
 

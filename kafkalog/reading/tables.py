@@ -3,9 +3,9 @@ JVM."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
+from os import PathLike, fspath
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
 from kafkalog.reading.view_reader import ScanNeeds
 from kafkalog.reading.views import default_columns, select_columns, view_named
+from kafkalog.remote.paths import KeyFiles
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -38,6 +39,8 @@ def read_records(
     verify_checksums: bool = True,
     include_control: bool = False,
     remote_dirs: str | Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
@@ -49,7 +52,9 @@ def read_records(
     are from the start (included) to the end (excluded); timestamps (ms) stand for the first record
     at or above them, as a broker looks it up. With `keys` only records of those keys come, with
     `read_committed` none of aborted or open transactions, with `include_control` control records.
-    Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first.
+    Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first;
+    `remote_layout` says how they are laid out (`remote.layouts`; default: found out by looking),
+    `remote_keys` has the files of RSA keys by their ids, for encrypted ones.
     A batch of more than `max_batch_bytes`, stored or decompressed, is not read, as `mode` has it.
     A partition that is there more than once, as replicas of several brokers are, is refused unless
     `replicas` is "all".
@@ -69,6 +74,8 @@ def read_records(
         ending_timestamp=ending_timestamp,
         read_committed=read_committed,
         remote_dirs=paths_in(remote_dirs),
+        remote_layout=remote_layout,
+        remote_keys=_key_files(remote_keys),
     )
     wanted_keys = None if keys is None else frozenset(values_in(keys, bytes))
     return _stream(
@@ -91,6 +98,9 @@ def read_batches(
     topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
     verify_checksums: bool = False,
+    remote_dirs: str | Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
@@ -98,9 +108,15 @@ def read_batches(
     """Batch headers below `path` as a table, one row a batch, control batches included; nothing is
     decompressed.
 
-    `isValid` is null unless `verify_checksums`. Raises as `read_records`.
+    `isValid` is null unless `verify_checksums`. Of remote storage as for `read_records`, and raises
+    as that does.
     """
-    selection = _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss)
+    selection = replace(
+        _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss),
+        remote_dirs=paths_in(remote_dirs),
+        remote_layout=remote_layout,
+        remote_keys=_key_files(remote_keys),
+    )
     return _stream(
         "batches",
         path,
@@ -150,6 +166,10 @@ def _selection(
         all_replicas=is_all_replicas(replicas),
         fail_on_data_loss=fail_on_data_loss,
     )
+
+
+def _key_files(keys: Mapping[str, str] | None) -> KeyFiles:
+    return tuple((key_id, fspath(file)) for key_id, file in (keys or {}).items())
 
 
 def _stream(

@@ -114,8 +114,9 @@ _OF_SPLITS = (
     *_OF_BATCHES, "startingTimestamp", "endingTimestamp", "isolationLevel", "producerId",
     "leaderEpoch", "minPartitions", "maxBytesPerPartition", "pathGlobFilter",
 )  # fmt: skip
+_OF_REMOTE = ("remoteDir", "remoteLayout", "remoteKey")
 _OF_RECORDS = (
-    *_OF_SPLITS, "remoteDir", "key", "keyHex", "includeHeaders", "includeControl",
+    *_OF_SPLITS, *_OF_REMOTE, "key", "keyHex", "includeHeaders", "includeControl",
     "maxOffsetsPerTrigger",
 )  # fmt: skip
 
@@ -130,7 +131,7 @@ _TABLE = (
     ),
     View(
         "batches", "a record batch, or a legacy entry", schemas.BATCHES, _batches,
-        (*_OF_SPLITS, "remoteDir"),
+        (*_OF_SPLITS, *_OF_REMOTE),
         ("topic", "partition", "baseOffset", "lastOffset", "recordsCount", "baseTimestampMs",
          "maxTimestampMs", "sizeInBytes", "position", "leaderEpoch", "producerId", "producerEpoch",
          "baseSequence", "isTransactional", "isControl", "magic"),

@@ -33,7 +33,7 @@ from kafkalog.log.producer_replay import has_marker
 from kafkalog.log.segment_file import Chunk, ChunkBuffers
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 from kafkalog.log.transaction_markers import read_each_marker
 
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -177,7 +177,7 @@ class SegmentWalk:
         if chunk is not None:
             yield chunk.buf[start - chunk.position : end - chunk.position].data
             return
-        with LocalFile(self.segment.path) as file:
+        with open_file(self.segment.path) as file:
             while start < end:
                 length = min(_CHUNK_BYTES, end - start)
                 yield self._buffers.read(file, start, length).data

@@ -1,0 +1,53 @@
+"""Decoded blocks of objects, kept by a process up to a bound: the least recently used one goes.
+
+Readers open a segment again for each question (an index entry, a header, a split), and a block
+costs a round trip, a decryption and a decompression.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+CACHE_BYTES = 64 * 1024 * 1024
+
+
+class BlockCache:
+    """Bytes by key. Threads may share it; two that miss the same block both read it."""
+
+    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._blocks: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, read: Callable[[], bytes]) -> bytes:
+        """The block of a key, read where it is not here; what `read` raises is not kept."""
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                self._blocks.move_to_end(key)
+                return block
+        block = read()
+        with self._lock:
+            if key not in self._blocks:
+                self._blocks[key] = block
+                self._bytes += len(block)
+            while self._bytes > self._most_bytes and len(self._blocks) > 1:
+                _, dropped = self._blocks.popitem(last=False)
+                self._bytes -= len(dropped)
+        return block
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self._bytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._blocks.clear()
+            self._bytes = 0
+
+
+BLOCKS = BlockCache()

@@ -1,0 +1,158 @@
+"""One segment behind a manifest: its bytes in blocks, and its index files, decoded and checked.
+
+Each chunk is read by its range, decrypted (the tag says whether a bit of it was changed) and
+decompressed, never to more than the manifest says; a chunk that is shorter or longer is an error.
+The sizes of a manifest are held against the object's before anything is read.
+
+Source: FetchChunkEnumeration, DecryptionChunkEnumeration, DecompressionChunkEnumeration of
+tiered-storage-for-apache-kafka.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+from kafkalog.errors import (
+    KafkaLogError,
+    LogChangedError,
+    RemoteResourceNotFoundError,
+    RemoteStorageError,
+)
+from kafkalog.format.compression import decompress
+from kafkalog.format.constants import CompressionType
+from kafkalog.format.limits import MAX_JSON_BYTES, MAX_SMALL_FILE_BYTES
+from kafkalog.format.segment_manifest import SegmentManifest, parse_segment_manifest
+from kafkalog.remote.keys import data_key_of, decrypt
+from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.stores import StoredObject, store_of
+
+
+class ChunkedSegment:
+    """The `.log` of a segment as blocks of one size, the last may be shorter.
+
+    `size`: of the segment. `mtime_ns` is the manifest's; `version` changes with either object.
+    """
+
+    def __init__(self, path: ManifestPath) -> None:
+        """RemoteStorageError for a manifest that is none or does not fit the object,
+        RemoteResourceNotFoundError where one of the two is not there, OSError."""
+        self.path = path
+        self._store = store_of(path)
+        found = look_at_manifest(path.manifest)
+        self.manifest = read_manifest(found)
+        self._log = _look(path, "the manifest is there, its object .log is not")
+        chunks = self.manifest.chunks
+        if self._log.size != chunks.stored_bytes:
+            raise RemoteStorageError(
+                f"the object has {self._log.size} bytes, its manifest says {chunks.stored_bytes}:"
+                " one of them is damaged, cut or another segment's",
+                path=path,
+            )
+        self.size = chunks.segment_bytes
+        self.block_bytes = chunks.chunk_bytes
+        self.mtime_ns = found.mtime_ns
+        self.version = _version(self._log, found)
+
+    def block(self, number: int) -> bytes:
+        """A chunk of the segment; RemoteStorageError, LogChangedError, OSError."""
+        chunks = self.manifest.chunks
+        start, end = chunks.stored_range(number)
+        return self._decoded(self._log, start, end, chunks.length(number), f"chunk {number}")
+
+    def index(self, piece: str) -> bytes:
+        """An index file as a broker has it; FileNotFoundError where the segment has none."""
+        if piece not in self.manifest.pieces:
+            raise FileNotFoundError(2, "no such index in the manifest", self.path.manifest)
+        position, size = self.manifest.pieces[piece]
+        if not size:
+            return b""
+        length = self.manifest.piece_bytes(piece)
+        indexes = f"{self.path.objects}.indexes"
+        if size > MAX_SMALL_FILE_BYTES:
+            raise RemoteStorageError(f"an index of {size} bytes", path=indexes)
+        found = _look(indexes, "the manifest is there, its object .indexes is not")
+        if position + size > found.size:
+            raise RemoteStorageError(
+                f"the object has {found.size} bytes, the manifest has {piece} end at"
+                f" {position + size}",
+                path=indexes,
+            )
+        return self._decoded(
+            found, position, position + size, length, f"index {piece}", is_index=True
+        )
+
+    def _decoded(
+        self,
+        found: StoredObject,
+        start: int,
+        end: int,
+        length: int,
+        what: str,
+        *,
+        is_index: bool = False,
+    ) -> bytes:
+        """The bytes of a range as they were before they were copied."""
+        where = f"{what}, bytes {start} to {end - 1} of the object"
+        data = self._store.read(found, start, end - start)
+        if len(data) != end - start:
+            raise LogChangedError(
+                f"{where}: {len(data)} bytes came, {end - start} are expected",
+                path=found.path,
+                position=start,
+            )
+        manifest = self.manifest
+        if manifest.data_key is not None:
+            key = data_key_of(manifest.data_key, self.path.keys, self.path.manifest)
+            try:
+                data = decrypt(data, key, manifest.data_key.additional_data)
+            except ValueError:
+                raise RemoteStorageError(
+                    f"{where}: the tag is wrong, so a bit of it was changed, or of the manifest's"
+                    " key",
+                    path=found.path,
+                    position=start,
+                ) from None
+        if manifest.is_compressed and not is_index:
+            try:
+                data = bytes(decompress(CompressionType.ZSTD, data, max_bytes=length))
+            except KafkaLogError as error:
+                raise RemoteStorageError(
+                    f"{where}: {error.reason}", path=found.path, position=start
+                ) from None
+        if len(data) != length:
+            raise RemoteStorageError(
+                f"{where}: {len(data)} bytes when decoded, the manifest says {length}",
+                path=found.path,
+                position=start,
+            )
+        return data
+
+
+def look_at_manifest(path: str) -> StoredObject:
+    """The manifest as it is now; RemoteResourceNotFoundError, OSError."""
+    return _look(path, "the manifest is gone")
+
+
+@lru_cache(maxsize=4096)
+def read_manifest(found: StoredObject) -> SegmentManifest:
+    """RemoteStorageError for what is none."""
+    if found.size > MAX_JSON_BYTES:
+        raise RemoteStorageError(
+            f"no manifest: {found.size} bytes, the limit is {MAX_JSON_BYTES}", path=found.path
+        )
+    data = store_of(found.path).read(found, 0, MAX_JSON_BYTES)
+    return parse_segment_manifest(data, found.path)
+
+
+def _look(path: str, reason: str) -> StoredObject:
+    try:
+        return store_of(path).look(path)
+    except FileNotFoundError:
+        raise RemoteResourceNotFoundError(reason, path=path) from None
+
+
+def _version(*objects: StoredObject) -> int:
+    """A number that stands for all of them, as an inode stands for a file."""
+    text = repr([(each.version, each.mtime_ns, each.size) for each in objects])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
