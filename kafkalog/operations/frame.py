@@ -146,6 +146,7 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
         finally:
             # Also after an error or Ctrl-C: checkpoints must fit what was done until then.
             settled = verb.settle(planned.plans, results, journal, problems)
+            journal.settled()
             problems.texts += journal.problems
             for line in problems.texts:
                 tell(line)

@@ -38,16 +38,29 @@ def make_directories(path: Path, *, exist_ok: bool = False) -> None:
         sync_directory(directory.parent)
 
 
-def append(path: Path, data: bytes) -> None:
-    """Put bytes behind a file's last one, for good; a file that is not there is made."""
+def append(path: Path, data: bytes, *, syncs: bool = True) -> None:
+    """Put bytes behind a file's last one, for good; a file that is not there is made. Without
+    `syncs` they are there for every process, and for good once the file is synced.
+    """
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         is_new = os.fstat(fd).st_size == 0
-        _write_and_sync(fd, data)
+        write_all(fd, data)
+        if syncs:
+            os.fsync(fd)
     finally:
         os.close(fd)
     if is_new:
         sync_directory(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Force a file's bytes to disk, whoever wrote them."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def replace(path: Path, data: bytes) -> None:

@@ -18,7 +18,7 @@ from kafkalog.clock import now_ms
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.requests.run_request import RunRequest
-from kafkalog.runs.journal import append_events
+from kafkalog.runs.journal import LaterSyncs, append_events
 from kafkalog.runs.run_dir import Run, begin_run, check_run_dir, finish_run
 from kafkalog.swap.checkpoint import Changes
 from kafkalog.swap.file_facts import FileFacts
@@ -43,6 +43,10 @@ class RunJournal:
     run: Run
     keeps_undo: bool
     problems: list[str] = field(default_factory=list)
+    _later: LaterSyncs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._later = LaterSyncs(self.run.path)
 
     @property
     def run_id(self) -> str:
@@ -89,7 +93,14 @@ class RunJournal:
     ) -> None:
         """How one partition ended, and what was replaced there."""
         event = {"event": "ended", **_place(name, path), "status": status, "reason": reason}
-        self._append([event | (_replaced(replaced) if replaced is not None else {})])
+        self._append([event | (_replaced(replaced) if replaced is not None else {})], syncs=False)
+
+    def settled(self) -> None:
+        """No partition is at work any more: what was noted of them is on disk afterwards."""
+        try:
+            self._later.wait()
+        except OSError as error:
+            self._note(error)
 
     def finish(self, results: Sequence[Ended]) -> None:
         """The run has come to its end; how many partitions ended how."""
@@ -99,9 +110,11 @@ class RunJournal:
         except OSError as error:
             self._note(error)
 
-    def _append(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def _append(self, events: Iterable[Mapping[str, Any]], *, syncs: bool = True) -> None:
         try:
-            append_events(self.run.path, events, at_ms=now_ms())
+            append_events(self.run.path, events, at_ms=now_ms(), syncs=syncs)
+            if not syncs:
+                self._later.ask()
         except OSError as error:
             self._note(error)
 

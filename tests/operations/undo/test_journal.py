@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,8 @@ from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError
 from kafkalog.format.checksum import crc32c
 from kafkalog.operations.purge import purge_run
 from kafkalog.operations.undo import undo_run
-from kafkalog.runs import journal
-from kafkalog.runs.journal import append_events, read_events
+from kafkalog.runs import durable, journal
+from kafkalog.runs.journal import LaterSyncs, append_events, read_events
 from kafkalog.runs.run_dir import list_runs
 from tests.operations.faults.breaking_files import DyingFiles, run_in_child
 from tests.operations.undo.cases import CASES, Case, written
@@ -124,3 +127,59 @@ def test_a_journal_of_hostile_lines_leads_nowhere(log_dir: Path, tmp_path: Path)
     with pytest.raises(InvalidConfigError, match="cannot be understood"):
         undo_run(tmp_path, done.run_id)
     assert path.name == NAME
+
+
+def test_what_is_noted_during_a_sync_is_forced_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    lines_synced: list[int] = []
+
+    def sync(path: Path) -> None:
+        lines_synced.append(len(path.read_text().splitlines()))
+        begun.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(durable, "sync_file", sync)
+    later = LaterSyncs(tmp_path)
+    for number in range(5):
+        append_events(tmp_path, [{"event": "resolved", "what": str(number)}], at_ms=0, syncs=False)
+        later.ask()
+        assert begun.wait(60)
+    go_on.set()
+    later.wait()
+    assert lines_synced == [1, 5]
+
+
+def test_a_later_sync_that_fails_is_told_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sync(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    monkeypatch.setattr(durable, "sync_file", sync)
+    later = LaterSyncs(tmp_path)
+    for _ in range(3):
+        later.ask()
+    with pytest.raises(OSError, match="Input/output error"):
+        later.wait()
+
+
+@by_case
+def test_how_each_partition_ended_is_on_disk_when_the_run_ends(
+    case: Case, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[str, str] = {}
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        real(fd)
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        if path.name == journal.JOURNAL_FILE:
+            synced[str(path)] = path.read_text()
+
+    written(case, log_dir)
+    monkeypatch.setattr(os, "fsync", fsync)
+    done = case.run(log_dir, tmp_path, None)
+    path = tmp_path / done.run_id / journal.JOURNAL_FILE
+    assert synced[str(path)] == path.read_text()
