@@ -104,10 +104,13 @@ def last_nonzero(path: str, start: int) -> int:
 def checksum_of(path: str, start: int = 0, length: int | None = None) -> int:
     """CRC-32C of a range of a file, to its end without a length."""
     crc = 0
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb", buffering=0) as file:
+        # What a read asks for is allocated: most files here are indexes of some hundred bytes.
+        size = os.fstat(file.fileno()).st_size
+        most = min(max(size - start, 0) + 1, _CHUNK_BYTES)
         file.seek(start)
         left = sys.maxsize if length is None else length
-        while left > 0 and (data := file.read(min(left, _CHUNK_BYTES))):
+        while left > 0 and (data := file.read(min(left, most))):
             crc = extend_crc32c(crc, data)
             left -= len(data)
     return crc

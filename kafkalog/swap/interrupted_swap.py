@@ -41,6 +41,8 @@ from kafkalog.swap.scratch import Scratch, is_scratch, undo_run_id
 from kafkalog.swap.steps import put_in_place, take_away
 from kafkalog.swap.swap import SEGMENT_KINDS, remove_snapshots, take_steps
 
+# What an interruption leaves, ours or a broker's, beside scratch files.
+_LEFT = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 _KINDS = (*SEGMENT_KINDS, LogFileKind.PRODUCER_SNAPSHOT)
 
 
@@ -67,9 +69,11 @@ def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
     CorruptRecordError for a `.log.swap` that cannot be read: then it was left as it is.
     """
     done: list[str] = []
-    records = _records(directory)
-    groups = [group for record in records for group in record.groups]
     names = list_names(directory)
+    if not any(name.endswith(_LEFT) or is_scratch(name) for name in names):
+        return done
+    records = _records(directory, names)
+    groups = [group for record in records for group in record.groups]
     cleaned = _with_suffix(names, CLEANED_SUFFIX)
     swaps = _with_suffix(names, SWAP_SUFFIX)
     if cleaned:
@@ -132,8 +136,8 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
     return done
 
 
-def _records(directory: str) -> list[Replacement]:
-    paths = [path_in(directory, name) for name in list_names(directory) if _is_swap_record(name)]
+def _records(directory: str, names: Iterable[str]) -> list[Replacement]:
+    paths = [path_in(directory, name) for name in names if _is_swap_record(name)]
     return [record for path in paths if (record := read_record(path)) is not None]
 
 

@@ -51,19 +51,17 @@ def check_no_writer(directories: Iterable[str], proc: Path = Path("/proc")) -> N
     Only Linux tells, and only of processes that this user may look at: a user who may give new
     files to the broker's user may do so.
     """
-    paths = {log for directory in directories for log in Path(directory).glob("*.log")}
-    # By device and inode: the other log dir has the same files under another path.
-    logs: dict[tuple[int, int], str] = {}
-    for path in paths:
-        with suppress(OSError):
-            stat = path.stat()
-            logs[stat.st_dev, stat.st_ino] = str(path)
+    # What may not be looked at is left out.
+    brokers = [
+        (process, descriptors)
+        for process in sorted(proc.glob("[0-9]*"))
+        if int(process.name) != os.getpid() and (descriptors := _open_logs(process))
+    ]
+    logs = _logs_of(directories) if brokers else {}
     # A descriptor that leads to one of these files and may write is a broker at work, whose lock of
-    # its own log dir says nothing of this one. What may not be looked at is left out.
-    for process in sorted(proc.glob("[0-9]*")) if logs else ():
-        if int(process.name) == os.getpid():
-            continue
-        for descriptor in _open_logs(process):
+    # its own log dir says nothing of this one.
+    for process, descriptors in brokers if logs else ():
+        for descriptor in descriptors:
             with suppress(OSError):
                 stat = (process / "fd" / descriptor).stat()
                 written = logs.get((stat.st_dev, stat.st_ino))
@@ -73,6 +71,17 @@ def check_no_writer(directories: Iterable[str], proc: Path = Path("/proc")) -> N
                         "broker whose log dir has a link to the partition: stop it first",
                         path=written,
                     )
+
+
+def _logs_of(directories: Iterable[str]) -> dict[tuple[int, int], str]:
+    """The `.log` files by device and inode: another log dir has them under another path."""
+    logs: dict[tuple[int, int], str] = {}
+    for directory in directories:
+        for path in Path(directory).glob("*.log"):
+            with suppress(OSError):
+                stat = path.stat()
+                logs[stat.st_dev, stat.st_ino] = str(path)
+    return logs
 
 
 def _open_logs(process: Path) -> list[str]:

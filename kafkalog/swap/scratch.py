@@ -39,7 +39,7 @@ def new_attempt_id() -> str:
 
 def is_scratch(name: str) -> bool:
     """Whether a bare file name is one of ours."""
-    return _SCRATCH.fullmatch(name) is not None
+    return name.startswith(PREFIX) and _SCRATCH.fullmatch(name) is not None
 
 
 def is_partition_lock(name: str) -> bool:
@@ -49,7 +49,7 @@ def is_partition_lock(name: str) -> bool:
 
 def undo_run_id(name: str) -> str | None:
     """The run that a bare file name is kept for, None for all other names."""
-    found = _UNDO.fullmatch(name)
+    found = _UNDO.fullmatch(name) if name.startswith(PREFIX) else None
     return None if found is None else found[1]
 
 
