@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 
 import pytest
 from confluent_kafka import Producer
@@ -35,6 +36,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "appended": {**CONFIG, "message.timestamp.type": "LogAppendTime"},
     "transactional": CONFIG,
 }
+NOT_LEADER_OR_FOLLOWER = 6
 LEVELS = {READ_UNCOMMITTED: UNCOMMITTED, READ_COMMITTED: COMMITTED}
 
 
@@ -66,6 +68,11 @@ def running() -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def connection(running: Running) -> Iterator[Connection]:
     opened = Connection(running.broker.port)
+    for topic in TOPICS:  # a broker that says it has started may not lead them yet
+        for _ in range(600):
+            if opened.list_offsets(topic, -1)[0] != NOT_LEADER_OR_FOLLOWER:
+                break
+            sleep(0.1)
     yield opened
     opened.close()
 
