@@ -53,7 +53,8 @@ def advise_retention(task: AuditTask, facts: PartitionFacts, bases: Collection[i
     resolved, said = _resolved(task)
     try:
         plan = retention_by_settings(
-            _inputs(task, resolved, _retention_facts(task.loaded, facts, resolved))
+            _inputs(task, resolved, _retention_facts(task.loaded, facts, resolved)),
+            with_token=False,
         )
     except (KafkaLogError, OSError) as error:
         return Advice(why_not=f"`kafkalog retain` stops at it: {error}")

@@ -10,8 +10,8 @@ from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
-from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import (
@@ -201,9 +201,8 @@ def _is_clean_stop(context: FindingContext) -> bool:
     """Else a start makes the active segment's indexes anew. What is no broker's log dir is judged
     as after one.
     """
-    log_dir = Path(context.audited.log_dir)
-    is_brokers = (log_dir / META_PROPERTIES_FILE).exists()
-    return not is_brokers or (log_dir / CLEAN_SHUTDOWN_FILE).exists()
+    is_brokers = Path(context.audited.log_dir, META_PROPERTIES_FILE).exists()
+    return not is_brokers or is_clean_stop(context.audited.log_dir)
 
 
 def _time_indexes(context: FindingContext) -> Iterator[Finding]:

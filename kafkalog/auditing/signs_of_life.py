@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.auditing.thresholds import GRACE_MS
-from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.log_dir_files import CHECKPOINT_FILES
+from kafkalog.log.log_dir_files import CHECKPOINT_FILES, is_clean_stop
 
 # What an index that was not cut has behind its entries, or more: up to segment.index.bytes.
 _NOT_CUT_BYTES = 1024
@@ -71,7 +70,7 @@ def signs_of_life(
         is_copied=by_logs > 0 and min(times, default=0) > by_logs + GRACE_MS,
         not_cut=sum(_is_not_cut(p.segments[-1]) for p in own),
         partitions=len(own),
-        is_clean_stop=Path(log_dir, CLEAN_SHUTDOWN_FILE).exists(),
+        is_clean_stop=is_clean_stop(log_dir),
     )
 
 

@@ -7,6 +7,7 @@ detection; KIP-858 for directory ids.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def check_directory(view: PartitionView, owner: Owner) -> Iterator[Finding]:
     """The files beside the segments, and whether a broker would take the directory for its own."""
     found = FindingList(view.partition.path)
     try:
-        names = sorted(entry.name for entry in Path(view.partition.path).iterdir())
+        names = sorted(os.listdir(view.partition.path))  # noqa: PTH208 - names, not a path each
     except OSError as error:
         found.add("unreadable", error.strerror or str(error))
         names = []
@@ -83,31 +84,31 @@ def check_directory(view: PartitionView, owner: Owner) -> Iterator[Finding]:
 def _check_names(view: PartitionView, names: Iterable[str], found: FindingList) -> None:
     bases = {report.task.base_offset for report in view.reports}
     for name in names:
-        path = Path(view.partition.path, name)
+        path = f"{view.partition.path}/{name}"
         parsed = parse_file_name(name)
-        if name.endswith(NUMBERED_SUFFIXES) and parsed is None and path.is_file():
+        if parsed is None and name.endswith(NUMBERED_SUFFIXES) and Path(path).is_file():
             _check_foreign_name(name, path, found)
         elif is_of_kafka_0_7(name):
-            found.add("format-not-read", f"{name}: {OF_KAFKA_0_7}", path=str(path))
+            found.add("format-not-read", f"{name}: {OF_KAFKA_0_7}", path=path)
         elif parsed is not None and parsed.kind in _INDEX_KINDS and not parsed.suffix:
             if parsed.offset not in bases:
                 found.add(
                     "orphan-index",
                     f"no segment begins at {parsed.offset}",
-                    path=str(path),
+                    path=path,
                     offset=parsed.offset,
                 )
 
 
-def _check_foreign_name(name: str, path: Path, found: FindingList) -> None:
+def _check_foreign_name(name: str, path: str, found: FindingList) -> None:
     """A broker looks at files only, and reads a number up to the first point of their name."""
     number = name.partition(".")[0]
     if not _NUMBER.fullmatch(number):
-        found.add("foreign-file", "a broker does not load it", path=str(path))
+        found.add("foreign-file", "a broker does not load it", path=path)
     elif name.endswith(LogFileKind.LOG):
         text = f"a broker makes an empty segment at {int(number)}, which hides the records there"
         severity = Severity.WARNING if int(number) < 0 else None  # below all records
-        found.add("foreign-file", text, path=str(path), severity=severity)
+        found.add("foreign-file", text, path=path, severity=severity)
 
 
 def _check_leftovers(view: PartitionView, names: list[str], found: FindingList) -> None:
@@ -115,10 +116,10 @@ def _check_leftovers(view: PartitionView, names: list[str], found: FindingList) 
     there = set(names)
     cleaned = [p.offset for n in names if (p := parse_file_name(n)) and p.suffix == CLEANED_SUFFIX]
     for name in names:
-        path = str(Path(directory, name))
         parsed = parse_file_name(name)
-        if parsed is None:
+        if parsed is None or not parsed.suffix:
             continue
+        path = f"{directory}/{name}"
         if parsed.suffix == SWAP_SUFFIX:
             is_dropped = bool(cleaned) and parsed.offset >= min(cleaned)
             text = "dropped: a .cleaned is there" if is_dropped else "swapped in at the next start"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from kafkalog.checking.epoch_checks import check_leader_epochs
 from kafkalog.checking.finding import HIDING, Finding, FindingList
@@ -126,9 +125,8 @@ def _check_index_files(
     *,
     is_active: bool,
 ) -> None:
-    base = Path(report.task.path)
-    index = str(base.with_suffix(LogFileKind.OFFSET_INDEX))
-    time_index = str(base.with_suffix(LogFileKind.TIME_INDEX))
+    index = report.task.beside(LogFileKind.OFFSET_INDEX)
+    time_index = report.task.beside(LogFileKind.TIME_INDEX)
     if report.tail == GONE:
         return
     if report.offset_index_count < 0:

@@ -140,7 +140,7 @@ def _check_transaction_index(
     log_start = view.partition.log_start_offset
     entries = {(e.producer_id, e.last_offset): e for e in report.transaction_index}
     own = FindingList(
-        str(Path(report.task.path).with_suffix(LogFileKind.TRANSACTION_INDEX)),
+        report.task.beside(LogFileKind.TRANSACTION_INDEX),
         report.task.base_offset,
     )
     severity = _severity(view, number)
@@ -191,7 +191,7 @@ def _check_stable_offsets(view: PartitionView, found: FindingList) -> None:
                     f"the entry of producer {entry.producer_id} has a last stable offset of "
                     f"{entry.last_stable_offset}, a later one begins at {least}",
                     severity=_severity(view, number),
-                    path=str(Path(report.task.path).with_suffix(LogFileKind.TRANSACTION_INDEX)),
+                    path=report.task.beside(LogFileKind.TRANSACTION_INDEX),
                     offset=entry.last_offset,
                 )
             least = entry.first_offset if least is None else min(least, entry.first_offset)

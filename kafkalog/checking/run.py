@@ -27,10 +27,10 @@ from kafkalog.checking.run_records import read_known_reports, write_run
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
-from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import NO_PARTITION
+from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import new_run_id
@@ -142,7 +142,7 @@ def _partition_findings(
         partition,
         reports,
         is_broker_dir=owner.meta is not None,
-        is_clean_stop=Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists(),
+        is_clean_stop=is_clean_stop(partition.log_dir),
         config=_config(partition, settings),
     )
     found = [*check_log(view), *check_producers(view), *check_directory(view, owner)]

@@ -7,6 +7,7 @@ is raised for what is on the disk: it is in the report. What depends on the rest
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def segment_task(segment: SegmentInfo, max_batch_bytes: int = MAX_BATCH_BYTES) -
     states = []
     for kind in _KINDS:
         try:
-            stat = Path(segment.path).with_suffix(kind).stat()
+            stat = os.stat(segment.beside(kind))  # noqa: PTH116 - four a segment, by text
         except FileNotFoundError:
             continue
         states.append(FileState(kind.value, stat.st_size, stat.st_mtime_ns, stat.st_ino))
@@ -107,10 +108,10 @@ class _Walk:
         self.batches = BatchChecks(found, base_offset, task.max_batch_bytes)
         self.producers = ProducerTrack(found)
         self._offset_index = OffsetIndexChecks(
-            self.offsets, base_offset, _beside(task, LogFileKind.OFFSET_INDEX), found
+            self.offsets, base_offset, task.beside(LogFileKind.OFFSET_INDEX), found
         )
         self._time_index = TimeIndexChecks(
-            self.times, base_offset, _beside(task, LogFileKind.TIME_INDEX), found
+            self.times, base_offset, task.beside(LogFileKind.TIME_INDEX), found
         )
         self._block: list[tuple[Rows, NDArray[np.bool_], NDArray[np.int8]]] = []
         self._block_rows = 0
@@ -234,28 +235,24 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return result
 
 
-def _beside(task: SegmentTask, kind: LogFileKind) -> str:
-    return str(Path(task.path).with_suffix(kind))
-
-
 def _read_index(
     task: SegmentTask, kind: LogFileKind, entry: np.dtype[np.void], found: FindingList
 ) -> tuple[NDArray[np.void], int]:
     """The genuine entries as they lie, and how many zero ones follow them."""
-    path = Path(task.path).with_suffix(kind)
+    path = task.beside(kind)
     size = next((file.size for file in task.files if file.suffix == kind), 0)
     if size % entry.itemsize:
-        found.add("index-partial-entry", f"{size % entry.itemsize} bytes", path=str(path))
+        found.add("index-partial-entry", f"{size % entry.itemsize} bytes", path=path)
     tail = read_index_tail(path, entry.itemsize)
     data = _read_start(path, tail.valid_bytes)
     entries = np.frombuffer(data, entry, len(data) // entry.itemsize)
     return entries, size // entry.itemsize - len(entries)
 
 
-def _read_start(path: Path, length: int) -> bytes:
+def _read_start(path: str, length: int) -> bytes:
     if not length:
         return b""
-    with path.open("rb") as file:
+    with Path(path).open("rb") as file:
         return file.read(min(length, _MAX_INDEX_BYTES))
 
 
@@ -263,19 +260,17 @@ def _read_transaction_index(
     task: SegmentTask, found: FindingList
 ) -> tuple[tuple[IndexEntry, ...], bool]:
     """The entries, and whether all could be read."""
-    path = Path(task.path).with_suffix(LogFileKind.TRANSACTION_INDEX)
     if not any(file.suffix == LogFileKind.TRANSACTION_INDEX for file in task.files):
         return (), True
+    path = task.beside(LogFileKind.TRANSACTION_INDEX)
     data = read_small_file(path, _MAX_INDEX_BYTES)
     if len(data) % TRANSACTION_INDEX_ENTRY_BYTES:
         rest = len(data) % TRANSACTION_INDEX_ENTRY_BYTES
-        found.add("index-partial-entry", f"{rest} bytes", path=str(path))
+        found.add("index-partial-entry", f"{rest} bytes", path=path)
     try:
-        entries = parse_transaction_index(data, task.base_offset, str(path))
+        entries = parse_transaction_index(data, task.base_offset, path)
     except CorruptIndexError as error:
-        found.add(
-            "transaction-index-unreadable", error.reason, path=str(path), position=error.position
-        )
+        found.add("transaction-index-unreadable", error.reason, path=path, position=error.position)
         return (), False
     return tuple(
         IndexEntry(e.producer_id, e.first_offset, e.last_offset, e.last_stable_offset)

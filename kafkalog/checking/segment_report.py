@@ -36,6 +36,10 @@ class SegmentTask(JsonFacts):
     files: tuple[FileState, ...]
     max_batch_bytes: int = MAX_BATCH_BYTES
 
+    def beside(self, kind: LogFileKind) -> str:
+        """The path of the segment's file of another kind."""
+        return self.path.removesuffix(LogFileKind.LOG) + kind
+
     @property
     def size_in_bytes(self) -> int:
         """Bytes of the `.log` file."""

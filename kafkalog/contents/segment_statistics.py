@@ -119,7 +119,8 @@ class StatisticsBuilder(JsonFacts):
             self.largest_timestamp_position = int(rows["position"][b])
 
     def _add_codecs(self, codecs: NDArray[np.int16], sizes: NDArray[np.int64]) -> None:
-        for codec in np.unique(codecs):
+        found = {int(codecs[0])} if (codecs == codecs[0]).all() else set(np.unique(codecs).tolist())
+        for codec in sorted(found):
             name = CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"
             size = int(sizes[codecs == codec].sum())
             self.bytes_by_codec[name] = self.bytes_by_codec.get(name, 0) + size

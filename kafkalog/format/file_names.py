@@ -51,11 +51,18 @@ QUORUM_STATE_FILE = "quorum-state"
 
 _NAME = re.compile(
     r"(?P<offset>[0-9]{20})"
-    r"(?:(?P<kind>\.log|\.index|\.timeindex|\.txnindex|\.snapshot)"
-    r"(?P<state>\.cleaned|\.swap|\.deleted)?"
-    r"|-(?P<epoch>[0-9]{10})(?P<snapshot>\.checkpoint)(?P<snapshot_state>\.deleted)?"
+    r"(?:-(?P<epoch>[0-9]{10})(?P<snapshot>\.checkpoint)(?P<snapshot_state>\.deleted)?"
     r"|-(?P<part_epoch>[0-9]{10})-?[0-9]*(?P<part>\.checkpoint)(?P<part_state>\.part))"
 )
+
+
+# What may stand behind 20 digits, but for an epoch.
+_USUAL = {
+    f"{kind}{state}": (kind, state)
+    for kind in LogFileKind
+    if kind is not LogFileKind.METADATA_SNAPSHOT
+    for state in (LIVE_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +79,24 @@ def parse_file_name(name: str) -> LogFileName | None:
     """The parts of a bare file name, or None if Kafka would not have written it."""
     # The whole name: what Kafka would read as another name (`5.log`) is not a segment of that
     # offset.
+    known = _USUAL.get(name[20:])
+    if known is not None:
+        # Nearly every name: a directory of some thousand segments is looked at several times.
+        digits = name[:20]
+        if not (digits.isascii() and digits.isdecimal()) or int(digits) > MAX_INT64:
+            return None
+        return LogFileName(known[0], int(digits), known[1])
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    kind = match["kind"] or match["snapshot"] or match["part"]
-    suffix = match["state"] or match["snapshot_state"] or match["part_state"] or LIVE_SUFFIX
+    suffix = match["snapshot_state"] or match["part_state"] or LIVE_SUFFIX
     epoch_digits = match["epoch"] or match["part_epoch"]
     # 20 digits hold more than 64 bits: such a number is no offset, and Kafka would fail to read it.
     offset = int(match["offset"])
     epoch = None if epoch_digits is None else int(epoch_digits)
     if offset > MAX_INT64 or (epoch or 0) > MAX_INT32:
         return None
-    return LogFileName(LogFileKind(kind), offset, suffix, epoch)
+    return LogFileName(LogFileKind.METADATA_SNAPSHOT, offset, suffix, epoch)
 
 
 def is_of_kafka_0_7(name: str) -> bool:

@@ -77,6 +77,8 @@ def parse_time_index(data: BytesLike, base_offset: int, path: str | None = None)
     Raises CorruptIndexError, with the byte position, if timestamps do not rise or offsets fall.
     """
     count = len(data) // TIME_INDEX_ENTRY_BYTES
+    if count <= 1:
+        return _of_one_entry(data, count, base_offset, path)
     entries = np.frombuffer(data, TIME_INDEX_ENTRY, count)
     timestamps = entries["timestamp"].astype(np.int64)
     relative = entries["relative_offset"].astype(np.int64)
@@ -94,13 +96,28 @@ def parse_time_index(data: BytesLike, base_offset: int, path: str | None = None)
         wrong = np.flatnonzero((np.diff(timestamps) <= 0) | (np.diff(relative) < 0)) + 1
     if len(wrong):
         index = int(wrong[0])
-        raise CorruptIndexError(
-            f"entry {index} is (timestamp {int(timestamps[index])},"
-            f" offset {base_offset + int(relative[index])}), not above the one before it",
-            path=path,
-            position=index * TIME_INDEX_ENTRY_BYTES,
-        )
+        offset = base_offset + int(relative[index])
+        raise _not_above(index, int(timestamps[index]), offset, path)
     return TimeIndex(base_offset, timestamps, relative + base_offset)
+
+
+def _of_one_entry(data: BytesLike, count: int, base_offset: int, path: str | None) -> TimeIndex:
+    """The same of a file's last entry, as each segment is asked for it: 2 us in place of 50."""
+    if not count:
+        return TimeIndex(base_offset, np.empty(0, np.int64), np.empty(0, np.int64))
+    timestamp, relative = np.frombuffer(data, TIME_INDEX_ENTRY, 1).tolist()[0]
+    if timestamp < 0 or relative < 0:
+        raise _not_above(0, timestamp, base_offset + relative, path)
+    offset = np.array([base_offset + relative], np.int64)
+    return TimeIndex(base_offset, np.array([timestamp], np.int64), offset)
+
+
+def _not_above(entry: int, timestamp: int, offset: int, path: str | None) -> CorruptIndexError:
+    return CorruptIndexError(
+        f"entry {entry} is (timestamp {timestamp}, offset {offset}), not above the one before it",
+        path=path,
+        position=entry * TIME_INDEX_ENTRY_BYTES,
+    )
 
 
 def entry_timestamp(entry: bytes) -> int:

@@ -23,7 +23,6 @@ from kafkalog.format.checkpoints import (
     RECOVERY_POINT_FILE,
     EpochEntry,
 )
-from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.file_names import (
     LEADER_EPOCH_CHECKPOINT_FILE,
     log_file_name,
@@ -40,6 +39,7 @@ from kafkalog.format.transaction_index import (
 )
 from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
+from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.retention_facts import read_leader_epochs
 
 
@@ -81,12 +81,12 @@ def read_traces(partition: PartitionInventory, *, reads_indexes: bool = True) ->
     a broker trims. `reads_indexes`: those of the last segment.
     """
     is_live = partition.kind is PartitionKind.LIVE
-    is_clean_stop = Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists()
+    is_stopped = is_clean_stop(partition.log_dir)
     epochs = _leader_epochs(partition) if is_live else []
     newest = max(partition.snapshot_offsets, default=None)
     # A stop in order writes one at the log's end; where that is gone an older one tells nothing.
     is_closing = newest is not None and newest >= partition.log_end_offset
-    closed_at = newest if is_clean_stop and is_closing else None
+    closed_at = newest if is_stopped and is_closing else None
     active = partition.active_segment
     ends = list(_of_checkpoints(partition, epochs, closed_at)) if is_live else []
     if newest is not None:
@@ -98,7 +98,7 @@ def read_traces(partition: PartitionInventory, *, reads_indexes: bool = True) ->
     if active is not None and reads_indexes:
         ends += index_witnesses(partition.path, active.base_offset, closed_at)
     return DiskTraces(
-        is_clean_stop=is_clean_stop,
+        is_clean_stop=is_stopped,
         log_start=partition.checkpoints.log_start if is_live else None,
         first_epoch_offset=epochs[0][1] if epochs else None,
         closed_at=closed_at,
@@ -110,9 +110,10 @@ def index_witnesses(
     directory: str, base_offset: int, closed_at: int | None = None
 ) -> Iterator[Witness]:
     """What the last entries of a segment's indexes say of its end; `closed_at` as in DiskTraces."""
-    for name, end_offset, position in _last_entries(Path(directory), base_offset):
-        log = Path(directory, log_file_name(base_offset))
-        is_behind = position is not None and position >= _size(log) > 0
+    for name, end_offset, position in _last_entries(directory, base_offset):
+        is_behind = position is not None and (
+            position >= _size(Path(directory, log_file_name(base_offset))) > 0
+        )
         is_strong = (
             is_behind
             and _fits(end_offset, closed_at)
@@ -149,24 +150,25 @@ def _leader_epochs(partition: PartitionInventory) -> list[EpochEntry]:
         return []
 
 
-def _last_entries(directory: Path, base_offset: int) -> Iterator[tuple[str, int, int | None]]:
+def _last_entries(directory: str, base_offset: int) -> Iterator[tuple[str, int, int | None]]:
     """(file, one past the offset of its last entry, the entry's position in the log)."""
-    path = directory / offset_index_file_name(base_offset)
+    name = offset_index_file_name(base_offset)
     with suppress(OSError, CorruptIndexError):
-        tail = read_index_tail(path, OFFSET_INDEX_ENTRY_BYTES)
+        tail = read_index_tail(f"{directory}/{name}", OFFSET_INDEX_ENTRY_BYTES)
         index = parse_offset_index(tail.last_entry, base_offset)
         if len(index):
-            yield path.name, index.last_offset + 1, int(index.positions[-1])
-    path = directory / time_index_file_name(base_offset)
+            yield name, index.last_offset + 1, int(index.positions[-1])
+    name = time_index_file_name(base_offset)
     with suppress(OSError, CorruptIndexError):
-        times = read_index_tail(path, TIME_INDEX_ENTRY_BYTES).last_entry
+        times = read_index_tail(f"{directory}/{name}", TIME_INDEX_ENTRY_BYTES).last_entry
         if any(times):
-            yield path.name, parse_time_index(times, base_offset).last_offset + 1, None
-    path = directory / transaction_index_file_name(base_offset)
+            yield name, parse_time_index(times, base_offset).last_offset + 1, None
+    name = transaction_index_file_name(base_offset)
     with suppress(OSError, CorruptIndexError):
+        path = f"{directory}/{name}"
         aborted = read_index_tail(path, TRANSACTION_INDEX_ENTRY_BYTES).last_entry
         for transaction in parse_transaction_index(aborted, base_offset):
-            yield path.name, transaction.last_offset + 1, None
+            yield name, transaction.last_offset + 1, None
 
 
 def _is_in_order(path: Path, base_offset: int) -> bool:

@@ -56,7 +56,7 @@ class IndexState:
 
 
 def offset_index_state(
-    path: Path, base_offset: int, batch_positions: NDArray[np.int64], log_bytes: int
+    path: str | Path, base_offset: int, batch_positions: NDArray[np.int64], log_bytes: int
 ) -> IndexState:
     """The state of an offset index beside a log of `log_bytes` whose batches start at
     `batch_positions` (rising, as far as the log can be walked).
@@ -78,7 +78,7 @@ def offset_index_state(
     return state
 
 
-def time_index_state(path: Path, base_offset: int, next_offset: int) -> IndexState:
+def time_index_state(path: str | Path, base_offset: int, next_offset: int) -> IndexState:
     """The state of a time index beside a log that ends at `next_offset`."""
     state, tail = _by_length(path, TIME_INDEX_ENTRY_BYTES)
     if not state.entries_count:
@@ -93,12 +93,11 @@ def time_index_state(path: Path, base_offset: int, next_offset: int) -> IndexSta
     return state
 
 
-def _by_length(path: Path, entry_bytes: int) -> tuple[IndexState, IndexTail]:
-    try:
-        file_bytes = path.stat().st_size
-    except FileNotFoundError:
-        return IndexState(IndexCondition.MISSING, 0, 0, entry_bytes), IndexTail()
+def _by_length(path: str | Path, entry_bytes: int) -> tuple[IndexState, IndexTail]:
     tail = read_index_tail(path, entry_bytes)
+    file_bytes = tail.file_bytes
+    if file_bytes is None:
+        return IndexState(IndexCondition.MISSING, 0, 0, entry_bytes), tail
     behind = file_bytes - tail.valid_bytes
     if file_bytes == 0:
         condition = IndexCondition.EMPTY

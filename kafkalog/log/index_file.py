@@ -7,14 +7,17 @@ from types import TracebackType
 
 from kafkalog.remote.paths import ManifestPath
 
+_SMALL_BYTES = 4096
+
 
 class IndexFile:
-    """Entries of one width, read one at a time; of an index behind a manifest all of it is at hand.
+    """Entries of one width, read one at a time; of an index that is small, or behind a manifest, all
+    of it is at hand. `file_bytes`: how long it is.
 
     Opening raises as the system does, FileNotFoundError where there is none.
     """
 
-    __slots__ = ("_data", "_descriptor", "_entry_bytes", "count")
+    __slots__ = ("_data", "_descriptor", "_entry_bytes", "count", "file_bytes")
 
     def __init__(self, path: str | os.PathLike[str], entry_bytes: int) -> None:
         self._entry_bytes = entry_bytes
@@ -25,10 +28,17 @@ class IndexFile:
             from kafkalog.log.remote_file import read_remote_index
 
             self._data = read_remote_index(path)
-            self.count = len(self._data) // entry_bytes
+            self.file_bytes = len(self._data)
         else:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            self.count = os.fstat(self._descriptor).st_size // entry_bytes
+            self.file_bytes = os.fstat(self._descriptor).st_size
+            # A call of the system for each look costs more than the bytes of a small one.
+            if self.file_bytes <= _SMALL_BYTES:
+                try:
+                    self._data = os.pread(self._descriptor, _SMALL_BYTES, 0)
+                finally:
+                    self._close()
+        self.count = self.file_bytes // entry_bytes
 
     def __enter__(self) -> IndexFile:
         return self
@@ -39,8 +49,12 @@ class IndexFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
+            self._descriptor = -1
 
     def entry(self, number: int) -> bytes:
         """An entry as it lies; fewer bytes where the file ends."""

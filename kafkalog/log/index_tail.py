@@ -23,10 +23,13 @@ from kafkalog.log.index_file import IndexFile
 
 @dataclass(frozen=True, slots=True)
 class IndexTail:
-    """`valid_bytes` of whole genuine entries, and the last of them as on disk (or empty)."""
+    """`valid_bytes` of whole genuine entries, and the last of them as on disk (or empty); how long
+    the file is, None without one.
+    """
 
     valid_bytes: int = 0
     last_entry: bytes = b""
+    file_bytes: int | None = None
 
 
 def read_index_tail(path: str | Path, entry_bytes: int) -> IndexTail:
@@ -37,7 +40,7 @@ def read_index_tail(path: str | Path, entry_bytes: int) -> IndexTail:
             last = index.entry(count - 1) if count else b""
     except FileNotFoundError:
         return IndexTail()
-    return IndexTail(count * entry_bytes, last)
+    return IndexTail(count * entry_bytes, last, index.file_bytes)
 
 
 def _genuine_entries(index: IndexFile, entry_bytes: int) -> int:

@@ -6,6 +6,7 @@ because no offset of it can be trusted, a problem of every partition in the dir.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from kafkalog.format.checkpoints import (
     RECOVERY_POINT_FILE,
     parse_offset_checkpoint,
 )
+from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.meta_properties import (
     META_PROPERTIES_FILE,
     MetaProperties,
@@ -58,6 +60,11 @@ class LogDirFiles:
             log_start=self.checkpoints[LOG_START_OFFSET_FILE].get(key),
             cleaner=self.checkpoints[CLEANER_OFFSET_FILE].get(key),
         )
+
+
+def is_clean_stop(log_dir: str) -> bool:
+    """Whether the broker of a log dir has stopped in order, and none has started on it since."""
+    return os.path.exists(f"{log_dir}/{CLEAN_SHUTDOWN_FILE}")  # noqa: PTH110 - once a partition
 
 
 def read_log_dir_files(path: Path) -> LogDirFiles:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, KafkaLogError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
-from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import (
     LEADER_EPOCH_CHECKPOINT_FILE,
@@ -25,6 +24,7 @@ from kafkalog.format.file_names import (
 from kafkalog.format.transaction_index import parse_transaction_index
 from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.segment_facts import scan_segment_facts
 from kafkalog.log.small_files import read_small_file
 
@@ -58,7 +58,7 @@ def repaired_segments(partition: PartitionInventory) -> list[SegmentInfo]:
 
 def _first_recovered(partition: PartitionInventory) -> int:
     """The base offset from which on segments are recovered for want of a stop in order."""
-    if Path(partition.log_dir, CLEAN_SHUTDOWN_FILE).exists():
+    if is_clean_stop(partition.log_dir):
         return MAX_INT64
     recovery_point = partition.checkpoints.recovery_point or 0
     bases = [segment.base_offset for segment in partition.segments]
@@ -67,12 +67,12 @@ def _first_recovered(partition: PartitionInventory) -> int:
 
 def read_leader_epochs(directory: str) -> list[EpochEntry] | None:
     """The partition's leader epochs, None without a file; CorruptCheckpointError if it is bad."""
-    path = Path(directory, LEADER_EPOCH_CHECKPOINT_FILE)
+    path = f"{directory}/{LEADER_EPOCH_CHECKPOINT_FILE}"
     try:
         data = read_small_file(path)
     except FileNotFoundError:
         return None
-    return parse_leader_epoch_checkpoint(data, str(path))
+    return parse_leader_epoch_checkpoint(data, path)
 
 
 def _has_offset_index(directory: str, segment: SegmentInfo) -> bool:

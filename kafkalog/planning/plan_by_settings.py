@@ -49,7 +49,7 @@ class PlanInputs:
         return why_time_is_ahead(self.partition, self.now_ms, self.clock_ms)
 
 
-def retention_by_settings(inputs: PlanInputs) -> RetentionPlan:
+def retention_by_settings(inputs: PlanInputs, *, with_token: bool = True) -> RetentionPlan:
     """The plan of `retain`. InvalidConfigError as of `plan_retention`."""
     resolved = inputs.resolved
     plan = plan_retention(
@@ -62,6 +62,7 @@ def retention_by_settings(inputs: PlanInputs) -> RetentionPlan:
         # What contradicts the cluster's own word is refused with that word.
         standing=resolved.standing if resolved.refusal is None else PolicyStanding.IN_FORCE,
         is_forced=resolved.is_forced,
+        with_token=with_token,
     )
     if plan.status == REFUSED:
         return plan

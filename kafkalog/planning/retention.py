@@ -118,13 +118,14 @@ def plan_retention(
     kafka_version: str = "4.3",
     standing: PolicyStanding | None = None,
     is_forced: bool = False,
+    with_token: bool = True,
 ) -> RetentionPlan:
     """The plan of one pass of retention over one partition.
 
     `facts` covers the segments a broker would repair on load (`log.retention_facts`). `standing`:
     how the policy is known; without it `config` was made for this topic, and says the policy or
     does not, in which case the partition is refused (`policy_evidence`). `is_forced`: the policy
-    counts against what the disk shows.
+    counts against what the disk shows. A plan without token is to be looked at, not carried out.
     `high_watermark` is for logs whose checkpoint does not tell; where both are known the lower one
     holds. `kafka_version` is 4.1 to 4.4. Bad settings raise InvalidConfigError; everything about
     the partition itself is a status and a reason in the plan, never an error.
@@ -165,7 +166,7 @@ def plan_retention(
         now_ms=now_ms,
         kafka_version=kafka_version,
         config=config,
-        token=partition.token,
+        token=partition.token if with_token else "",
         leftovers=partition.leftovers,
         deleted_files=partition.deleted_files if status == DELETE else (),
     )

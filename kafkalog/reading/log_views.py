@@ -162,11 +162,11 @@ def _header_columns(segment: SegmentInfo) -> Row:
 
 
 def _index_columns(segment: SegmentInfo, scan: HeaderScan, next_offset: int) -> Row:
-    directory = Path(segment.path).parent
+    directory = segment.path.rpartition("/")[0]
     suffix = "" if segment.state == "live" else f".{segment.state}"
     base_offset = segment.base_offset
-    offset_index = directory / offset_index_file_name(base_offset, suffix)
-    time_index = directory / time_index_file_name(base_offset, suffix)
+    offset_index = f"{directory}/{offset_index_file_name(base_offset, suffix)}"
+    time_index = f"{directory}/{time_index_file_name(base_offset, suffix)}"
     positions = scan.rows["position"].astype(np.int64)
     return {
         "indexState": str(
