@@ -26,6 +26,12 @@ class JsonFacts:
 
     __slots__ = ()
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        """For `pickle`: the fields in their order. What a dataclass with slots does by itself goes
+        field by field, both ways, and tasks and results have some hundred facts each.
+        """
+        return type(self), tuple(_row_encoder(cast("Hashable", type(self)))[0](self))
+
     def to_json(self) -> dict[str, Any]:
         """A dict that `json.dumps` takes as it is."""
         found = {}
