@@ -11,7 +11,7 @@ _SMALL_BYTES = 4096
 
 
 class IndexFile:
-    """Entries of one width, read one at a time; of an index that is small, or behind a manifest, all
+    """Entries of one width, read one at a time; of a small index, or one behind a manifest, all
     of it is at hand. `file_bytes`: how long it is.
 
     Opening raises as the system does, FileNotFoundError where there is none.

@@ -56,13 +56,13 @@ class IndexEntries:
 
     @classmethod
     def of_offsets(cls, segment: SegmentInfo) -> IndexEntries:
-        path = Path(segment.beside(".index"))
+        path = segment.beside(".index")
         count = segment.offset_index_bytes // _OFFSET_ENTRY.size
         return cls(path, segment.base_offset, count, is_time_index=False)
 
     @classmethod
     def of_times(cls, segment: SegmentInfo) -> IndexEntries:
-        path = Path(segment.beside(".timeindex"))
+        path = segment.beside(".timeindex")
         count = segment.time_index_bytes // _TIME_ENTRY.size
         return cls(path, segment.base_offset, count, is_time_index=True)
 
