@@ -102,7 +102,5 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError:
-        raise InvalidConfigError(
-            "plots need matplotlib: pip install 'kafkalog[notebook]'"
-        ) from None
+        raise InvalidConfigError("plots need matplotlib: pip install 'matplotlib>=3.9'") from None
     return pyplot.subplots()[1]

@@ -39,6 +39,12 @@ def format_bytes(size_in_bytes: int) -> str:
     return f"{size_in_bytes} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
 
 
+def format_setting_bytes(size_in_bytes: int) -> str:
+    """Of a setting, so that it can be found again: `1.0 GiB (1073741824)`."""
+    text = format_bytes(size_in_bytes)
+    return str(size_in_bytes) if text.endswith(" B") else f"{text} ({size_in_bytes})"
+
+
 def format_duration(milliseconds: int) -> str:
     """`93784000` → `1 d 2 h`: the two largest units, the rest cut off."""
     if abs(milliseconds) < 1000:

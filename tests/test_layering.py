@@ -86,7 +86,7 @@ FLOORS: dict[str, Floor] = {
     # SQL in this process; what it reads, the readers above read.
     "dialect": floor("errors", "pyarrow sqlglot", barred_stdlib=INPUT_OUTPUT),
     "duckdb": floor("errors columns dialect log.names reading", "pyarrow duckdb"),
-    "resources": floor("errors code_digest format", "numpy"),
+    "resources": floor("errors code_digest format texts", "numpy"),
     "requests": floor(f"{LOWER} resources"),
     "cleaning": floor(f"{LOWER} resources", "numpy pyarrow"),
     # The one room that changes a log dir.

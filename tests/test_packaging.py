@@ -92,7 +92,9 @@ def test_all_but_spark_works_without_pyspark() -> None:
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr == "kafkalog: this needs Spark: pip install 'kafkalog[spark]'\n"
+    assert (
+        done.stderr == "kafkalog: this needs Spark: pip install 'pyspark>=3.5.3,<4.4' 'pandas<3'\n"
+    )
 
 
 def test_version_has_what_a_bug_report_needs(capsys: pytest.CaptureFixture[str]) -> None:

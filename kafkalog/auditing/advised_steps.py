@@ -18,7 +18,7 @@ from kafkalog.planning.config_sources import Difference
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import POLICY
 from kafkalog.planning.retention_forecast import forecast_retention
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_setting_bytes, format_setting_ms
 
 _SERVER = "--bootstrap-server HOST:PORT"
 # States of a transaction that its coordinator ends by itself when it runs, and how.
@@ -65,7 +65,8 @@ def put_setting_right(context: FindingContext, difference: Difference) -> str:
     if "delete" in config.cleanup_policy and "delete" not in audited.config.cleanup_policy:
         return (
             f"{declare}, if records are to stay: with {key}={said} they go when retention.ms "
-            f"{config.retention_ms} or retention.bytes {config.retention_bytes} says so"
+            f"{format_setting_ms(config.retention_ms)} or retention.bytes "
+            f"{format_setting_bytes(config.retention_bytes)} says so"
         )
     value = f"[{said}]" if "," in said else said
     command = (

@@ -13,7 +13,7 @@ from kafkalog.contents.transactional_ids import transactional_ids
 from kafkalog.planning.compaction import CLEAN, REFUSED
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
 from kafkalog.reading.negative_timestamps import find_negative_timestamp
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_setting_ms, format_timestamp
 
 _DAY_MS = 86_400_000
 _MANY_MARKERS = 0.25
@@ -186,7 +186,8 @@ def _waiting(context: FindingContext) -> Iterator[Finding]:
         yield context.say(
             "compaction-lag",
             f"{audited.topic}: {format_bytes(held)} of closed segments wait for "
-            f"min.compaction.lag.ms {audited.config.min_compaction_lag_ms}; a round begins {at}; "
+            f"min.compaction.lag.ms {format_setting_ms(audited.config.min_compaction_lag_ms)}; a "
+            f"round begins {at}; "
             f"{grown}",
             offset=verdict.first_uncleanable_offset,
         )

@@ -14,7 +14,7 @@ from kafkalog.contents.log_contents import Contents
 from kafkalog.format.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.retention_forecast import SECONDS
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_setting_ms, format_timestamp
 
 LARGE_LOAD_BYTES = 1 << 30
 COORDINATED = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
@@ -73,8 +73,9 @@ def find_in_contents(
                 f"{copies.topic}-{copies.partition}: {copies.unfinished} copies "
                 f"({format_bytes(copies.unfinished_bytes)}) were begun since "
                 f"{format_timestamp(copies.begun_ms)} and not finished; "
-                f"{copies.finished_bytes} bytes of {copies.finished} finished ones count for "
-                f"retention.bytes, not {total}",
+                f"{format_bytes(copies.finished_bytes)} of {copies.finished} finished ones count "
+                "for "
+                f"retention.bytes, not {format_bytes(total)}",
             )
 
 
@@ -113,12 +114,13 @@ def _ages(
     text = (
         f"at least {records} records ({format_bytes(closed_bytes)} in closed segments, "
         f"{format_bytes(active_bytes)} in the active one) are older than retention.ms "
-        f"{config.retention_ms}; the oldest is of {format_timestamp(oldest)}"
+        f"{format_setting_ms(config.retention_ms)}; the oldest is of {format_timestamp(oldest)}"
     )
     promise_ms = config.retention_ms + config.segment_ms
     if now_ms - oldest > promise_ms:
         since = format_timestamp(oldest + promise_ms)
-        text += f", to be gone since {since} even with segment.ms {config.segment_ms}"
+        segment = format_setting_ms(config.segment_ms)
+        text += f", to be gone since {since} even with segment.ms {segment}"
         yield make("age-beyond-promise", text)
     else:
         yield make("readable-beyond-policy", text)

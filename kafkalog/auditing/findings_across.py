@@ -14,7 +14,7 @@ from kafkalog.auditing.what_if import ceiling_bytes
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.committed_offsets import CommittedRange, merge_ranges
 from kafkalog.log.inventory import PartitionKind
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_setting_bytes, format_timestamp
 
 Row = dict[str, Any]
 # Cluster id, topic, partition: what one cluster's groups have read says nothing of another's logs.
@@ -131,7 +131,8 @@ def _beyond_retention_bytes(partitions: Sequence[AuditedPartition]) -> Iterator[
         if ceiling is not None and limit < total:
             text = (
                 f"{topic} has {format_bytes(total)} in {len(own)} partitions here with "
-                f"retention.bytes {limit}: it may come to {format_bytes(ceiling)}, retention.bytes "
+                f"retention.bytes {format_setting_bytes(limit)}: it may come to "
+                f"{format_bytes(ceiling)}, retention.bytes "
                 "and one segment for each partition"
             )
             found = _found(own[0], "retention-bytes-per-partition", text)

@@ -18,7 +18,7 @@ from kafkalog.auditing.policy_file import Policy, PolicyRule, Range, setting_of,
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.log.inventory import PartitionKind
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_setting_ms, format_timestamp
 
 # A rule broken in the same way, whatever the numbers: kind, rule, log dir, topic, partition and
 # what of it (a setting, a codec).
@@ -173,7 +173,8 @@ def _promises(rule: PolicyRule, first: AuditedPartition) -> Iterator[Violation]:
     """Settings under which a limit cannot hold, whatever is on disk today."""
     config, limits = first.config, rule.limits
     deletes = "delete" in config.cleanup_policy
-    kept = f"retention.ms is {config.retention_ms} ({config.source('retention.ms')})"
+    retention = format_setting_ms(config.retention_ms)
+    kept = f"retention.ms is {retention} ({config.source('retention.ms')})"
     if limits.max_age_ms is not None:
         asked = rule.words["max-age"]
         if not deletes:

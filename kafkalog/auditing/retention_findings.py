@@ -23,7 +23,7 @@ from kafkalog.planning.retention_forecast import (
     local_config,
 )
 from kafkalog.planning.retention_plan import RetentionRule
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_setting_bytes, format_setting_ms, format_timestamp
 
 _ENTRY_BYTES = 12
 
@@ -167,9 +167,11 @@ def _active(context: FindingContext) -> Iterator[Finding]:
         yield context.say(
             "active-never-rolls",
             f"{context.audited.topic}: the active segment {active.base_offset} has records since "
-            f"{oldest}, retention.ms {config.retention_ms} is past for them since "
-            f"{until}; segment.ms is {config.segment_ms}, segment.bytes "
-            f"{config.segment_bytes}, the segment has {active.size_in_bytes}",
+            f"{oldest}, retention.ms {format_setting_ms(config.retention_ms)} is past for them "
+            "since "
+            f"{until}; segment.ms is {format_setting_ms(config.segment_ms)}, segment.bytes "
+            f"{format_setting_bytes(config.segment_bytes)}, the segment has "
+            f"{format_bytes(active.size_in_bytes)}",
             segment=active.base_offset,
             offset=active.base_offset,
             fix=_what_rolls(config),
@@ -178,7 +180,8 @@ def _active(context: FindingContext) -> Iterator[Finding]:
         yield context.say(
             "active-never-rolls",
             f"{context.audited.topic}: the active segment {active.base_offset} has records since "
-            f"{oldest}, older than segment.ms {config.segment_ms}: without an append it does not "
+            f"{oldest}, older than segment.ms {format_setting_ms(config.segment_ms)}: without an "
+            "append it does not "
             "roll, and its records, tombstones too, are never cleaned",
             segment=active.base_offset,
             offset=active.base_offset,
@@ -192,7 +195,8 @@ def _what_rolls(config: LogConfig) -> str:
     if config.segment_ms <= wanted_ms:
         return "append a record: the segment rolls in front of it"
     return (
-        f"set segment.ms to at most {wanted_ms}: records then go at most so long after their time; "
+        f"set segment.ms to at most {format_setting_ms(wanted_ms)}: records then go at most so "
+        "long after their time; "
         "a segment rolls at the next append"
     )
 
@@ -215,7 +219,8 @@ def _time_indexes(context: FindingContext) -> Iterator[Finding]:
         if segment.padded_time_index_bytes >= _ENTRY_BYTES and is_cut:
             yield context.say(
                 "time-index-padded",
-                f"{context.audited.topic}: {segment.padded_time_index_bytes} bytes of zeros behind "
+                f"{context.audited.topic}: {format_bytes(segment.padded_time_index_bytes)} of "
+                "zeros behind "
                 f"the entries of segment {segment.base_offset}: a broker takes its records for "
                 "ones of 1970 and deletes it, or fails when it rolls; their largest timestamp is "
                 f"{format_timestamp(segment.largest_timestamp_ms)}",

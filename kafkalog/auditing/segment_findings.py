@@ -18,7 +18,7 @@ from kafkalog.auditing.thresholds import MANY_SEGMENTS, SMALL_SEGMENT_BYTES
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.format.constants import MAX_INT32
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_setting_bytes, format_setting_ms
 
 # What a setting is raised for: so many segments instead.
 _FEW = 50
@@ -51,10 +51,14 @@ def _cause(
     times = -(-len(closed) // _FEW)
     if 2 * mean_bytes >= config.segment_bytes:
         wanted = min(config.segment_bytes * times, MAX_INT32)
-        return f"segment.bytes {config.segment_bytes} rolls them", f"set segment.bytes to {wanted}"
+        return (
+            f"segment.bytes {format_setting_bytes(config.segment_bytes)} rolls them",
+            f"set segment.bytes to {wanted}",
+        )
     if any(_fills_index(context, segment) for segment in closed[:: len(closed) // _FEW]):
         return (
-            f"an index of segment.index.bytes {config.segment_index_bytes} is full with them",
+            f"an index of segment.index.bytes {format_setting_bytes(config.segment_index_bytes)} "
+            "is full with them",
             f"set segment.index.bytes to {min(config.segment_index_bytes * times, MAX_INT32)}",
         )
     apart = [
@@ -66,8 +70,9 @@ def _cause(
         is_backfill = _written_within(closed) * 2 < span
         how = "by the time of records, which are older than what wrote them, " * is_backfill
         return (
-            f"segment.ms {config.segment_ms} rolls them {how}".rstrip(" ,"),
-            f"set segment.ms to {config.segment_ms * times}: for a topic with retention.ms, its "
+            f"segment.ms {format_setting_ms(config.segment_ms)} rolls them {how}".rstrip(" ,"),
+            f"set segment.ms to {format_setting_ms(config.segment_ms * times)}: for a topic with "
+            "retention.ms, its "
             "records then stay up to so much longer",
         )
     return (

@@ -11,6 +11,14 @@ GRACE_MS = 3_600_000
 # From so many on, if they are so small on average: a topic of a month that rolls every hour.
 MANY_SEGMENTS, SMALL_SEGMENT_BYTES = 500, 1024 * 1024
 
+# From 2001 to 2128 in seconds; as ms from 12 January to 27 February 1970, before there was Kafka.
+_SECONDS_MS = range(10**9, 5 * 10**9)
+
+
+def is_in_seconds(timestamp_ms: int) -> bool:
+    """Whether a timestamp is one of seconds, not of ms."""
+    return timestamp_ms in _SECONDS_MS
+
 
 def depends_on_time(policy: Collection[str], retention_ms: int, compaction_lag_ms: int) -> bool:
     """Whether a record's timestamp keeps anything: from deletion, or with a lag from compaction."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkalog.auditing.finding_context import FindingContext
-from kafkalog.auditing.thresholds import depends_on_time, latest_sound_ms
+from kafkalog.auditing.thresholds import depends_on_time, is_in_seconds, latest_sound_ms
 from kafkalog.checking.finding import MAX_PER_KIND, Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.errors import KafkaLogError
@@ -23,11 +23,10 @@ from kafkalog.planning.retention_forecast import (
     NEVER,
     SECONDS,
     WRONG_UNIT,
-    is_in_seconds,
     is_wrong_unit,
 )
 from kafkalog.reading.lookups import records_of
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_setting_ms, format_timestamp
 
 
 def find_seconds(context: FindingContext) -> Iterator[Finding]:
@@ -44,7 +43,8 @@ def find_seconds(context: FindingContext) -> Iterator[Finding]:
             f"{context.audited.topic}: {len(found)} of {len(context.audited.segments)} segments "
             f"({format_bytes(sum(s.size_in_bytes for s in found))}) have timestamps in seconds, as "
             f"{_seconds(segment.largest_timestamp_ms)} in segment {segment.base_offset}: all of "
-            f"them is older than retention.ms {config.retention_ms}, and a broker deletes it at "
+            f"them is older than retention.ms {format_setting_ms(config.retention_ms)}, and a "
+            "broker deletes it at "
             "its next check, while it is written",
             offset=largest_offset(context.info(segment.base_offset), segment),
             position=segment.largest_timestamp_position,
@@ -60,7 +60,8 @@ def find_seconds(context: FindingContext) -> Iterator[Finding]:
             SECONDS,
             f"{audited.topic}: the log is empty up to offset {audited.log_end_offset}, and {where} "
             f"has a timestamp in seconds, {_seconds(timestamp)}: what was written was older than "
-            f"retention.ms {config.retention_ms} at once, and retention has deleted it",
+            f"retention.ms {format_setting_ms(config.retention_ms)} at once, and retention has "
+            "deleted it",
             offset=audited.log_start_offset,
         )
         return

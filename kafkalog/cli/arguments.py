@@ -63,7 +63,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     names = [verb.name for verb in VERBS if verb.module is not None]
     if first is None or first.startswith("-"):
         raise UsageError(f"a VERB is needed: {', '.join(names)}", "usage: kafkalog VERB [options]")
-    _refuse_verb_of_a_job(first)
+    _refuse_verb_of_a_job(first, argv[1:])
     if first not in names:
         near = did_you_mean(first, names)
         raise UsageError(f"there is no verb {first}{near}", f"verbs: {', '.join(names)}")
@@ -133,9 +133,11 @@ def _typed(option: Option) -> Callable[[str], Any]:
     return parse
 
 
-def _refuse_verb_of_a_job(name: str) -> None:
+def _refuse_verb_of_a_job(name: str, words: Sequence[str]) -> None:
     for verb in VERBS:
         if verb.name == name and verb.module is None:
+            if {"-h", "--help"} & set(words):
+                verb_parser(verb, str(verb.job)).parse_args(["--help"])
             raise UsageError(f"{name} needs Spark: spark-submit jobs/{verb.job}")
 
 
@@ -156,7 +158,7 @@ def _refuse_unknown(verb: Verb, unknown: Sequence[str], parser: argparse.Argumen
 def _checked(
     args: argparse.Namespace, verb: Verb, parser: argparse.ArgumentParser
 ) -> argparse.Namespace:
-    if verb.has_log_dirs:
+    if verb.has_log_dirs and verb.takes != "RUN":
         named = args.paths[verb.words_in_front :]
         args.log_dir = [*named, *args.log_dir]
         args.paths = args.log_dir if verb.takes == "DIR" else args.paths[: verb.words_in_front]

@@ -24,6 +24,9 @@ def run(args: argparse.Namespace) -> ExitCode:
         )
         return ExitCode.DONE
     runs, problems = held_runs(run_dir)
+    if args.log_dir:
+        wanted = {Path(log_dir).resolve() for log_dir in args.log_dir}
+        runs = [held for held in runs if wanted & {Path(d).resolve() for d in held.log_dirs}]
     rows = [
         {
             "run": held.run_id,
@@ -43,7 +46,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     for problem in problems:
         say(problem)
     if not rows and not args.json:
-        say(f"no runs in {run_dir}")
+        of = f" of {', '.join(args.log_dir)}" if args.log_dir else ""
+        say(f"no runs{of} in {run_dir}")
     return ExitCode.FINDINGS if problems else ExitCode.DONE
 
 

@@ -38,9 +38,12 @@ def help_of(verb: Verb, prog: str) -> tuple[str, str]:
     """(what stands above the options, what below)."""
     does = verb.does[0].upper() + verb.does[1:]
     description = "\n".join((f"{does}.", "", verb.changes, verb.beside))
-    if not verb.example or prog != f"kafkalog {verb.name}":
+    command = prog
+    if verb.job is not None:
+        command = f"spark-submit --properties-file spark_conf/packages.conf jobs/{verb.job}"
+    elif prog != f"kafkalog {verb.name}":
         return description, ""
-    return description, f"example:\n  kafkalog {verb.name} {verb.example}"
+    return description, f"example:\n  {command} {verb.example}" if verb.example else ""
 
 
 def general_help() -> str:

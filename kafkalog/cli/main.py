@@ -98,7 +98,7 @@ def report_error(error: Exception) -> ExitCode:
         say(f"kafkalog: {error}")
         return ExitCode.USAGE
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("pyspark"):
-        say("kafkalog: this needs Spark: pip install 'kafkalog[spark]'")
+        say("kafkalog: this needs Spark: pip install 'pyspark>=3.5.3,<4.4' 'pandas<3'")
         return ExitCode.USAGE
     if isinstance(error, _UNSAFE):
         say(f"kafkalog: nothing was done: {error}")

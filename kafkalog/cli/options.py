@@ -20,8 +20,9 @@ class Verb:
     takes: what stands behind the verb without an option, as `paths` of the parsed arguments; where
     the verb has log dirs (`--log-dir`), these stand there as well. names: what that is, for its
     help. changes, beside: whether it changes anything, whether it may run beside a broker, in a
-    sentence each. example: words behind the verb, which a test runs on the samples. refuses: flags
-    of Kafka's tool for the same that cannot be taken, and why.
+    sentence each. words: what stands behind the verb in its usage line, where that is not one or
+    more of `takes`. example: words behind the verb, which a test runs on the samples. refuses:
+    flags of Kafka's tool for the same that cannot be taken, and why.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Verb:
     beside: str = "May run beside a broker."
     example: str = ""
     refuses: Mapping[str, str] = field(default_factory=dict)
+    words: str = ""
 
     @property
     def has_log_dirs(self) -> bool:
@@ -53,6 +55,8 @@ class Verb:
     @property
     def usage_words(self) -> str:
         """What stands behind the verb, for its usage line."""
+        if self.words:
+            return self.words
         more = " DIR…" if self.words_in_front and self.has_log_dirs else "…"
         return "" if self.positional is None else f"{self.positional}{more}"
 
@@ -141,17 +145,18 @@ VERBS = (
     ),
     Verb(
         "runs", "runs and what each still holds", "kafkalog.cli.held_runs", takes="RUN",
+        words="[RUN…]",
         names="runs, to see what each did (default: a list of all)",
     ),
     Verb(
-        "undo", "put the files a run replaced back", "kafkalog.cli.undo", takes="RUN",
+        "undo", "put the files a run replaced back", "kafkalog.cli.undo", takes="RUN", words="RUN",
         names="a run, as kafkalog runs lists them",
         changes="Changes the log dirs of the run: what it replaced is back, as it was.",
         beside="Not beside a broker: the one of the log dirs must be stopped.", example="RUN",
     ),
     Verb(
         "purge", "give the space of a run's replaced files back", "kafkalog.cli.purge",
-        takes="RUN", names="a run, as kafkalog runs lists them",
+        takes="RUN", words="RUN", names="a run, as kafkalog runs lists them",
         changes="Removes the replaced files that a run keeps: it cannot be undone then.",
         beside="Not beside a broker: the one of the log dirs must be stopped.", example="RUN",
     ),
@@ -162,6 +167,7 @@ VERBS = (
     Verb(
         "export", "append or merge records into a Delta table", job="export_to_delta.py",
         changes="Changes nothing of the log dirs; writes the table.",
+        example="data/samples/broker --topic orders --table /tmp/lake/orders",
     ),
 )  # fmt: skip
 

@@ -54,7 +54,8 @@ _JOURNAL = (
 SHARED_OPTIONS = (
     Option(
         "--log-dir", "DIR", "the same as DIR without an option; repeatable",
-        (*_CHOOSING, "info", "lag", "sql", "why"),
+        (*_CHOOSING, "info", "lag", "sql", "why", "runs"),
+        does_there={"runs": "only runs that changed something there; repeatable"},
         is_repeatable=True,
     ),
     Option(

@@ -59,7 +59,7 @@ MACROS: tuple[str, ...] = tuple(
         f"""spark_text_to_bigint(t, kind) AS CASE WHEN t IS NULL THEN NULL
             WHEN regexp_full_match(t, '{_SPACES}[+-]?[0-9]+{_SPACES}')
             THEN CAST(regexp_replace(t, '[\\x00-\\x20\\x7f]', '', 'g') AS BIGINT)
-            ELSE error('a text is no ' || kind) END""",
+            ELSE error('the text ''' || left(t, 40) || ''' is no ' || kind) END""",
         """spark_try_integer(n, kind) AS CASE kind
             WHEN 'tinyint' THEN TRY_CAST(n AS TINYINT)::BIGINT
             WHEN 'smallint' THEN TRY_CAST(n AS SMALLINT)::BIGINT

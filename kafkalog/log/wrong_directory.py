@@ -119,5 +119,18 @@ def _log_dirs_below(path: Path, names: list[str]) -> Iterator[Path]:
             inside = [entry.name for entry in os.scandir(path / name)]
         except OSError:  # a file, or not to be read
             continue
-        if _is_log_dir(path / name, inside):
+        if META_PROPERTIES_FILE in inside or _has_partition(path / name, inside):
             yield path / name
+
+
+def _has_partition(path: Path, names: list[str]) -> bool:
+    """Whether a directory has one with a partition's files: `/etc/gtk-3.0` has the name alone."""
+    named = (name for name in names if parse_partition_dir_name(name) is not None)
+    for name in islice(named, _LOOKED_AT):
+        try:
+            files = [entry.name for entry in os.scandir(path / name)]
+        except OSError:
+            continue
+        if any(file in _OWN_FILES or parse_file_name(file) is not None for file in files):
+            return True
+    return False

@@ -39,6 +39,7 @@ class HeldRun:
     partitions: int
     held_partitions: int
     held_bytes: int
+    log_dirs: tuple[str, ...] = ()  # of these partitions
 
 
 def held_runs(run_dir: Path) -> tuple[list[HeldRun], list[str]]:
@@ -59,6 +60,7 @@ def _held(run: Run) -> HeldRun:
         partitions=len(places),
         held_partitions=sum(size is not None for size in held),
         held_bytes=sum(size or 0 for size in held),
+        log_dirs=tuple(dict.fromkeys(place.log_dir for place in places)),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
@@ -24,6 +24,7 @@ from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.topic_partition import PartitionKind
 from kafkalog.overview.cluster import Cluster
 from kafkalog.overview.disk import LogDir, Partition
+from kafkalog.overview.heads import Head
 
 # A broker takes a log dir offline at the first write that fails.
 _FULL_SHARE = 0.05
@@ -49,22 +50,33 @@ class Notice:
         return self.severity is not Severity.INFO
 
 
-def find(
-    log_dirs: Sequence[LogDir],
-    cluster: Cluster | None,
-    ahead: Sequence[Partition],
-    unread: Mapping[str, str],
-) -> list[Notice]:
-    """All there is, the gravest first. `ahead`: partitions with records of the future; `unread`:
-    what the system said of segments that cannot be read, by the partition's path."""
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What the batches that were looked at tell. ahead, in_seconds: partitions with records of the
+    future, and with times of seconds, where that matters. heads: by a partition's path. commits:
+    damage that was met in the offsets topic.
+    """
+
+    ahead: Sequence[Partition] = ()
+    in_seconds: Sequence[Partition] = ()
+    heads: Mapping[str, Head] = field(default_factory=dict)
+    commits: Sequence[str] = ()
+
+
+def find(log_dirs: Sequence[LogDir], cluster: Cluster | None, batches: Batches) -> list[Notice]:
+    """All there is, the gravest first."""
     found: list[Notice] = []
     for log_dir in log_dirs:
         found += _of_root(log_dir, log_dirs)
         found += _of_partitions(log_dir, cluster)
-        found += _of_segments(log_dir, unread)
+        found += _of_segments(log_dir, batches)
         found += _of_space(log_dir)
-        own = [p for p in ahead if p.is_live and Path(p.path).parent == log_dir.path]
-        found += _about(own, "future-timestamp", "records of the future", log_dir, "audit")
+        for kind, those, text in (
+            ("future-timestamp", batches.ahead, "records of the future"),
+            ("second-timestamps", batches.in_seconds, "times of seconds, which as ms are of 1970"),
+        ):
+            own = [p for p in those if p.is_live and Path(p.path).parent == log_dir.path]
+            found += _about(own, kind, text, log_dir, "audit")
     found += _across(log_dirs)
     if cluster is not None and cluster.problem is not None and not cluster.is_too_large:
         place = next(d for d in log_dirs if (d.path / METADATA_DIR).is_dir())
@@ -99,12 +111,22 @@ def _of_root(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> Iterator[Notice]:
         yield _notice("not-stopped-in-order", text, log_dir, "recover")
 
 
-def _of_segments(log_dir: LogDir, unread: Mapping[str, str]) -> Iterator[Notice]:
-    problems = [unread[p.path] for p in log_dir.partitions if p.path in unread]
-    if problems:
-        more = f", and of {len(problems) - 1} more partitions" if len(problems) > 1 else ""
-        text = _short(problems[0], log_dir.path) + more
-        yield _notice("unreadable", text, log_dir, "verify")
+def _of_segments(log_dir: LogDir, batches: Batches) -> Iterator[Notice]:
+    """Segments that cannot be read, and bytes in them that are no batch."""
+    heads = [batches.heads[p.path] for p in log_dir.partitions if p.path in batches.heads]
+    # A start after a crash cuts off what is damaged at the end of a log.
+    is_cut = log_dir.has_broker_logs and not log_dir.is_clean_stop
+    damaged = [head.damage or (None if is_cut else head.active_damage) for head in heads]
+    own = [text for text in batches.commits if text.startswith(f"{log_dir.path}/")]
+    for kind, found in (
+        ("unreadable", [head.problem for head in heads]),
+        ("batch-unreadable", damaged),
+        ("crc-mismatch", own),
+    ):
+        problems = [text for text in found if text is not None]
+        if problems:
+            more = f", and of {len(problems) - 1} more partitions" if len(problems) > 1 else ""
+            yield _notice(kind, _short(problems[0], log_dir.path) + more, log_dir, "verify")
 
 
 def _is_kraft(log_dir: LogDir) -> bool:

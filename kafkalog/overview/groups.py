@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES
 from kafkalog.format.topics import OFFSETS_TOPIC
@@ -50,13 +50,14 @@ class GroupLag:
 @dataclass(slots=True)
 class Groups:
     """total_bytes of the offsets topic here, of which read_bytes were read; problems: what could
-    not be read to its end.
+    not be read to its end, of which damaged are those of bytes that are no batch or record.
     """
 
     groups: Sequence[GroupLag] = ()
     total_bytes: int = 0
     read_bytes: int = 0
     problems: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
@@ -105,6 +106,8 @@ def read_groups(partitions: Iterable[Partition], ends: Ends) -> Groups:
                 _replay(data, path, coordinator)
             except (OSError, KafkaLogError) as error:
                 found.problems.append(str(error))
+                if isinstance(error, CorruptRecordError):
+                    found.damaged.append(str(error))
     found.groups = _lags(coordinator, ends)
     return found
 

@@ -35,7 +35,8 @@ _LEGACY = struct.Struct(">qiIbbq")
 class Head:
     """Of a partition: magic and codecs of the batches looked at, the time of the first one and the
     largest that the last time index knows, in ms and -1 for none. problem: what the system said of
-    a segment that cannot be read.
+    a segment that cannot be read. damage: bytes of a first batch that are none; active_damage: the
+    same of the last segment, which a crash may have left and a start then cuts off.
     """
 
     magics: frozenset[int] = frozenset()
@@ -43,6 +44,8 @@ class Head:
     oldest_ms: int = -1
     newest_ms: int = -1
     problem: str | None = None
+    damage: str | None = None
+    active_damage: str | None = None
 
 
 def read_heads(partitions: Iterable[Partition]) -> Mapping[str, Head]:
@@ -52,9 +55,9 @@ def read_heads(partitions: Iterable[Partition]) -> Mapping[str, Head]:
 
 
 def _head(partition: Partition) -> Head:
-    first = _first_batch(partition.log_path(partition.first_base))
-    last = first
-    if partition.last_base != partition.first_base and partition.last_bytes:
+    last = first = _first_batch(partition.log_path(partition.first_base))
+    has_several = partition.last_base != partition.first_base
+    if has_several and partition.last_bytes:
         last = _first_batch(partition.log_path(partition.last_base))
     newest_ms = max(last.newest_ms, _last_indexed_ms(partition))
     return Head(
@@ -63,19 +66,22 @@ def _head(partition: Partition) -> Head:
         first.oldest_ms,
         max(newest_ms, first.newest_ms),
         first.problem or last.problem,
+        first.damage if has_several else None,
+        last.damage,
     )
 
 
 def _first_batch(path: str) -> Head:
     """Of a segment's first batch; nothing of what is none."""
+    data = b""
     try:
         data = read_bytes(path, RECORD_BATCH_OVERHEAD)
         if len(data) < _LEGACY.size:
             return Head()
         _, length, _, magic, attributes, time_ms = _LEGACY.unpack_from(data)
-        if length < LEGACY_RECORD_OVERHEAD_V0:
+        if not any(data):  # a preallocated file
             return Head()
-        if MAGIC_VALUE_V0 <= magic < MAGIC_VALUE_V2:
+        if MAGIC_VALUE_V0 <= magic < MAGIC_VALUE_V2 and length >= LEGACY_RECORD_OVERHEAD_V0:
             time_ms = -1 if magic == MAGIC_VALUE_V0 else time_ms
             return Head(
                 frozenset([magic]), _codec(attributes & COMPRESSION_CODEC_MASK), time_ms, time_ms
@@ -85,8 +91,9 @@ def _first_batch(path: str) -> Head:
         return Head()
     except OSError as error:
         return Head(problem=f"{path}: {error.strerror or error}")
-    except KafkaLogError:
-        return Head()
+    except KafkaLogError as error:
+        # Fewer bytes than a header has are a torn tail, as a broker that runs leaves it.
+        return Head(damage=str(error) if len(data) == RECORD_BATCH_OVERHEAD else None)
     # With a delete horizon the base timestamp is that; where brokers stamp, the producer's.
     is_base_another = (
         header.has_delete_horizon or header.timestamp_type == TimestampType.LOG_APPEND_TIME

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.auditing.thresholds import GRACE_MS, depends_on_time, latest_sound_ms
+from kafkalog.auditing.thresholds import (
+    GRACE_MS,
+    depends_on_time,
+    is_in_seconds,
+    latest_sound_ms,
+)
 from kafkalog.format.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
@@ -17,7 +22,7 @@ from kafkalog.log.topic_partition import PartitionKind
 from kafkalog.overview.cluster import Cluster, read_cluster
 from kafkalog.overview.disk import LogDir, Partition, read_log_dirs
 from kafkalog.overview.era import Era, judge_era
-from kafkalog.overview.findings import Notice, find
+from kafkalog.overview.findings import Batches, Notice, find
 from kafkalog.overview.groups import Groups, read_groups
 from kafkalog.overview.heads import MOST_PARTITIONS, Head, read_heads
 
@@ -105,12 +110,17 @@ def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:
     soon_ms = latest_sound_ms(now_ms, GRACE_MS)
     starts = [h.oldest_ms for h in heads.values() if 0 <= h.oldest_ms <= soon_ms]
     ends = [h.newest_ms for h in heads.values() if 0 <= h.newest_ms <= soon_ms]
-    ahead = [
-        p for p in partitions
-        if p.path in heads
-        and _is_of_the_future(heads[p.path].newest_ms, p.topic, cluster, now_ms)
-    ]  # fmt: skip
-    unread = {path: head.problem for path, head in heads.items() if head.problem is not None}
+    groups = read_groups(partitions, _ends(log_dirs))
+    looked_at = [p for p in partitions if p.path in heads]
+    batches = Batches(
+        [
+            p for p in looked_at
+            if _is_of_the_future(heads[p.path].newest_ms, p.topic, cluster, now_ms)
+        ],
+        [p for p in looked_at if _are_seconds_deleted(heads[p.path].newest_ms, p.topic, cluster)],
+        heads,
+        groups.damaged,
+    )  # fmt: skip
     return Overview(
         now_ms=now_ms,
         log_dirs=log_dirs,
@@ -118,8 +128,8 @@ def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:
         cluster=cluster,
         era=judge_era(log_dirs, cluster, magics),
         topics=topics,
-        groups=read_groups(partitions, _ends(log_dirs)),
-        notices=find(log_dirs, cluster, ahead, unread),
+        groups=groups,
+        notices=find(log_dirs, cluster, batches),
         heads_count=len(heads),
         oldest_ms=min(starts, default=-1),
         newest_ms=max(ends, default=-1),
@@ -216,6 +226,17 @@ def _is_of_the_future(time_ms: int, name: str, cluster: Cluster | None, now_ms: 
     after_max_ms = _number(cluster, config, _AFTER_MAX, _BROKER_AFTER_MAX, GRACE_MS)
     is_ahead = time_ms > latest_sound_ms(now_ms, after_max_ms)
     return is_ahead and depends_on_time(policy, retention_ms, lag_ms)
+
+
+def _are_seconds_deleted(time_ms: int, name: str, cluster: Cluster | None) -> bool:
+    """Whether a timestamp is one of seconds, and retention takes its record for one of 1970."""
+    if not is_in_seconds(time_ms) or name in INTERNAL_POLICIES:
+        return False
+    config = cluster.topics.get(name) if cluster is not None else None
+    if cluster is None or config is None:
+        return True
+    policy = _setting(cluster, config, _POLICY, _BROKER_POLICY, "delete").split(",")
+    return "delete" in policy and _number(cluster, config, _RETENTION, _BROKER_RETENTION, 0) >= 0
 
 
 def _number(

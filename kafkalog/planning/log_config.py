@@ -102,7 +102,7 @@ class LogConfig(JsonFacts):
         properties: dict[str, str] = {}
         for override in overrides:
             key, equals, value = override.partition("=")
-            if not equals:
+            if not equals or not key.strip():
                 raise InvalidConfigError(f"expected KEY=VALUE, found {override!r}")
             properties[key.strip()] = plain_value(key.strip(), value)
         return cls.from_properties(properties, source=source, is_partial=is_partial)

@@ -42,9 +42,6 @@ _AS_TOTAL = -2
 # 2001 in microseconds; as ms the year 33658. A clock that is off by a factor, not by an hour.
 _WRONG_UNIT_MS = 10**15
 
-# From 2001 to 2128 in seconds; as ms from 12 January to 27 February 1970, before there was Kafka.
-_SECONDS_MS = range(10**9, 5 * 10**9)
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentForecast(JsonFacts):
@@ -91,11 +88,6 @@ class RetentionForecast(JsonFacts):
 def is_wrong_unit(timestamp_ms: int) -> bool:
     """Whether a timestamp is one of micro- or nanoseconds, not of ms."""
     return timestamp_ms >= _WRONG_UNIT_MS
-
-
-def is_in_seconds(timestamp_ms: int) -> bool:
-    """Whether a timestamp is one of seconds, not of ms."""
-    return timestamp_ms in _SECONDS_MS
 
 
 def forecast_retention(

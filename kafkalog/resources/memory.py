@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.texts import format_bytes
 
 DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
 LEAST_MEMORY_BYTES = 256 * 1024 * 1024
@@ -49,7 +50,10 @@ def check_memory(memory_bytes: int) -> int:
     """The setting itself; InvalidConfigError for less than a worker can do with."""
     if memory_bytes < LEAST_MEMORY_BYTES:
         raise InvalidConfigError(
-            f"--memory {memory_bytes}: a worker needs {LEAST_MEMORY_BYTES} bytes at least"
+            f"memory of {format_bytes(memory_bytes)} is too little: "
+            f"{format_bytes(LEAST_MEMORY_BYTES)} is the least, of which the interpreter with its "
+            f"libraries takes up to {format_bytes(_USUAL_BASE_BYTES)}, and the forms of one batch "
+            "(stored, decompressed, encoded anew) most of the rest"
         )
     return memory_bytes
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if find_spec("pyspark") is None:
     raise ModuleNotFoundError(
-        "kafkalog.spark needs Spark: pip install 'kafkalog[spark]'", name="pyspark"
+        "kafkalog.spark needs Spark: pip install 'pyspark>=3.5.3,<4.4' 'pandas<3'", name="pyspark"
     )
 
 if TYPE_CHECKING:

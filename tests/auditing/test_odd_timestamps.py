@@ -89,8 +89,8 @@ def test_segments_rolled_by_the_time_of_records_are_named(tmp_path: Path) -> Non
         "700 segments, of 79 B on average: 700 open files of a broker and up to 1400 maps"
         in (found["text"])
     )
-    assert "segment.ms 3600000 rolls them by the time of records" in found["text"]
-    assert found["fix"].startswith(f"set segment.ms to {14 * HOUR_MS}")
+    assert "segment.ms 1 h (3600000) rolls them by the time of records" in found["text"]
+    assert found["fix"].startswith(f"set segment.ms to 14 h ({14 * HOUR_MS})")
 
 
 @pytest.mark.parametrize(

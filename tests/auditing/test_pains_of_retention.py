@@ -119,8 +119,8 @@ def test_an_active_segment_that_never_rolls_is_named_with_its_cure(tmp_path: Pat
     """9: one record a day, a segment of a week or a GiB."""
     disk = Disk(tmp_path, **WEEK).segment(*(n * DAY_MS for n in range(12, 0, -1))).write()
     found = disk.finding("active-never-rolls")
-    assert f"set segment.ms to at most {7 * DAY_MS // 2}" in found["fix"]
-    assert f"segment.ms is {7 * DAY_MS}" in found["text"]
+    assert f"set segment.ms to at most 84 h ({7 * DAY_MS // 2})" in found["fix"]
+    assert f"segment.ms is 7 d ({7 * DAY_MS})" in found["text"]
     rolled = Disk(tmp_path / "rolled", **WEEK).segment(6 * DAY_MS, DAY_MS).write()
     assert not findings_of(rolled.audit(), "active-never-rolls")
 
@@ -133,7 +133,7 @@ def test_a_padded_time_index_is_named_with_the_records_own_time(tmp_path: Path) 
     found = disk.finding("time-index-padded")
     assert found["path"] == str(index)
     assert found["severity"] == "error"
-    assert "1200 bytes of zeros" in found["text"]
+    assert "1.2 KiB of zeros" in found["text"]
     active = disk.log.path / f"{disk.log.segments[-1].base_offset:020d}.timeindex"
     os.truncate(active, 10 * 1024 * 1024 // 12 * 12)
     paths = [f["path"] for f in findings_of(disk.audit(), "time-index-padded")]

@@ -81,14 +81,14 @@ def partitions(log_dir: Path) -> tuple[AuditedPartition, ...]:
         (
             "max-age: 20d",
             "policy-setting",
-            "orders: rule rule: retention.ms is 2592000000 (option), over max-age 20d; since "
-            "2024-02-22T22:13:20.000Z",
+            "orders: rule rule: retention.ms is 30 d (2592000000) (option), over max-age 20d; "
+            "since 2024-02-22T22:13:20.000Z",
         ),
         (
             "min-retention: 60d",
             "policy-setting",
-            "orders: rule rule: retention.ms is 2592000000 (option), under min-retention 60d; "
-            "since 2024-02-22T22:13:20.000Z",
+            "orders: rule rule: retention.ms is 30 d (2592000000) (option), under min-retention "
+            "60d; since 2024-02-22T22:13:20.000Z",
         ),
         (
             "codecs: [zstd, lz4]",

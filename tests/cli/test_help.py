@@ -3,6 +3,7 @@ a broker, its options, and an example that works on the samples."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from data.copy_samples import copy_sample
 from kafkalog.cli.arguments import UsageError, parse_arguments
 from kafkalog.cli.completion import topic_partitions, topics
 from kafkalog.cli.main import main
@@ -175,3 +177,45 @@ def test_the_shell_is_offered_what_fits(line: str, offered: set[str], log_dir: P
         found = {word for word in answered.read().split("\n") if word}
     assert os.waitpid(child, 0)[1] == 0
     assert found == offered
+
+
+def test_a_verb_of_a_job_has_its_help_and_its_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        parse_arguments(["export", "--help"])
+    text = capsys.readouterr().out
+    assert text.startswith("usage: export_to_delta.py DIR… [options]\n\nAppend or merge")
+    assert "spark-submit --properties-file spark_conf/packages.conf jobs/export_to_delta.py" in text
+    with pytest.raises(UsageError, match="export needs Spark: spark-submit"):
+        parse_arguments(["export", "/a"])
+
+
+def test_runs_are_those_of_a_log_dir_where_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy_sample("cleaning/before", tmp_path / "a")
+    run_dir = ["--run-dir", str(tmp_path / "runs")]
+    asked = ["--topic", "accounts", "--now", "2026-12-01", "--force", "config-differs", "--apply"]
+    settings = ["--config", "min.compaction.lag.ms=0"]
+    assert main(["compact", str(tmp_path / "a"), *asked, *settings, *run_dir]) == 0
+    capsys.readouterr()
+    for log_dir, found in (("a", 1), ("b", 0)):
+        assert main(["runs", "--json", "--log-dir", str(tmp_path / log_dir), *run_dir]) == 0
+        assert len(json.loads(capsys.readouterr().out)["runs"]) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["undo"], "usage: kafkalog undo RUN [options]"),
+        (["runs", "--tpoic"], "usage: kafkalog runs [RUN…] [options]"),
+        (["sql", ".", "--memory", "1KiB"], "memory of 1.0 KiB is too little: 256.0 MiB is the"),
+    ],
+)
+def test_usage_says_what_is_taken(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert reason in capsys.readouterr().err

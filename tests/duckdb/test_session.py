@@ -144,7 +144,7 @@ def test_errors_of_a_connection_have_the_readers_text(damaged: Path) -> None:
         ("SELECT * FROM record", InvalidConfigError, "no view record .*: did you mean records"),
         ("SELECT 1; SELECT 2", InvalidConfigError, "one query is expected, 2 were found"),
         ("CREATE TEMPORARY VIEW v AS SELECT 1 AS a", InvalidConfigError, "no rows"),
-        ("SELECT cast(topic AS INT) FROM records", KafkaLogError, "^a text is no int"),
+        ("SELECT cast(topic AS INT) FROM records", KafkaLogError, "^the text '.*' is no int"),
         ("SELECT * FROM range(9)", InvalidConfigError, "RANGE.*--engine spark"),
         ("DESCRIBE record", InvalidConfigError, "no view record .*: did you mean records"),
     ],

@@ -128,4 +128,4 @@ def test_less_than_a_worker_needs_is_refused(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compact", "--log-dir", str(log_dir), "--memory", "100m"]) == 2
-    assert f"a worker needs {LEAST_MEMORY_BYTES} bytes" in capsys.readouterr().err
+    assert "256.0 MiB is the least, of which the interpreter" in capsys.readouterr().err

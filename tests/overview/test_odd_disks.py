@@ -158,3 +158,36 @@ def test_groups_without_the_commits_behind_a_damaged_batch_say_so(
     said = " ".join(capsys.readouterr().out.split())
     assert f"without the commits behind {path} @ {len(data) // 2}: CRC differs" in said
     assert "kafkalog lag reads all" in said
+    assert "error crc-mismatch: __consumer_offsets-0/" in said
+
+
+def test_damage_and_times_of_seconds_are_findings(tmp_path: Path) -> None:
+    """A segment that begins with no batch, and times that retention takes for ones of 1970; what a
+    crash may have left at the end of a log is none."""
+    LogBuilder(tmp_path, "good-0").batch(("k", "v")).write()
+    LogBuilder(tmp_path, "old-0").batch(("k", "v"), timestamp=NOW_MS // 1000).write()
+    builder = LogBuilder(tmp_path, "bad-0").batch(("k", "v")).segment().batch(("k", "w"))
+    first, last = sorted(builder.write().glob("*.log"))
+    for path, ids in (
+        (last, ["batch-unreadable", "second-timestamps"]),
+        (first, ["batch-unreadable", "second-timestamps"]),
+    ):
+        good = path.read_bytes()
+        path.write_bytes(good[:8] + bytes(4) + good[12:])
+        found = read_overview([tmp_path], NOW_MS).notices
+        assert [n.id for n in found if n.id != "metadata-log-missing"] == ids
+        assert next(n.text for n in found if n.id == "batch-unreadable").startswith("bad-0/")
+        path.write_bytes(good)
+    assert [n.text for n in found if n.id == "second-timestamps"] == [
+        "old-0: times of seconds, which as ms are of 1970"
+    ]
+    last.write_bytes(bytes(100))  # preallocated
+    ids = [n.id for n in read_overview([tmp_path], NOW_MS).notices]
+    assert "batch-unreadable" not in ids
+
+
+def test_a_directory_with_the_name_of_a_partition_makes_no_log_dir(tmp_path: Path) -> None:
+    (tmp_path / "etc" / "gtk-3").mkdir(parents=True)
+    with pytest.raises(InvalidConfigError) as raised:
+        read_overview([tmp_path], NOW_MS)
+    assert "did you mean" not in str(raised.value)
