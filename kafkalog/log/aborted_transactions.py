@@ -44,6 +44,8 @@ class AbortedTransactions:
             return []
         found: list[AbortedTxn] = []
         for segment in self._segments[len(at_or_below) - 1 :]:
+            # Entries below the log start belong to data that nobody may read; those past the end do
+            # not touch the range.
             for entry in self.of_segment(segment):
                 if entry.last_offset >= self._log_start_offset and entry.first_offset < end_offset:
                     found.append(entry)

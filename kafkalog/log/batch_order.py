@@ -120,6 +120,8 @@ def _longest_chain(rows: NDArray[np.void], possible: list[int], ends: SegmentEnd
     # offset, and this batch behind it. `before` leads back from each batch to the one in front.
     for i in possible:
         longest = chains.below(first[i])
+        # A chain on the same line: what lies between its end and this batch in the file has just as
+        # many offsets as are missing between the two, so that the step is explained.
         explained = on_line.get(lines[i])
         if explained is not None:
             longest = max(longest, explained.explaining())
@@ -175,6 +177,8 @@ class _BestChains:
     def add(self, last: int, chain: _Chain) -> None:
         if self.below(last + 1)[:3] >= chain[:3]:
             return
+        # Those that end behind and are no better are of no use any more: both lists rise, which is
+        # what the bisection above needs, and each batch is put in and taken out once.
         start = end = bisect_left(self._lasts, last)
         while end < len(self._chains) and self._chains[end][:3] <= chain[:3]:
             end += 1
@@ -191,6 +195,8 @@ def _lines(rows: NDArray[np.void], ends: SegmentEnds) -> tuple[list[int | None],
     bases = rows["base_offset"].astype(np.int64)
     counts = (rows["last_offset"].astype(np.int64) - bases + 1).clip(min=0)
     total = int(counts.sum())
+    # As if each batch told where the segment begins: its own offset less all offsets in front of
+    # it.
     lines: list[int | None] = (bases - counts.cumsum() + counts).tolist()
     return lines, None if ends.end_offset is None else ends.end_offset - total
 
@@ -203,6 +209,7 @@ def _belongs_elsewhere(
     at = bisect_left(chain, i)
     if at == len(chain):
         return False
+    # The free offsets at the place where it lies in the file, between its neighbours of the chain.
     low = by_index[chain[at - 1]][1] + 1 if at else ends.base_offset
     high = by_index[chain[at]][0]
     first, last = by_index[i]

@@ -88,6 +88,8 @@ def compaction_mark(segments: Sequence[SegmentInfo], most_rows: int | None = Non
             rows = scan.rows
             if not rows.size:
                 continue
+            # Where a segment begins nothing is missing by itself: its base may lie above the end of
+            # the one before for other reasons.
             before = int(rows["base_offset"][0]) - 1 if last_offset is None else last_offset
             marked = np.flatnonzero(shows_compaction(rows, before))
             if marked.size:

@@ -105,6 +105,8 @@ def judge_control_batches(
     """Control batches whose bytes are buf[starts[b]:ends[b]]; where that is not all of them, or
     does not tell, `read` is asked (position in the file, length).
     """
+    # The kernel answers for plain markers, which is nearly all; whoever is left is decoded, one by
+    # one.
     types = np.empty(rows.size, np.int64)
     undecided = control_types(buf, starts, ends, rows, types)
     others = (types != EMPTY) & (types != ControlRecordType.ABORT)
@@ -127,6 +129,7 @@ def _judge(row: np.void, path: str, read: Read) -> tuple[ControlRecordType, Cont
         kind = parse_control_type(record.key, path=path, position=position, offset=offset)
     except _UNREADABLE as error:
         return ControlRecordType.UNKNOWN, ControlProblem(error, stops_cleaner=True)
+    # The leader's own control batches are KRaft's: their values are read by whoever wants them.
     if row["producer_id"] >= 0:
         try:
             parse_marker(kind, record.value, path=path, position=position, offset=offset)

@@ -90,6 +90,8 @@ def read_traces(partition: PartitionInventory, *, reads_indexes: bool = True) ->
     active = partition.active_segment
     ends = list(_of_checkpoints(partition, epochs, closed_at)) if is_live else []
     if newest is not None:
+        # Its name alone is the witness: a broker wrote it when the log had come so far, whatever is
+        # in it.
         ends.append(Witness(producer_snapshot_file_name(newest), newest, is_strong=True))
     for base_offset in partition.orphan_indexes:
         name = offset_index_file_name(base_offset)

@@ -70,6 +70,8 @@ def offset_index_state(
         return _with(state, IndexCondition.CORRUPT)
     position = int(index.positions[-1]) if len(index) else 0
     reachable = int(batch_positions[-1]) if batch_positions.size else -1
+    # Entries name batches that are there, or the index is of another log: the last one is where two
+    # logs of the same base differ most likely.
     is_start = position <= reachable and bool(
         batch_positions[np.searchsorted(batch_positions, position)] == position
     )

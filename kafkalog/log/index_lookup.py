@@ -111,6 +111,9 @@ def start_position(segment: SegmentInfo, offset: int) -> int | None:
         return 0
     entries = IndexEntries.of_offsets(segment)
     below, above = entries.around(offset)
+    # An entry is a hint: it is believed if a sound batch begins at its position whose offsets fit.
+    # If it does not, the one before it is tried; a wrong answer here would skip records without a
+    # word.
     for found, position in below:
         header = sound_header(segment, position)
         if header is not None and segment.base_offset <= header["base_offset"] <= min(
@@ -131,6 +134,7 @@ def end_position(segment: SegmentInfo, end_offset: int) -> int | None:
         header = sound_header(segment, position)
         if header is None or not segment.base_offset <= header["base_offset"] <= found:
             return None
+        # Of a legacy wrapper the header has the last offset only: it may begin below the end.
         if header["base_offset"] >= end_offset and not is_legacy_wrapper(np.array([header]))[0]:
             return position
     return None
@@ -173,6 +177,8 @@ def largest_timestamp(segment: SegmentInfo) -> int | None:
             end = int(rows["position"][-1] + rows["size_in_bytes"][-1])
     except KafkaLogError:
         return None
+    # Entries of the time index cover what lies in front of the last entry of the offset index;
+    # behind it the batches themselves are asked.
     is_right = end == segment.size_in_bytes and tail <= segment.largest_timestamp_ms
     return segment.largest_timestamp_ms if is_right else None
 

@@ -48,6 +48,8 @@ def _genuine_entries(index: IndexFile, entry_bytes: int) -> int:
         return 0
     if index.count > 1 and any(index.entry(1)):
         low, high = 1, index.count  # entry `low` is genuine, entry `high` is not or is the end
+        # Bisection is right because zeros begin once: entries rise, so none behind the first can be
+        # zero.
         while high - low > 1:
             middle = (low + high) // 2
             if any(index.entry(middle)):

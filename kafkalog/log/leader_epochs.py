@@ -30,6 +30,8 @@ class LeaderEpochReplay:
         before = np.maximum.accumulate(np.concatenate([[latest], epochs]))[:-1]
         for b in np.flatnonzero(epochs > before).tolist():
             start_offset = int(rows["base_offset"][b])
+            # An epoch that begins at or above this batch was never written here: the checkpoint is
+            # of another history of the log.
             while self._entries and self._entries[-1][1] >= start_offset:
                 self._entries.pop()
             self._entries.append((int(epochs[b]), start_offset))

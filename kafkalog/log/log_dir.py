@@ -59,6 +59,7 @@ def open_log_dir(
     for path in expand_paths(paths):
         if path.is_dir():
             refuse_wrong_directory(path)
+        # None wins over names: asked for as a whole, a directory is read as a whole.
         for directory, only_file in _readable_dirs(path, problems, unread):
             if path.is_symlink() and directory == path.resolve():
                 links[directory] = path
@@ -68,6 +69,7 @@ def open_log_dir(
             elif names is not None:
                 names.add(only_file)
     found: list[PartitionInventory] = []
+    # Once a log dir, not once a partition: there may be thousands in one.
     log_dirs: dict[Path, LogDirFiles] = {}
     for directory, names in wanted.items():
         if directory.parent not in log_dirs:

@@ -117,8 +117,11 @@ def _load_newest(
     One that ends below the log's start is of use only where no other is whole.
     """
     skipped = []
+    # In two passes: first those that the log goes on from, the newest first, then the others, which
+    # are better than nothing.
     reaching = [snapshot for snapshot in snapshots if snapshot.end_offset >= log_start]
     for snapshot in [*reaching, *(each for each in snapshots if each not in reaching)]:
+        # A state of its own for each try: of a snapshot that breaks off nothing may stay behind.
         state: MetadataState[None] = MetadataState(needed=SETTINGS_RECORDS)
         try:
             _load_snapshot(snapshot, state)

@@ -101,6 +101,7 @@ def read_metadata_records(segments: Segments, start: int) -> Iterator[MetadataLo
         if following and following[0][0] <= start:
             continue
         for record in _records(path, start, is_last=not following):
+            # The first record that is seen may lie in the middle of the batch that holds `start`.
             if next_offset is None:
                 next_offset = base_offset if base_offset >= start else min(record.offset, start)
             if record.offset != next_offset:

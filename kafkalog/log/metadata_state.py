@@ -174,10 +174,14 @@ class MetadataState(Generic[Context]):
         )
 
     def _data(self, record: MetadataRecord | RawRecord, context: Context) -> None:
+        # Of a release that is not known here: passed over and counted, unless whoever asks cannot
+        # do without records of its type.
         if isinstance(record, RawRecord):
             if record.api_key in self._needed:
                 raise UnsupportedMessageVersionError(f"{record.name} is not known")
             self._undecoded[record.name] += 1
+        # Records of a transaction are held back: a controller that takes over in its middle aborts
+        # it, and then none of them has ever counted.
         elif record.message is BEGIN_TRANSACTION_RECORD:
             if self._held is not None:
                 raise CorruptRecordError("a transaction begins within another")
@@ -202,6 +206,7 @@ class MetadataState(Generic[Context]):
 
     def _remove_topic(self, fields: Fields) -> Events:
         name = self.topics.names.get(fields["topicId"], "")
+        # With its settings: a topic that is created anew under the same name begins without any.
         events = self.topics.remove(fields)
         self._configs.pop((TOPIC_RESOURCE, name), None)
         return events

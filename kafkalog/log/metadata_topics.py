@@ -98,6 +98,8 @@ class MetadataTopics:
             if fields[column] is not None:
                 state[column] = list(fields[column])
         state["directories"] = _directories(before, state["replicas"], fields["directories"])
+        # As PartitionRegistration.merge: the epoch of the leader rises with each change that names
+        # one, the epoch of the partition with every change.
         if fields["leader"] != UNCHANGED_LEADER:
             state["leader"] = fields["leader"]
             state["leaderEpoch"] = before["leaderEpoch"] + 1
@@ -140,5 +142,6 @@ class MetadataTopics:
 def _directories(before: PartitionState, replicas: list[int], given: list[str] | None) -> list[str]:
     if given:
         return list(given)
+    # A change of replicas need not name their directories: those that stay keep theirs.
     had = dict(zip(before["replicas"], before["directories"], strict=False))
     return [had.get(replica, UNASSIGNED) for replica in replicas]

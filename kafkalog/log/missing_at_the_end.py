@@ -32,6 +32,7 @@ def missing_at_the_end(
     """What is missing behind the last batch: one range, or none."""
     end = max(partition.log_end_offset, partition.log_start_offset)
     beyond = [witness for witness in traces.ends if witness.end_offset > end]
+    # Only now is anything read: on a disk that is whole no witness lies beyond, and this ends here.
     span = span_of(partition.segments[-1]) if beyond and partition.segments else None
     if span is not None:
         # The inventory's end is where a broker's is; past damage there may be more.

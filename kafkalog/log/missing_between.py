@@ -53,6 +53,7 @@ def _gaps(
     """At the borders of the segments that touch the wanted offsets."""
     before: SegmentSpan | None = None
     for segment, following in zip_longest(segments, segments[1:]):
+        # The next one begins at or below what is asked for: all of this one lies in front of it.
         if following is not None and following.base_offset <= bounds[0]:
             continue
         span = None

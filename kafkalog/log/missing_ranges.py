@@ -63,10 +63,14 @@ def _missing_now(
 ) -> list[MissingRange]:
     if not partition.is_whole:
         return []
+    # Witnesses before what they speak of: what a live broker appends between the two reads makes
+    # the log longer than they say, never shorter.
     traces = read_traces(partition, reads_indexes=reads_indexes)
     found = list(_judged(partition, traces, traces, bounds, span_of))
     if not found:
         return []
+    # Something seems to be missing. Looked at once more: a file that was seen before it was
+    # renamed, or after it was deleted, is not a loss.
     again = reopened(partition)
     # The log's end after what speaks of it, its start before: neither seems to have moved back.
     return list(_judged(again, read_traces(again), traces, bounds, segment_span))

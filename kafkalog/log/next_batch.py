@@ -67,6 +67,7 @@ def find_next_batch(path: str, bounds: Bounds, work: int) -> tuple[int | None, i
     with open_file(path) as file:
         # Each place costs a checksum over the length it claims; `work` bounds them all together.
         for position, size_in_bytes in _plausible(file, bounds):
+            # Taken before it is spent, and given back where it was not in vain.
             work -= size_in_bytes
             if work < 0:
                 break
@@ -99,6 +100,7 @@ def _headers_in(
     """
     # Cheapest first: of random bytes one in 85 is a magic, and of zeros a length throws out all.
     at = np.flatnonzero(buf[HEADER_SIZE_UP_TO_MAGIC - 1 :][:count] <= MAGIC_VALUE_V2)
+    # The length is looked at before the offset: it excludes more, and costs half.
     length = _int32(buf, at + 8)
     is_current = buf[at + HEADER_SIZE_UP_TO_MAGIC - 1] == MAGIC_VALUE_V2
     least = np.where(is_current, RECORD_BATCH_OVERHEAD - LOG_OVERHEAD, LEGACY_RECORD_OVERHEAD_V0)

@@ -45,8 +45,11 @@ class Pace:
         """So many bytes were read or written: wait for what they are worth."""
         with self._lock:
             now = self._clock()
+            # The moment up to which all bytes so far are paid for. Time in which nothing was read
+            # is not saved up: a run that paused does not catch up with a burst.
             self._paid_at = max(self._paid_at, now) + size / self._bytes_per_second
             wait = self._paid_at - now
+        # Outside of the lock, so that threads wait side by side and not one behind the other.
         if wait >= SHORTEST_WAIT_S:
             self._sleep(wait)
 

@@ -201,6 +201,7 @@ def _list_files(
     for entry in entries:
         name = parse_file_name(entry.name)
         if not entry.is_file():
+            # A broker takes what ends so for a file of a segment, and fails at what is none.
             if entry.name.endswith(NUMBERED_SUFFIXES):
                 problems.append(f"{entry.name} is not a regular file")
         elif name is not None:

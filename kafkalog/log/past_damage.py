@@ -141,6 +141,8 @@ class DamageWalk:
         rows = chunk.rows[:count]
         end = int(rows["position"][-1]) + int(rows["size_in_bytes"][-1])
         self.position, self._latest = end, rows
+        # Offsets of a batch whose checksum is wrong may be damaged as well: only sound ones say
+        # what the next batch has to lie above.
         valid = rows[self.is_valid[:count]] if self._checks else rows
         if valid.size:
             self._last_offset = self._wanted.ends.bounding(int(valid["last_offset"][-1]))
@@ -169,6 +171,8 @@ class DamageWalk:
         path, end = self._wanted.path, self._wanted.end
         if isinstance(error, RecordTooLargeError):
             with open_file(path) as file:
+                # Sound and too large to be read: its header says where the next one begins, so that
+                # nothing need be searched.
                 row = whole_batch_at(file, self.position, end)
             if row is not None:
                 damage = Damage(self.position, int(row["size_in_bytes"]), error, row)
@@ -187,9 +191,12 @@ class DamageWalk:
         right in front of a place that nothing leads over, whose lengths may have led there.
         """
         rows = self._latest
+        # Nothing was walked over right in front of the place: no length has led there.
         if not rows.size or int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]) != position:
             return position, last_offset
         with open_file(self._wanted.path) as file:
+            # Back from the place as long as batches are bad: behind the nearest sound one lies the
+            # first whose length may be wrong.
             for row in rows[: -_MOST_SUSPECTS - 1 : -1]:
                 if sound_batch_at(file, int(row["position"]), position) is not None:
                     return position, self._wanted.ends.bounding(int(row["last_offset"]))

@@ -110,6 +110,8 @@ class ProducerReplay:
         """Forget everything and go on from these, as after loading a snapshot; each with the first
         offset of its open transaction, -1 without.
         """
+        # A snapshot says where an open transaction began and nothing of what is in it: sums begin
+        # with what is replayed behind it.
         self.producers, self.transactions = {}, {}
         for producer, first_offset in known:
             self.producers[producer.producer_id] = producer
@@ -131,6 +133,8 @@ class ProducerReplay:
         """Go on behind batches that were replayed by themselves, from nothing: the producers a
         marker of which lies among them, and what was open there in the end.
         """
+        # First what ended among those batches, then what was open at their end: one producer may
+        # have ended a transaction there and begun another.
         for producer_id in ended:
             self.transactions.pop(producer_id, None)
         for producer_id, data in still_open:
@@ -204,6 +208,7 @@ class ProducerReplay:
         if marker.coordinator_epoch is not None:
             producer.coordinator_epoch = marker.coordinator_epoch
         producer.timestamp = marker.timestamp
+        # Taken out before the sink is asked: what it looks up as open is open behind this marker.
         self._sink.ended(producer, self.transactions.pop(producer_id, None), end)
 
 

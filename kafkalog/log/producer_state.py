@@ -77,6 +77,8 @@ class ProducerState(ProducerSink):
         """Replay batches (BATCH_ROW[b]); those below `next_offset` are already in the state."""
         if not rows.size:
             return
+        # A batch that the snapshot covers is in the state already: replayed again, it would begin
+        # its transaction a second time.
         is_new = rows["last_offset"] >= self.next_offset
         self._replay.apply(rows if is_new.all() else rows[is_new])
         self.next_offset = max(self.next_offset, int(rows["last_offset"][-1]) + 1)
@@ -149,6 +151,8 @@ def _producers_at_end(
         if damages:
             behind = rows["base_offset"][rows["position"] > damages[-1].position]
             end = MAX_INT64 if end_offset is None else end_offset
+            # A marker may have been in the damaged range: what was open in front of it may have
+            # ended there.
             doubtful_before = int(behind[0]) if behind.size else end
         state.apply(rows)
     producers = {entry.producer_id: entry for entry in state.active_producers()}

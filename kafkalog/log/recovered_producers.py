@@ -91,6 +91,7 @@ class RecoveredProducers(ProducerSink):
         outside of the transaction that its producer has open.
         """
         rows = chunk.rows
+        # Legacy entries know no producers, and Kafka takes no state at their offsets.
         current = rows["magic"] >= 2
         if current.any():
             self.end_offset = int(rows["last_offset"][current][-1]) + 1

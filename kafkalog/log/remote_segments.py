@@ -103,6 +103,7 @@ def _with_segments(
     name = partition.topic_partition
     own = [d for d in found if d.is_of(name.topic, name.partition, partition.topic_id)]
     _refuse_other_ids(partition, own)
+    # What a broker still has on its own disk is read there, whatever remote storage has of it.
     first_local = partition.segments[0].base_offset if partition.segments else None
     in_front = [log for log in logs_of(own) if first_local is None or log.base_offset < first_local]
     remote: list[SegmentInfo] = []

@@ -60,6 +60,8 @@ def _first_recovered(partition: PartitionInventory) -> int:
     """The base offset from which on segments are recovered for want of a stop in order."""
     if is_clean_stop(partition.log_dir):
         return MAX_INT64
+    # Recovery begins with the segment that holds the recovery point, which is the last whose base
+    # is not above it.
     recovery_point = partition.checkpoints.recovery_point or 0
     bases = [segment.base_offset for segment in partition.segments]
     return max((base for base in bases if base <= recovery_point), default=0)

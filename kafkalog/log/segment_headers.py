@@ -180,6 +180,8 @@ def _control_problem(
 
 
 def _decode_headers(headers: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
+    # Column by column, in one pass each: the fields are big-endian where they were read and native
+    # in the rows.
     fields = headers.reshape(-1, HEADER_READ_BYTES)[:, : HEADER.itemsize]
     disk = np.ascontiguousarray(fields).view(HEADER).reshape(-1)
     rows = np.zeros(disk.size, BATCH_ROW)

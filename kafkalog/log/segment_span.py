@@ -51,6 +51,8 @@ SpanOf = Callable[[SegmentInfo], SegmentSpan]
 def segment_span(segment: SegmentInfo) -> SegmentSpan:
     """The offsets of one segment. OSError or LogChangedError if it cannot be read."""
     first, scan = None, None
+    # Both ends of the file alone: the first header, and the headers behind the last index entry,
+    # which is a few KiB of a segment of any size.
     if segment.offset_index_bytes and segment.size_in_bytes > _SMALL_BYTES:
         first = scan_headers(
             segment.path, end=segment.size_in_bytes,
@@ -144,6 +146,8 @@ def end_behind_damage(
     """(one past the last batch with a right checksum that can be found behind what nothing leads
     over, the walk that ended there).
     """
+    # One budget for all searches of the segment, so that made-up bytes cannot cost more than a few
+    # reads of it.
     work = work_for(segment.size_in_bytes)
     while _has_more(scan):
         bounds = Bounds(

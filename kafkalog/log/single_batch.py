@@ -30,6 +30,8 @@ def header_at(file: SourceFile, position: int, end: int) -> tuple[np.void | None
     """The same, and the status of kernels.status that says why there is none."""
     if not 0 <= position < end:
         return None, NEED_MORE
+    # The same walk as over whole files, given the bytes of one header: one place says what a header
+    # may be.
     head = np.empty(min(RECORD_BATCH_OVERHEAD, end - position), np.uint8)
     file.read_into(head, position, head.size)
     rows = np.zeros(1, BATCH_ROW)

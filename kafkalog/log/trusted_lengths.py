@@ -32,6 +32,8 @@ class TrustedLengths:
         """
         if is_valid.all():
             return len(rows)
+        # Runs of neighbours with a wrong checksum: the lengths of a run are believed together or
+        # not at all.
         bad = np.flatnonzero(~is_valid)
         for run in np.split(bad, np.flatnonzero(np.diff(bad) > 1) + 1):
             if not self._leads_on(rows, int(run[0]), int(run[-1]), last_offset):
@@ -63,6 +65,8 @@ class TrustedLengths:
                 behind = sound_batch_at(file, end, self._wanted.end)
             if behind is None:
                 return False
+        # The next offset follows at once: nothing is missing, so no length has led over a sound
+        # batch.
         follows = None if behind is None else int(behind["base_offset"])
         if follows == int(rows["last_offset"][last]) + 1:
             return True
@@ -76,6 +80,9 @@ class TrustedLengths:
         """Whether sound batches lead from one place to the other."""
         with open_file(self._wanted.path) as file:
             while position < end:
+                # A value may hold a whole batch. What only lies inside a value leads into the
+                # middle of something; a batch of the log leads to where the length of the bad one
+                # does.
                 row = sound_batch_at(file, position, end)
                 if row is None:
                     return False
