@@ -76,6 +76,9 @@ def snapshot_difference(path: str, wanted: Sequence[ProducerEntry], end_offset: 
     except (CorruptSnapshotError, RecordTooLargeError) as error:
         return error.reason
     by_id = {entry.producer_id: entry for entry in found}
+    # Producers that the log does not show any more are no difference: their batches may have gone
+    # with compaction. An open transaction is one: it would hold the last stable offset back for
+    # ever.
     if stray := sorted(by_id.keys() - {entry.producer_id for entry in wanted}):
         open_ones = [i for i in stray if by_id[i].current_txn_first_offset >= 0]
         if open_ones:

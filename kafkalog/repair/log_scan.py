@@ -174,6 +174,8 @@ class LogScan:
         """What the loader has after it read the newest snapshot: one at or below the log start it
         has removed, and who has expired it leaves out.
         """
+        # As the loader: a snapshot at or below the log start was removed, so that it begins with
+        # nothing.
         if producers.end_offset <= log_start:
             producers.restart(())
         producers.expire(self._task.now_ms, self._task.config.producer_id_expiration_ms)

@@ -151,6 +151,8 @@ class _Recovery:
                 self.findings = [*self._splits, split]
                 if not self._task.apply:
                     return REBUILD
+                # Split and begun again: what was scanned so far was of segments that are not there
+                # any more.
                 self._splits.append(split)
                 self._split(error.path)
 
@@ -197,6 +199,8 @@ class _Recovery:
         if not self._task.apply:
             return
         remove_attempt(self._scratch, self._attempt_id, self._files)
+        # A swap that this attempt began and did not end is taken back, or to its end, here and now:
+        # the partition is left in neither state.
         begun = read_record(self._scratch.swap_record)
         if begun is not None and begun.attempt_id == self._attempt_id:
             with locked_partition(self._scratch):
