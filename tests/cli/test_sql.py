@@ -174,7 +174,7 @@ def test_reader_that_leaves_ends_the_query(path: str) -> None:
     done = subprocess.run(
         ["bash", "-c", '"$@" | head -1; exit ${PIPESTATUS[0]}', "bash", *command,
          f"SELECT t0.offset - t0.offset AS i FROM {joined(20)}"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr, done.returncode) == ('{"i":0}\n', "", 0)
 
@@ -183,7 +183,7 @@ def test_statements_come_from_stdin_too(path: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kafkalog", "sql", path, "--format", "json"],
         input="SELECT 1 AS a; SELECT count(*) AS b FROM records;",
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ('{"a":1}\n{"b":3}\n', "")
 

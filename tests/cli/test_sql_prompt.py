@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +33,7 @@ def prompt(tmp_path: Path) -> Iterator[pexpect.spawn]:
             "PATH": "/usr/bin:/bin",
         },
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         dimensions=(40, 200),
     )
     yield child
@@ -53,7 +55,7 @@ def test_statements_are_answered_until_the_end(prompt: pexpect.spawn, tmp_path: 
     joined = ", ".join(f"records t{number}" for number in range(40))
     prompt.send(f"SELECT count(*) FROM {joined};\r")
     prompt.expect("\n")
-    time.sleep(3)  # until the query is planned and runs; Ctrl-C is a signal then
+    _wait_until_it_computes(prompt)
     prompt.sendintr()
     prompt.expect("interrupted")
     prompt.expect("sql>")
@@ -66,6 +68,21 @@ def test_statements_are_answered_until_the_end(prompt: pexpect.spawn, tmp_path: 
     assert prompt.exitstatus == 0
     history = (tmp_path / "state" / "kafkalog" / "sql_history").read_text()
     assert "GROUP BY topic;" in history
+
+
+def _wait_until_it_computes(prompt: pexpect.spawn) -> None:
+    """Until Ctrl-C is a signal, not a key, and a second of a processor went into the query."""
+    while not termios.tcgetattr(prompt.child_fd)[3] & termios.ISIG:
+        time.sleep(0.05)
+    spent = _processor_seconds(prompt.pid)
+    while _processor_seconds(prompt.pid) < spent + 1:
+        assert prompt.isalive()
+        time.sleep(0.05)
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_names_of_views_and_columns_are_completed(prompt: pexpect.spawn) -> None:

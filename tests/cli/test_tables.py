@@ -138,7 +138,7 @@ def test_colours_are_for_terminals_that_want_them(no_color: str | None, logs: Pa
     if not Path(command).exists():
         command = "kafkalog"
     out, code = pexpect.run(
-        f"{command} info {logs}", env=environment, withexitstatus=True, timeout=120
+        f"{command} info {logs}", env=environment, withexitstatus=True, timeout=600
     )
     assert code == 1
     assert (b"\x1b[31merror" in out) is (no_color is None)

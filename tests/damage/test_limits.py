@@ -98,7 +98,7 @@ def test_a_small_file_that_claims_2_gib_costs_neither_memory_nor_time(
         behind = b"" if name == "sound-0" else pack_batch([Record(5_000, 1, b"k", b"v")])
         (tmp_path / name / f"{0:020d}.log").write_bytes(data + behind)
     command = [sys.executable, "-c", PROBE, str(tmp_path / "sound-0"), str(tmp_path / "claiming-0")]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, check=True, timeout=600)
     peak_kib, seconds, error = json.loads(done.stdout)
     assert peak_kib * 1024 < ROOM_BYTES
     assert seconds < MOST_SECONDS

@@ -105,9 +105,9 @@ def test_many_tiny_gzip_members_take_linear_time() -> None:
         assert decompress(GZIP, packed, max_bytes=10) == b""
         return time.process_time() - start
 
-    seconds(1000)
+    few = max(seconds(2000) for _ in range(3))
     # Quadratic would be 256 times as long.
-    assert seconds(32_000) < 100 * seconds(2000)
+    assert min(seconds(32_000) for _ in range(3)) < 100 * few
 
 
 # -- cut and damaged streams ---------------------------------------------------------------------

@@ -47,7 +47,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples" / "broker"
 PATH = str(SAMPLES)
 ORDERS = 2700
-WAIT_S = 180
+WAIT_S = 600
 NO_STREAM = 'format\\("kafkalog"\\) needs Spark 4.0'
 
 

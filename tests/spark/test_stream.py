@@ -13,7 +13,7 @@ from tests.support.log_builder import LogBuilder
 
 pytestmark = pytest.mark.spark
 
-WAIT_S = 180
+WAIT_S = 600
 
 
 def available_now(frame: DataFrame, work: Path) -> int:

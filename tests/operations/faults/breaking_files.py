@@ -12,7 +12,7 @@ import pytest
 
 from kafkalog.swap.local_files import LocalFiles
 
-CRASH_TIMEOUT_S = 60
+CRASH_TIMEOUT_S = 300
 # Before each how many steps a run is killed; a prime, as steps come in groups that repeat.
 STRIDES = [
     23,

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-WAIT_S = 120.0
+WAIT_S = 300.0
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def swap(output: Path, *words: str, path: str | None = None) -> subprocess.Compl
     environment = dict(os.environ) if path is None else {**os.environ, "PATH": path}
     return subprocess.run(
         ["sh", str(output / SCRIPT), *words],
-        capture_output=True, text=True, errors="replace", check=False, env=environment, timeout=120,
+        capture_output=True, text=True, errors="replace", check=False, env=environment, timeout=600,
     )  # fmt: skip
 
 

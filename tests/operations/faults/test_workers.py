@@ -26,7 +26,7 @@ from tests.operations.faults.logs import CONFIG, SETTINGS
 from tests.support.log_builder import START_MS, LogBuilder
 
 PARTITIONS = 4
-WAIT_S = 120.0
+WAIT_S = 300.0
 
 
 def write_partitions(log_dir: Path) -> None:
