@@ -105,6 +105,8 @@ def _value_by(given: list[Typed], distinct: str, name: str) -> Built:
         raise refusal(f"{name}() of this form")
     item, by = given
     function = "max" if name == "max_by" else "min"
+    # A struct around the value: DuckDB passes over a NULL, which beside the extreme is Spark's
+    # answer.
     call = f"arg_{function}({{v: {item.sql}}}, {by.sql})"
     return [call], "({0}).v", item.type, item.is_bytes
 
@@ -115,6 +117,7 @@ def _collect(given: list[Typed], distinct: str, name: str) -> Built:
         raise refusal(f"{name}() of {item.type}")
     is_set = "DISTINCT " if name == "collect_set" or distinct else ""
     call = f"list({is_set}{item.sql}) FILTER (WHERE {item.sql} IS NOT NULL)"
+    # Of no rows Spark gives an empty array, DuckDB NULL.
     value = "coalesce({0}, [])"
     if item.is_bytes:
         value = f"list_transform({value}, lambda b: spark_exact_text(b))"

@@ -70,6 +70,8 @@ def _as_decimal(item: Typed) -> SqlType:
 
 def _decimal_operation(symbol: str, left: Typed, right: Typed, label: str) -> Typed:
     one, two = _as_decimal(left), _as_decimal(right)
+    # Precision and scale of the results are Spark's (DecimalPrecision): as many digits as the
+    # operation can come to.
     scale = max(one.scale, two.scale)
     whole = max(one.precision - one.scale, two.precision - two.scale)
     if symbol == "*":

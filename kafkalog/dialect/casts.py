@@ -141,6 +141,7 @@ def _number(item: Typed, target: SqlType) -> str:
     source, sql, name = item.type, item.sql, in_duckdb(target)
     if source == DOUBLE:
         if target.is_integral:
+            # Spark cuts off, where DuckDB would round.
             return f"CAST(trunc({sql}) AS {name})"
         raise refusal(f"a cast from double to {target}", "Java rounds its text")
     if source.kind == "decimal" and target.is_integral:

@@ -35,6 +35,7 @@ _SYMBOLS = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 def compared(left: Typed, right: Typed, what: str) -> tuple[Typed, Typed]:
     """Both in the type they are compared in."""
+    # A text beside bytes is compared by its bytes.
     if {left.type, right.type} <= {STRING, BINARY} and left.type != right.type:
         target: SqlType | None = BINARY
     else:
@@ -131,6 +132,7 @@ def _is(context: Context, node: exp.Is) -> Typed:
 def _between(context: Context, node: exp.Between) -> Typed:
     only(node, "this", "low", "high")
     item, low, high = (context.compile(node.args[part]) for part in ("this", "low", "high"))
+    # Twice, for either bound may ask for another type of the item.
     first, bottom = compared(item, low, "BETWEEN")
     second, top = compared(item, high, "BETWEEN")
     label = f"between({item.label}, {low.label}, {high.label})"
@@ -166,6 +168,7 @@ def _case(context: Context, node: exp.Case) -> Typed:
     for branch in node.args["ifs"]:
         test: exp.Expression = branch.this
         if node.this is not None:
+            # CASE x WHEN y is CASE WHEN x = y: the rules are those of a comparison.
             test = exp.EQ(this=node.this.copy(), expression=test.copy())
         tests.append(condition(context.compile(test), "WHEN"))
         results.append(context.compile(branch.args["true"]))

@@ -29,6 +29,8 @@ class SparkText(Spark):
         STRING_ESCAPES: ClassVar = ["\\", "'", '"']
 
     class Parser(SparkParser):
+        # Emptied, so that each call stays a call under the name that was written: sqlglot knows
+        # many functions under other names, and a rule here is for a name of Spark's.
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {

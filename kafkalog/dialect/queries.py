@@ -76,6 +76,8 @@ def _common_tables(
         only(one, "this", "alias")
         query = compile_query(one.this, statement, None, seen)
         name = statement.fresh("w")
+        # DuckDB gets one WITH in front of all, under names that no two share: a name of Spark's may
+        # hide another one further out.
         statement.common.append(f"{name} AS ({query.nested()})")
         columns = renamed(query.columns, one.args["alias"])
         seen[one.alias.lower()] = CommonTable(name, columns)
@@ -171,6 +173,8 @@ def _set_operation(
         if not target.is_plain and not (word == "UNION" and every):
             raise refusal(f"{word} of {target}")
         a, b = widen(pair, target)
+        # UNION ALL compares nothing, so that values stay as they are; the others compare rows, for
+        # which Spark makes 0.0 of -0.0.
         keeps_all = word == "UNION" and every
         first.append(f"{a.sql if keeps_all else distinct_sql(a)} AS c{place}")
         second.append(f"{b.sql if keeps_all else distinct_sql(b)} AS c{place}")

@@ -156,6 +156,9 @@ def _compile_grouped(
     context: Context, node: exp.Expression, found: Aggregation, source: str
 ) -> Typed:
     """`node` over groups: a key as a whole, an aggregate, or an expression of such."""
+    # Spark's rule for a query with groups: an expression is a key as a whole, or an aggregate, or
+    # made of such. So the whole is tried first; if its text is a key's it is that column, and if
+    # not its parts are looked at one by one.
     inner = context.before_groups()
     if not isinstance(node, exp.Literal | exp.Query | exp.Subquery | exp.Exists) and not (
         is_aggregate(node) or has_aggregate(node) or node.find(exp.Window)
@@ -218,6 +221,8 @@ def _is_given(context: Context, node: exp.Column) -> bool:
 
 def resolve(context: Context, parts: list[str], node: exp.Expression) -> Typed:
     """The column that `parts` names, or a field of it."""
+    # From the inside out: the nearest query that has the name wins, as in Spark. A name that is
+    # found outside makes the subquery depend on the row there.
     at: Context | None = context
     while at is not None:
         found = _resolve_here(at, parts, node)
@@ -241,6 +246,8 @@ def _near(context: Context, parts: list[str]) -> str:
 
 
 def _resolve_here(context: Context, parts: list[str], node: exp.Expression) -> Typed | None:
+    # In this order: a lambda's parameter, a name given in SELECT where those come first, a source
+    # by its alias, a column, at last a name given in SELECT.
     first = parts[0].lower()
     if first in context.lambda_names:
         return _fields(context.lambda_names[first], parts[1:], node)

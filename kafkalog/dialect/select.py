@@ -50,6 +50,8 @@ def compile_select(node: exp.Select, context: Context) -> Query:
     if node.args.get("where"):
         test = condition(context.compile(node.args["where"].this), "WHERE")
         from_sql += f" WHERE {test.sql}"
+    # Two queries, one in the other: keys and aggregates are computed in the inner one, everything
+    # that uses them stands outside. So no expression is written twice, and HAVING becomes a WHERE.
     if _is_grouped(node, items):
         from_sql, context, having = _group(node, items, from_sql, context)
     else:
@@ -57,6 +59,7 @@ def compile_select(node: exp.Select, context: Context) -> Query:
         if node.args.get("having"):
             raise refusal("HAVING without GROUP BY")
     context = replace(context, allows_windows=True)
+    # The same for windows: what they order and divide by is computed below them.
     if _is_windowed(node, items):
         context = replace(context, below=({}, context.statement.fresh("p")))
     found = _columns(items, context)
@@ -172,6 +175,8 @@ def _group(
         test = condition(inner.compile(node.args["having"].this), "HAVING")
         having = f" WHERE {test.sql}"
     for part in node.args["order"].expressions if node.args.get("order") else []:
+        # Compiled for what it notes: an aggregate that only ORDER BY names must be in the inner
+        # query, too.
         if not (isinstance(part.this, exp.Literal) or _is_output(part.this, given)):
             replace(grouped, given=given, is_given_first=True).compile(part.this)
     selected = [f"{distinct_sql(key)} AS {found.keys[key.sql]}" for key in keys]

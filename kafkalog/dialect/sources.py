@@ -144,6 +144,7 @@ def _using(
 
 
 def _merged_value(kind: str, left: Typed, right: Typed, first: Typed, second: Typed) -> Typed:
+    # The side that has a value in every row; of a FULL join whichever of the two is there.
     if kind == "RIGHT":
         return right
     if kind != "FULL":

@@ -77,6 +77,7 @@ def _integer(value: int, type_: SqlType) -> Typed:
 
 def _double(digits: str) -> Typed:
     value = float(digits)
+    # Outside of these Java writes an exponent, and the text is part of the column's name.
     if not (value == 0 or 1e-3 <= value < 1e7):
         raise refusal(f"the double {digits}", "of 0.001 to 10,000,000 only")
     return Typed(f"{value!r}::DOUBLE", DOUBLE, repr(value), is_literal=True)

@@ -71,6 +71,8 @@ def direction(node: exp.Ordered) -> str:
 
 def _frame(spec: exp.Expression | None, has_order: bool) -> tuple[str, str]:
     if spec is None:
+        # The default of both engines: with an order up to the current row and its peers, without
+        # one all of the partition.
         if has_order:
             return _RANGE_TO_HERE, _RANGE_TO_HERE
         text = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"

@@ -76,10 +76,14 @@ class TableDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
     ) -> Iterator[pa.RecordBatch]:
         """The plan is made when the first row is asked for."""
         asked = None if filter is None else asked_by(filter)
+        # A filter that cannot be looked into may ask for any column: then all are read, and it is
+        # applied to them as it is.
         beside = self._columns.names if asked is None and filter is not None else ()
         read = list(dict.fromkeys([*names, *(asked.columns if asked else beside)]))
         try:
             for batch in self._source.read(read, asked.comparisons if asked else ()):
+                # Whatever the readers could leave out by its comparisons, the filter decides:
+                # DuckDB does not apply it a second time.
                 passed = batch if filter is None else batch.filter(filter)
                 if passed.num_rows:
                     # Nothing is said of nulls here: the names and types are the table's.

@@ -120,6 +120,8 @@ class _Work(Generic[Task]):
 
     def _is_full(self, number: int) -> bool:
         """Whether this task may not add to what is ready, nor begin."""
+        # Two bounds. All tasks ahead of the reader share one; the task that is read has one of its
+        # own: what the others hold ready never keeps it from going on.
         if number != self._read:
             return self._bytes >= self._ready_bytes
         output = self._outputs.get(number)

@@ -77,6 +77,8 @@ class LogRows:
         from kafkalog.reading.view_reader import ScanNeeds
 
         view = self.options.view
+        # Comparisons only leave out what cannot match. One that the view cannot use changes
+        # nothing, for the filter itself is applied to all rows that come.
         row_filter = _pruned(view, self.options.row_filter, comparisons)
         if row_filter.is_impossible:
             return

@@ -101,6 +101,8 @@ class SqlSession:
 
     def _translated(self, query: str) -> Translation:
         """The statement for DuckDB, which knows its tables and functions afterwards."""
+        # Any word of the text may be a table's name: one too many costs its registration and
+        # nothing else.
         words = {word.lower() for word in _WORD.findall(query)}
         for name in sorted(self._unregistered & words):
             register_table(self._connection, self._tables[name], self._failures)
@@ -111,6 +113,7 @@ class SqlSession:
 
     def _know_macros(self, sql: str) -> None:
         for name in set(_WORD.findall(sql)) & set(self._macros):
+            # Macros may call macros: those first, and each once a session.
             text = self._macros.pop(name, None)
             if text is not None:
                 self._know_macros(text)

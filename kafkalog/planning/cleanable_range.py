@@ -62,6 +62,8 @@ def find_cleanable_range(
     if high_watermark is not None and high_watermark < bound:
         bound, reason = high_watermark, f"high watermark {high_watermark}"
     if first_unstable_offset is not None:
+        # The last stable offset is the high watermark where nothing is open below it: only an open
+        # transaction in front of all other bounds is a bound of its own.
         last_stable = max(first_unstable_offset, partition.log_start_offset)
         if last_stable < min(bound, bound if high_watermark is None else high_watermark):
             bound, reason = last_stable, f"transaction open since offset {first_unstable_offset}"

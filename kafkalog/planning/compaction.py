@@ -150,6 +150,8 @@ def _source_records(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> 
     """Of each source as many records as its headers say, or where there are legacy wrappers, which
     do not say, as its offsets and its bytes have room for.
     """
+    # Numbers are given out by these counts before any record is read, so that they must be enough:
+    # too many cost a bit each, too few would give one number to two records.
     counts = {
         segment.base_offset: min(
             segment.next_offset - segment.base_offset,
@@ -176,6 +178,7 @@ def usable_entries(dedupe_buffer_size: int) -> int:
     """How many keys Kafka's offset map of this many bytes holds: 24 bytes a slot, filled to the
     default load factor. InvalidConfigError for a buffer that holds none.
     """
+    # A Java buffer has no more than 2^31 - 1 bytes, whatever the setting says.
     slots = min(dedupe_buffer_size, MAX_INT32) // _SLOT_BYTES
     entries = int(slots * _LOAD_FACTOR)
     if entries < 1:

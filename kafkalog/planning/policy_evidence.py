@@ -82,6 +82,8 @@ def why_not_deleted_from(
     if "delete" not in config.cleanup_policy or standing is PolicyStanding.IN_FORCE:
         return None
     is_internal = topic in INTERNAL_POLICIES
+    # A policy of compact,delete explains both what compaction left and a deletion: nothing
+    # contradicts.
     if evidence is None or (config.is_compacted and not is_internal):
         return None
     policy = f"{POLICY} is {','.join(config.cleanup_policy)} (from {config.source(POLICY)})"

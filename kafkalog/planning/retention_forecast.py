@@ -112,8 +112,11 @@ def forecast_retention(
     )
     due = due_times(segments, limits)
     due += [(NEVER, "")] * (len(segments) - len(due))
+    # What goes now is a prefix, and so is what goes at any later time: a segment never goes before
+    # one in front of it.
     going = sum(NEVER < due_ms <= now_ms for due_ms, _ in due)
     excess = excess_bases(segments, limits)
+    # Of all that stay the first one alone is asked what holds it: the same holds all behind it.
     blocker = _blocker(segments[going], limits) if going < len(segments) else ""
     forecasts = [_forecast(s, limits, *due[number]) for number, s in enumerate(segments[:going])]
     for number, segment in enumerate(segments[going:], going):
@@ -158,6 +161,8 @@ def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> lis
     those whose `when` is not later.
     """
     config = limits.config
+    # Three walks as those of a pass. The first two do not depend on the time, so that what they
+    # take goes now or not at all; the third takes each segment from a moment of its own on.
     count = 0
     while (
         count < len(segments)

@@ -42,6 +42,8 @@ def limit_bytes(
     taken = taken_bytes = 0
     left: dict[str, CompactionPlan] = {}
     for plan in dirtiest_first([plan for plan in plans if plan.status == CLEAN]):
+        # Once one is left all behind it are, even smaller ones that would fit: the order is by
+        # dirt, and a cleaner one is not to overtake.
         if left or (taken and taken_bytes + plan.source_bytes > max_bytes):
             reason = (
                 f"left for the next run: --max-bytes {max_bytes} ends this one after "

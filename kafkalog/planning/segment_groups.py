@@ -65,6 +65,8 @@ def group_again(
     (with the bytes of what they became, its offset and its time index), and groups the small new
     segments with the `rest`. Here they were not swapped in, so their sources count as one.
     """
+    # Each group that is done stands for the one segment it became, with its new sizes; grouped
+    # again, the stand-in is exchanged for the sources behind it.
     stand_ins = [
         replace(
             group.sources[0],

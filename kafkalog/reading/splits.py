@@ -37,6 +37,8 @@ class SplitSizes:
     def for_total(self, total_bytes: int) -> SplitSizes:
         """With `min_splits` and `most_bytes` resolved for so many bytes."""
         if not self.min_splits:
+            # Larger splits cost less each, as long as there are enough of them to keep many cores
+            # busy.
             grown = min(self.most_bytes, total_bytes // _ENOUGH_SPLITS)
             return replace(self, split_bytes=max(self.split_bytes, grown))
         each = max(-(-total_bytes // self.min_splits), 1)
@@ -86,6 +88,8 @@ class ScanSplit:
             raise LogChangedError(
                 "the segment is gone since the plan was made", path=self.path
             ) from None
+        # A broker may append to the active segment meanwhile: what was planned is still the front
+        # of it.
         same_size = now.size >= self.size if self.is_active else now.size == self.size
         if now.inode != self.inode or not same_size:
             raise LogChangedError("the segment changed since the plan was made", path=self.path)

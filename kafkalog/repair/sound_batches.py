@@ -81,6 +81,7 @@ class SegmentWalk:
             yield from self._as_they_lie()
         else:
             yield from self._by_offset()
+        # Behind the last batch there is none that would close it: the segment's end does.
         if self._gap is not None:
             last = None if self.end_offset is None else self.end_offset - 1
             self._close_gap(self.segment.size_in_bytes, last)
@@ -104,6 +105,7 @@ class SegmentWalk:
 
     def _as_they_lie(self) -> Iterator[memoryview]:
         for rows, reasons, chunk in self._walk():
+            # Runs of batches that are all kept or all left out: one copy each.
             edges = [0, *(np.flatnonzero(np.diff(reasons != "")) + 1).tolist(), rows.size]
             for first, stop in pairwise(edges):
                 part = rows[first:stop]
@@ -122,6 +124,8 @@ class SegmentWalk:
             reasons += why.tolist()
         rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
         sound = np.flatnonzero(np.array([not reason for reason in reasons], np.bool_))
+        # Only sound batches take part: offsets of one whose checksum is wrong may be damaged as
+        # well, and would draw others out of place.
         order = order_batches(rows[sound], self._ends)
         for i, reason in order.left_out.items():
             reasons[int(sound[i])] = reason
@@ -145,6 +149,7 @@ class SegmentWalk:
         )
         for found in walk:
             if isinstance(found, Damage):
+                # Too large to be held at once, and sound: it is copied in pieces.
                 is_sound = isinstance(found.error, RecordTooLargeError)
                 yield self._range(found), _reasons(1, "" if is_sound else found.error.reason), None
                 continue
