@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafkalog.auditing.advice import Advice
+from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.checking.finding import Finding
-from kafkalog.checking.finding_kind import Severity
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import JsonFacts, PartitionKind
@@ -115,10 +115,10 @@ class AuditedPartition(JsonFacts):
         """Bytes of the live `.log` files."""
         return self.bytes_by_kind["log"]
 
-    def finding(self, kind: str, severity: Severity, text: str) -> Finding:
-        """A finding about the whole partition."""
+    def finding(self, kind: str, text: str) -> Finding:
+        """A finding about the whole partition, with the severity of its kind."""
         place = self.log_dir, self.topic, self.partition
-        return Finding(kind, severity, text, self.path, None, None, *place)
+        return Finding(kind, ALL_KINDS[kind].severity, text, self.path, None, None, *place)
 
     @property
     def records_count(self) -> int:

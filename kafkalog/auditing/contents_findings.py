@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.header_contents import TimeSlice
@@ -32,9 +31,7 @@ def find_in_contents(
     to this time still holds one, which headers do not tell.
     """
 
-    def make(kind: str, text: str) -> Finding:
-        return audited.finding(kind, ALL_KINDS[kind].severity, text)
-
+    make = audited.finding
     contents = audited.contents
     if audited.topic in COORDINATED and audited.log_bytes > LARGE_LOAD_BYTES:
         fix = audited.compaction.advice.text("find out why it is not compacted (`kafkalog why`)")

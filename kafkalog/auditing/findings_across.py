@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.what_if import ceiling_bytes
 from kafkalog.checking.finding import Finding
@@ -98,7 +97,7 @@ def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
                 f"{found.highest - audited.log_end_offset} past the log's end "
                 f"{audited.log_end_offset}"
             )
-            yield _found(audited, "committed-beyond-end", text)
+            yield audited.finding("committed-beyond-end", text)
         if found.lowest < audited.log_start_offset:
             when = format_timestamp(found.lowest_commit_ms)
             text = (
@@ -106,7 +105,7 @@ def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
                 f"{audited.log_start_offset - found.lowest} below the log's start "
                 f"{audited.log_start_offset}"
             )
-            yield _found(audited, "committed-below-start", text)
+            yield audited.finding("committed-below-start", text)
     for row in safe_delete_rows(partitions):
         if row["bytes"]:
             cluster_id = row["clusterId"] or ""
@@ -116,7 +115,7 @@ def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
                 f"{row['group']}): {format_bytes(row['bytes'])} of closed segments are in front of "
                 f"it; counted in {telling[cluster_id]} partitions of __consumer_offsets"
             )
-            yield _found(audited, "consumed-by-all", text)
+            yield audited.finding("consumed-by-all", text)
     yield from _beyond_retention_bytes(partitions)
 
 
@@ -135,12 +134,8 @@ def _beyond_retention_bytes(partitions: Sequence[AuditedPartition]) -> Iterator[
                 f"{format_bytes(ceiling)}, retention.bytes "
                 "and one segment for each partition"
             )
-            found = _found(own[0], "retention-bytes-per-partition", text)
+            found = own[0].finding("retention-bytes-per-partition", text)
             yield replace(found, path=own[0].log_dir, partition=None)
-
-
-def _found(audited: AuditedPartition, kind: str, text: str) -> Finding:
-    return audited.finding(kind, ALL_KINDS[kind].severity, text)
 
 
 def topic_ceiling(own: Sequence[AuditedPartition]) -> int | None:

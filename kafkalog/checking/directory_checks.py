@@ -27,7 +27,7 @@ from kafkalog.format.file_names import (
     is_of_kafka_0_7,
     parse_file_name,
 )
-from kafkalog.format.meta_properties import KRAFT_VERSION, META_PROPERTIES_FILE, MetaProperties
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties, is_kraft
 from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.format.uuid_text import is_reserved_directory_id
@@ -56,7 +56,7 @@ class Owner:
 
     @property
     def is_kraft(self) -> bool:
-        return self.meta is not None and self.meta.version >= KRAFT_VERSION
+        return is_kraft(self.meta)
 
 
 def check_directory(view: PartitionView, owner: Owner) -> Iterator[Finding]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.format.meta_properties import (
-    KRAFT_VERSION,
     META_PROPERTIES_FILE,
     MetaProperties,
+    is_kraft,
 )
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.log_dir_files import LogDirFiles
@@ -40,7 +40,7 @@ class GivenLogDir:
 
     @property
     def is_kraft(self) -> bool:
-        return self.meta is not None and self.meta.version >= KRAFT_VERSION
+        return is_kraft(self.meta)
 
     @property
     def has_metadata_log(self) -> bool:

@@ -16,8 +16,8 @@ from kafkalog.checking.given_log_dir import GivenLogDir
 from kafkalog.checking.metadata_checks import check_bootstrap
 from kafkalog.format.checkpoints import HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kafkalog.format.file_names import REMOTE_INDEX_CACHE_DIR
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE, METADATA_DIR
-from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR
 from kafkalog.log.topic_partition import parse_partition_dir_name
 
 # Checkpoints with a line of every log that a broker has had open for a while.

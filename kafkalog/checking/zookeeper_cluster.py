@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kafkalog.cluster.moments import Row
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
+from kafkalog.log.metadata_topics import UNASSIGNED
 from kafkalog.zookeeper.cluster_changes import build_tables
 from kafkalog.zookeeper.data_dir import open_zookeeper_dir
 from kafkalog.zookeeper.entities import Configs
@@ -20,8 +21,6 @@ from kafkalog.zookeeper.history import Until, ZooKeeperHistory
 from kafkalog.zookeeper.members import Brokers, Controllers
 from kafkalog.zookeeper.partitions import PartitionChanges, Topics
 
-# Kafka's DirectoryId.UNASSIGNED: the log dir of the replica is not known.
-_UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
 _BUILDERS = {
     "brokers": Brokers,
     "controllers": Controllers,
@@ -93,5 +92,5 @@ def _row(table: str, found: Row) -> Row:
         row["topicId"] = row["topicId"] or row["topic"]  # before 2.8 there were none
         replicas = row["replicas"] or []
         row |= {"replicas": replicas, "isr": row["isr"] or []}
-        row["directories"] = [_UNASSIGNED] * len(replicas)
+        row["directories"] = [UNASSIGNED] * len(replicas)
     return row

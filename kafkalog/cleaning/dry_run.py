@@ -12,7 +12,7 @@ from collections.abc import Collection
 from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.group_output import decider_of
-from kafkalog.cleaning.new_files import can_give_ownership, owner_of
+from kafkalog.cleaning.new_files import check_ownership, owner_of
 from kafkalog.cleaning.source_map import map_sources
 from kafkalog.errors import KafkaLogError, LogCleaningRefusedError
 from kafkalog.log.aborted_transactions import AbortedTransactions
@@ -47,7 +47,7 @@ def refuse_by_owners(plan: CompactionPlan) -> CompactionPlan:
     if plan.status != CLEAN:
         return plan
     try:
-        check_ownership(plan)
+        check_owners(plan)
     except (LogCleaningRefusedError, OSError) as error:
         return plan.refused(str(error))
     return plan
@@ -63,16 +63,11 @@ def check_keyless(keyless: int, force: Collection[str], path: str) -> None:
         )
 
 
-def check_ownership(plan: CompactionPlan) -> None:
+def check_owners(plan: CompactionPlan) -> None:
     """LogCleaningRefusedError where new files would belong to somebody else than the old ones."""
     for group in plan.groups:
-        owner = owner_of(group.sources[0].path)
-        if not can_give_ownership(owner):
-            raise LogCleaningRefusedError(
-                f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which "
-                "this process may not give: run it as that user or as root",
-                path=group.sources[0].path,
-            )
+        path = group.sources[0].path
+        check_ownership(owner_of(path), path)
 
 
 def _keyless(

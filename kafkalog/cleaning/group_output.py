@@ -22,6 +22,7 @@ from kafkalog.format.file_names import (
     time_index_file_name,
     transaction_index_file_name,
 )
+from kafkalog.format.record import wrap_64
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
@@ -70,7 +71,8 @@ def decider_of(
         BatchRetention(plan.active_producers, plan.retained_end_offset),
         aborted,
         now_ms=plan.now_ms,
-        new_horizon_ms=_wrapped(plan.now_ms + plan.config.delete_retention_ms),
+        # Java's sum: delete.retention.ms may be the largest long, and a negative horizon is none.
+        new_horizon_ms=wrap_64(plan.now_ms + plan.config.delete_retention_ms),
         legacy_horizon_ms=legacy_horizon_ms(plan),
         record_limit=plan.record_limit,
         replicated_end_offset=plan.replicated_end_offset,
@@ -131,10 +133,3 @@ def legacy_horizon_ms(plan: CompactionPlan) -> int:
     """
     clean = [s for s in plan.sources if s.base_offset < plan.first_dirty_offset]
     return clean[-1].modification_time_ms - plan.config.delete_retention_ms if clean else 0
-
-
-def _wrapped(value: int) -> int:
-    """A sum as Java's long has it: delete.retention.ms may be its largest value, and a negative
-    horizon is none.
-    """
-    return (value + 2**63) % 2**64 - 2**63

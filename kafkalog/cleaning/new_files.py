@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from kafkalog.errors import LogCleaningRefusedError
+
 
 class NewFiles(Protocol):
     """Makes files that are not there yet; errors are OSError, with the path in them."""
@@ -32,6 +34,16 @@ class NewFiles(Protocol):
 def owner_of(segment_path: str) -> os.stat_result:
     """Whose files the new ones must look like."""
     return Path(segment_path).stat()
+
+
+def check_ownership(owner: os.stat_result, path: str) -> None:
+    """LogCleaningRefusedError where new files in place of `path` would not be its owner's."""
+    if not can_give_ownership(owner):
+        raise LogCleaningRefusedError(
+            f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which this "
+            "process may not give: run it as that user or as root",
+            path=path,
+        )
 
 
 def can_give_ownership(source: os.stat_result) -> bool:

@@ -12,7 +12,7 @@ from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied, run_options
-from kafkalog.operations.clean_result import COMPACTED, WRITTEN, CleanResult
+from kafkalog.operations.clean_result import COMPACTED, WRITTEN, CleanResult, place_of
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import CompactionRun, Executor, apply_run, plan_run
 from kafkalog.operations.compact_document import partition_statuses, run_document, status_table
@@ -36,13 +36,9 @@ def run(args: argparse.Namespace) -> ExitCode:
         sizes = {(plan.log_dir, str(plan.topic_partition)): plan.source_bytes for plan in plans}
         results = clean_in_processes(plans, run, workers)
         # read twice, written, and read back: what stays of it is not known before
-        return with_progress(results, sizes, _key, "compact", passes=3)
+        return with_progress(results, sizes, place_of, "compact", passes=3)
 
     return run_with(args, execute, say_above)
-
-
-def _key(result: CleanResult) -> tuple[str, str]:
-    return result.log_dir, f"{result.topic}-{result.partition}"
 
 
 def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> ExitCode:

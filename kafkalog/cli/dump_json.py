@@ -17,6 +17,7 @@ from kafkalog.columns.texts import (
     join_lists,
     join_unless_null,
     number_text,
+    quoted,
 )
 
 _NULL = pa.scalar(b"null", pa.binary())
@@ -47,21 +48,17 @@ def _value_text(field: pa.Field, column: pa.Array, options: DumpOptions) -> pa.A
         return _headers_text(column, options)
     if pa.types.is_binary(kind):
         is_key = field.name == "key"
-        return _quoted(options.key_text(column) if is_key else options.value_text(column))
-    return _quoted(escape(column.cast(pa.binary()), JSON_ESCAPES))
+        return quoted(options.key_text(column) if is_key else options.value_text(column))
+    return quoted(escape(column.cast(pa.binary()), JSON_ESCAPES))
 
 
 def _headers_text(column: pa.Array, options: DumpOptions) -> pa.Array:
     pairs = column.values
     if options.redact or column.null_count == len(column):
         return pa.nulls(len(column), pa.binary())
-    keys = _quoted(escape(pairs.field("key").cast(pa.binary()), JSON_ESCAPES))
-    values = pc.coalesce(_quoted(options.bytes_text(pairs.field("value"))), _NULL)
+    keys = quoted(escape(pairs.field("key").cast(pa.binary()), JSON_ESCAPES))
+    values = pc.coalesce(quoted(options.bytes_text(pairs.field("value"))), _NULL)
     items = join(b'{"key": ', keys, b', "value": ', values, b"}")
     offsets = np.asarray(column.offsets)
     lists = join(b"[", join_lists(items, offsets), b"]")
     return pc.if_else(pc.is_valid(column), lists, pa.scalar(None, pa.binary()))
-
-
-def _quoted(text: pa.Array) -> pa.Array:
-    return join_unless_null(b'"', text, b'"')

@@ -58,7 +58,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
         for number, column in enumerate(columns)
     ]
     to_the_right = [
-        all(_is_number(row[column]) for row in rows) and bool(rows) for column in columns
+        all(is_number(row[column]) for row in rows) and bool(rows) for column in columns
     ]
     for line in [list(columns), *cells]:
         padded = [
@@ -114,5 +114,6 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value of a table stands to the right; what is not there does as well."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

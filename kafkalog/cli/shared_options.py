@@ -12,6 +12,7 @@ from kafkalog.cli.option_values import (
     parse_partition_name,
     parse_version,
 )
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.options import Option
 from kafkalog.remote.layouts import LAYOUTS
 
@@ -36,8 +37,6 @@ _PRINTING = (
     "why",
 )
 _REMOTE = ("sql",)
-# The package's own limit, of which only numbers may be known here.
-MAX_BATCH_BYTES = 64 * 1024 * 1024
 
 _FORCE_ON_SETTINGS = (
     "config-differs: go by --config and --config-file where they contradict the disk"

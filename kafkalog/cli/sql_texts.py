@@ -19,9 +19,9 @@ from kafkalog.columns.texts import (
     escape,
     join,
     join_lists,
-    join_unless_null,
     lines_of,
     number_text,
+    quoted,
 )
 
 _NULL = pa.scalar(b"null", pa.binary())
@@ -76,9 +76,9 @@ def _value(array: pa.Array) -> pa.Array:
         return number_text(array)
     if pa.types.is_floating(kind):
         text = array.cast(pa.string()).cast(pa.binary())
-        return pc.if_else(pc.is_finite(array), text, _quoted(_words(array)))
+        return pc.if_else(pc.is_finite(array), text, quoted(_words(array)))
     if pa.types.is_binary(kind):
-        return _quoted(base64_text(array))
+        return quoted(base64_text(array))
     if pa.types.is_map(kind):
         return _lists(array, _pairs(array), b"{", b"}")
     if pa.types.is_list(kind):
@@ -87,7 +87,7 @@ def _value(array: pa.Array) -> pa.Array:
         names = [kind.field(number).name for number in range(kind.num_fields)]
         text = _object(names, array.flatten(), len(array))
         return pc.if_else(pc.is_valid(array), text, pa.scalar(None, pa.binary()))
-    return _quoted(escape(_plain(array).cast(pa.binary()), JSON_ESCAPES))
+    return quoted(escape(_plain(array).cast(pa.binary()), JSON_ESCAPES))
 
 
 def _words(array: pa.Array) -> pa.Array:
@@ -99,8 +99,8 @@ def _words(array: pa.Array) -> pa.Array:
 def _pairs(array: pa.MapArray) -> pa.Array:
     keys = array.keys
     text = keys if pa.types.is_string(keys.type) else json_values(keys).cast(pa.string())
-    quoted = _quoted(escape(text.cast(pa.binary()), JSON_ESCAPES))
-    return join(quoted, b":", json_values(array.items))
+    names = quoted(escape(text.cast(pa.binary()), JSON_ESCAPES))
+    return join(names, b":", json_values(array.items))
 
 
 def _lists(array: pa.Array, items: pa.Array, opening: bytes, closing: bytes) -> pa.Array:
@@ -122,7 +122,3 @@ def _of_milliseconds(array: pa.Array) -> pa.Array:
     milliseconds = array.cast(pa.timestamp("ms", tz=array.type.tz), safe=False)
     same = pc.all(pc.equal(milliseconds.cast(array.type), array)).as_py()
     return array if same is False else milliseconds
-
-
-def _quoted(text: pa.Array) -> pa.Array:
-    return join_unless_null(b'"', text, b'"')

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kafkalog.cli.display import CSV, coloured, display, shown_time
-from kafkalog.cli.output import say, write_lines
+from kafkalog.cli.output import is_number, say, write_lines
 from kafkalog.errors import InvalidConfigError
 from kafkalog.options import did_you_mean
 from kafkalog.texts import format_bytes, format_exact_duration
@@ -150,7 +150,7 @@ def _write_text(
     names: Sequence[str], cells: Mapping[str, list[str]], rows: Sequence[Row], width: int | None
 ) -> None:
     widths = {name: _column_width(name, cells[name]) for name in names}
-    to_the_right = {name for name in names if rows and all(_is_number(r[name]) for r in rows)}
+    to_the_right = {name for name in names if rows and all(is_number(r[name]) for r in rows)}
     text = next(iter(_text_column(names)), names[-1])
     if width is not None:
         others = sum(w for name, w in widths.items() if name != text) + len(_GAP) * len(names[1:])
@@ -186,7 +186,3 @@ def _line(
         texts[n].rjust(widths[n]) if n in to_the_right else texts[n].ljust(widths[n]) for n in names
     )
     return _GAP.join(padded).rstrip()
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

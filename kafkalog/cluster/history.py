@@ -33,6 +33,7 @@ from kafkalog.cluster.moments import (
 from kafkalog.cluster.tables import ClusterTables
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.format.file_names import QUORUM_STATE_FILE
 from kafkalog.format.quorum_state import parse_quorum_state
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_records import (
@@ -46,8 +47,6 @@ from kafkalog.log.metadata_records import (
 )
 from kafkalog.log.small_files import read_small_file
 from kafkalog.messages.kraft_control import decode_kraft_control
-
-QUORUM_STATE_FILE = "quorum-state"
 
 _Whole = tuple[MetadataSnapshot, Sequence[MetadataLogRecord]]
 

@@ -104,6 +104,11 @@ def join_unless_null(*parts: pa.Array | pa.Scalar | bytes) -> pa.Array:
     return _join(parts, "emit_null")
 
 
+def quoted(text: pa.Array) -> pa.Array:
+    """Each text between double quotes; null stays null."""
+    return join_unless_null(b'"', text, b'"')
+
+
 def join_lists(items: pa.Array, list_offsets: npt.NDArray[np.int32]) -> pa.Array:
     """Items of each list with commas between them."""
     offsets = pa.array(np.ascontiguousarray(list_offsets), pa.int32())

@@ -48,6 +48,8 @@ OF_KAFKA_0_7 = "a segment of Kafka 0.7, a format that is not read (Kafka 0.8 had
 LEADER_EPOCH_CHECKPOINT_FILE = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 QUORUM_STATE_FILE = "quorum-state"
+# A directory of a log dir that Kafka's log loading knows and skips.
+REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 
 _NAME = re.compile(
     r"(?P<offset>[0-9]{20})"

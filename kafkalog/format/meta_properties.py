@@ -41,6 +41,11 @@ class MetaProperties:
     directory_id: str | None
 
 
+def is_kraft(meta: MetaProperties | None) -> bool:
+    """Whether a log dir is known to be of a KRaft node."""
+    return meta is not None and meta.version >= KRAFT_VERSION
+
+
 def parse_meta_properties(data: bytes, path: str | None = None) -> MetaProperties:
     """Identity of a log dir. Raises CorruptCheckpointError; keys it does not know are left out."""
     properties = parse_properties(data, path)

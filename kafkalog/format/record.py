@@ -140,11 +140,11 @@ def _parse_record(
             f"record length {length}, but {at - body} bytes were used", position=start
         )
     timestamp = (
-        _wrap_64(base_timestamp + timestamp_delta)
+        wrap_64(base_timestamp + timestamp_delta)
         if log_append_timestamp is None
         else log_append_timestamp
     )
-    return Record(_wrap_64(base_offset + offset_delta), timestamp, key, value, headers), end
+    return Record(wrap_64(base_offset + offset_delta), timestamp, key, value, headers), end
 
 
 def _parse_headers(data: memoryview, at: int, end: int) -> tuple[tuple[Header, ...], int]:
@@ -181,6 +181,6 @@ def _pack_nullable(field: bytes | None) -> bytes:
     return b"\x01" if field is None else pack_varint(len(field)) + field
 
 
-def _wrap_64(value: int) -> int:
+def wrap_64(value: int) -> int:
     """Java's long addition: what leaves 64 bits comes back at the other end."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -20,7 +20,12 @@ from os import PathLike
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
-from kafkalog.format.file_names import OF_KAFKA_0_7, is_of_kafka_0_7, parse_file_name
+from kafkalog.format.file_names import (
+    OF_KAFKA_0_7,
+    REMOTE_INDEX_CACHE_DIR,
+    is_of_kafka_0_7,
+    parse_file_name,
+)
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.inventory import (
     LogInventory,
@@ -30,7 +35,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
-from kafkalog.log.partition_dir import REMOTE_INDEX_CACHE_DIR, read_partition_dir
+from kafkalog.log.partition_dir import read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
 

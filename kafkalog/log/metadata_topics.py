@@ -23,6 +23,7 @@ PartitionState = dict[str, Any]
 
 UNCHANGED_LEADER = -2
 UNCHANGED_STATE = -1
+# Kafka's DirectoryId.UNASSIGNED: the log dir of the replica is not known.
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
 
 # What a change leaves out stays.

@@ -33,6 +33,7 @@ from kafkalog.format.file_names import (
     LIVE_SUFFIX,
     OF_KAFKA_0_7,
     PARTITION_METADATA_FILE,
+    REMOTE_INDEX_CACHE_DIR,
     SWAP_SUFFIX,
     LogFileKind,
     is_of_kafka_0_7,
@@ -56,9 +57,6 @@ from kafkalog.log.segment_span import end_behind_damage
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import PartitionDirName, TopicPartition, parse_partition_dir_name
-
-# A directory of a log dir that Kafka's log loading knows and skips.
-REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 
 _STATES = {
     LIVE_SUFFIX: "live",

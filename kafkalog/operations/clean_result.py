@@ -36,6 +36,11 @@ class CleanResult(JsonFacts):
     written: tuple[WrittenGroup, ...] = ()
 
 
+def place_of(result: CleanResult) -> tuple[str, str]:
+    """The log dir, and the partition's name in it."""
+    return result.log_dir, f"{result.topic}-{result.partition}"
+
+
 def failed_result(plan: CompactionPlan, reason: str, fault: str = "") -> CleanResult:
     """Of a plan that could not be carried out."""
     return CleanResult(

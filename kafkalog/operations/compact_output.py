@@ -18,7 +18,7 @@ from kafkalog import __version__
 from kafkalog.clock import now_ms
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.log.pace import paced
-from kafkalog.operations.clean_result import WRITTEN, CleanResult, failed_result
+from kafkalog.operations.clean_result import WRITTEN, CleanResult, failed_result, place_of
 from kafkalog.operations.compact import (
     CompactionRun,
     Executor,
@@ -90,10 +90,6 @@ def output_run(
     )
 
 
-def _key(result: CleanResult) -> tuple[str, str]:
-    return result.log_dir, f"{result.topic}-{result.partition}"
-
-
 def _key_of(plan: CompactionPlan) -> tuple[str, str]:
     return plan.log_dir, str(plan.topic_partition)
 
@@ -119,7 +115,7 @@ def _tidy(
 ) -> None:
     """Leave what was written well, and nothing else."""
     wanted = {
-        str(places[_key(result)] / file.name)
+        str(places[place_of(result)] / file.name)
         for result in results
         for group in result.written
         for file in group.files
@@ -140,7 +136,7 @@ def _write_manifest(
     planned: CompactionRun, results: Sequence[CleanResult], output: Path, files: LocalFiles
 ) -> None:
     plans = {_key_of(plan): plan for plan in planned.plans}
-    done = [(plans[_key(result)], result) for result in results if result.status == WRITTEN]
+    done = [(plans[place_of(result)], result) for result in results if result.status == WRITTEN]
     changes = checkpoint_lines(planned.plans, results)
     lines = [
         LinesOfLogDir(

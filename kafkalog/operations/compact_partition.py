@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kafkalog.cleaning.bounded_map import bounded_end_offset
 from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
-from kafkalog.cleaning.dry_run import check_keyless, check_ownership
+from kafkalog.cleaning.dry_run import check_keyless, check_owners
 from kafkalog.cleaning.finished_group import FinishedGroup
 from kafkalog.cleaning.group_output import GroupWriting, new_rewriter, rewrite_group
 from kafkalog.cleaning.record_flags import RecordFlags
@@ -270,7 +270,7 @@ class Cleaning:
     def _check_ownership(self) -> None:
         if self._run.output is not None:
             return
-        check_ownership(self.swap.plan)
+        check_owners(self.swap.plan)
 
     def _check_keyless(self, keyless: int) -> None:
         check_keyless(keyless, self._run.force, self.swap.plan.path)

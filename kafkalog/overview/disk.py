@@ -15,16 +15,15 @@ from stat import S_ISREG
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_clean_shutdown
-from kafkalog.format.file_names import is_of_kafka_0_7
+from kafkalog.format.file_names import REMOTE_INDEX_CACHE_DIR, is_of_kafka_0_7
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC
+from kafkalog.log.lock_holder import lock_holder
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import PartitionDirName, PartitionKind, parse_partition_dir_name
 from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
-from kafkalog.overview.lock import lock_holder
 
-REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 _LOG = ".log"
 _DIGITS = 20
 _LEFT = (".swap", ".cleaned", ".deleted")
@@ -51,7 +50,6 @@ class Partition:
     newest_ms: int = 0
     oldest_ms: int = 0
     left: Mapping[str, int] | None = None
-    left_bytes: int = 0
     has_time_index: bool = False
     has_kafka_0_7: bool = False
 
@@ -95,7 +93,6 @@ class LogDir:
     is_whole: bool
     checkpoints_ms: int
     oldest_file_ms: int
-    newest_file_ms: int
     space: Space | None
 
     @property
@@ -175,7 +172,6 @@ def _read(path: Path, only: set[Path] | None) -> LogDir:
     checkpoints = [_mtime_ms(path / name) for name in CHECKPOINT_FILES]
     times = [*checkpoints, _mtime_ms(path / META_PROPERTIES_FILE)]
     oldest = [each for each in times if each] + [p.oldest_ms for p in partitions if p.segments]
-    newest = [*times, *(p.newest_ms for p in partitions)]
     return LogDir(
         path=path,
         files=files,
@@ -184,14 +180,20 @@ def _read(path: Path, only: set[Path] | None) -> LogDir:
         problems=(*files.problems, *problems),
         is_clean_stop=clean_stop is not None,
         clean_stop_epoch=parse_clean_shutdown(clean_stop) if clean_stop else None,
-        locked_by=lock_holder(path / ".lock"),
+        locked_by=_locked_by(path),
         has_remote_cache=(path / REMOTE_INDEX_CACHE_DIR).is_dir(),
         is_whole=only is None,
         checkpoints_ms=max(checkpoints),
         oldest_file_ms=min(oldest, default=0),
-        newest_file_ms=max(newest),
         space=_space(path),
     )
+
+
+def _locked_by(log_dir: Path) -> int | None:
+    try:
+        return lock_holder(log_dir)
+    except OSError:
+        return None  # nothing can be told
 
 
 def _partition_dirs(
@@ -233,7 +235,7 @@ def _partition(name: PartitionDirName, path: str, problems: list[str]) -> Partit
             elif ending == ".timeindex":
                 found.has_time_index = True
             elif ending not in _PASSED_OVER:
-                _note_other(found, path, file)
+                _note_other(found, file)
     except OSError as error:
         problems.append(f"{error.filename or path}: {error.strerror or error}")
     if logs:
@@ -249,12 +251,11 @@ def _partition(name: PartitionDirName, path: str, problems: list[str]) -> Partit
     return found
 
 
-def _note_other(partition: Partition, path: str, file: str) -> None:
+def _note_other(partition: Partition, file: str) -> None:
     if file.endswith(_LEFT):
         ending = file[file.rindex(".") :]
         known = partition.left or {}
         partition.left = {**known, ending: known.get(ending, 0) + 1}
-        partition.left_bytes += Path(path, file).stat().st_size
     elif is_of_kafka_0_7(file):
         partition.has_kafka_0_7 = True
 

@@ -18,7 +18,7 @@ from kafkalog.auditing.thresholds import MANY_SEGMENTS, SMALL_SEGMENT_BYTES
 from kafkalog.checking.checkpoint_problems import checkpoint_severity
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.format.file_names import OF_KAFKA_0_7
-from kafkalog.format.meta_properties import KRAFT_VERSION
+from kafkalog.format.meta_properties import is_kraft
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.topic_partition import PartitionKind
@@ -94,7 +94,7 @@ def _of_root(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> Iterator[Notice]:
     if not log_dir.is_whole:
         return
     own = [name for name in (METADATA_DIR, BOOTSTRAP_FILE) if (log_dir.path / name).exists()]
-    if not log_dir.files.has_meta_file and (own or any(map(_is_kraft, log_dirs))):
+    if not log_dir.files.has_meta_file and (own or any(is_kraft(each.meta) for each in log_dirs)):
         why = f"{' and '.join(own)} there" if own else "another log dir is of a KRaft node"
         yield _notice("meta-properties-missing", why, log_dir, "verify")
     if log_dir.foreign:
@@ -129,10 +129,6 @@ def _of_segments(log_dir: LogDir, batches: Batches) -> Iterator[Notice]:
             yield _notice(kind, _short(problems[0], log_dir.path) + more, log_dir, "verify")
 
 
-def _is_kraft(log_dir: LogDir) -> bool:
-    return log_dir.meta is not None and log_dir.meta.version >= KRAFT_VERSION
-
-
 def _short(problem: str, log_dir: Path) -> str:
     return problem.replace(f"{log_dir}/", "")
 
@@ -150,7 +146,7 @@ def _of_partitions(log_dir: LogDir, cluster: Cluster | None) -> Iterator[Notice]
         yield _notice("partition-twice", f"{_named(twice)} in two directories", log_dir, "verify")
     old = [p for p in live if p.has_kafka_0_7 and not p.segments]
     yield from _about(old, "format-not-read", OF_KAFKA_0_7, log_dir, "verify")
-    if cluster is not None and cluster.problem is None and _is_kraft(log_dir):
+    if cluster is not None and cluster.problem is None and is_kraft(log_dir.meta):
         known = {CLUSTER_METADATA_TOPIC, *cluster.topics}
         gone = [p for p in live if p.topic not in known]
         text = "of no topic of the cluster, a start renames it to -stray"
@@ -220,7 +216,7 @@ def _twice_on_node(own: Sequence[LogDir]) -> Iterator[Notice]:
 
 def _no_metadata(own: Sequence[LogDir]) -> Iterator[Notice]:
     is_told = any((log_dir.path / METADATA_DIR).is_dir() for log_dir in own)
-    whole = [d for d in own if d.is_whole and _is_kraft(d) and d.partitions]
+    whole = [d for d in own if d.is_whole and is_kraft(d.meta) and d.partitions]
     if whole and not is_told:
         text = "no log dir that is given has __cluster_metadata-0: give all of the node"
         yield _notice("metadata-log-missing", text, whole[0], "verify")

@@ -18,10 +18,9 @@ from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES
 from kafkalog.format.transaction_index import TRANSACTION_INDEX_ENTRY_BYTES
+from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES
 from kafkalog.log.small_files import read_small_file
 
-# 46 bytes an entry: a snapshot of 1.4 million producers.
-MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 MISSING = "missing"
 _PIECE_BYTES = 1024 * 1024
 

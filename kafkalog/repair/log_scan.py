@@ -33,12 +33,12 @@ from kafkalog.format.producer_snapshot import (
 from kafkalog.format.transaction_index import pack_transaction_index
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.leader_epochs import LeaderEpochReplay
+from kafkalog.log.producer_state import MAX_SNAPSHOT_BYTES
 from kafkalog.log.recovered_producers import RecoveredProducers
 from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.repair.file_differences import (
-    MAX_SNAPSHOT_BYTES,
     MISSING,
     index_difference,
     snapshot_difference,

@@ -22,7 +22,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from kafkalog.cleaning.new_files import can_give_ownership
+from kafkalog.cleaning.new_files import check_ownership
 from kafkalog.errors import (
     LogChangedError,
     LogCleaningRefusedError,
@@ -222,12 +222,7 @@ class _Recovery:
         """Whose file it replaces; where there is none, whose log it belongs to."""
         replaced = Path(self._partition.path, name)
         owner = (replaced if replaced.exists() else Path(self._partition.segments[0].path)).stat()
-        if not can_give_ownership(owner):
-            raise LogCleaningRefusedError(
-                f"new files must belong to user {owner.st_uid}, group {owner.st_gid}, which this "
-                "process may not give: run it as that user or as root",
-                path=str(replaced),
-            )
+        check_ownership(owner, str(replaced))
         return owner
 
     def note_removal(self, name: str, reason: str) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -28,12 +27,9 @@ from types import TracebackType
 
 from kafkalog.errors import LogDirLockedError
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.lock_holder import LOCK_FILE_NAME, lock_holder
 from kafkalog.swap.local_files import give_to_owner_of
 
-LOCK_FILE_NAME = ".lock"
-# struct flock on 64-bit Linux: l_type i16, l_whence i16, (4 bytes of padding), l_start i64, l_len
-# i64, l_pid i32
-_FLOCK = struct.Struct("@hhqqi4x")
 # The log dirs this process holds, resolved: opening and closing their `.lock` would give them up.
 _held: set[Path] = set()
 
@@ -161,26 +157,6 @@ class LogDirLock:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             give_to_owner_of(fd, str(self._log_dir))
             return fd
-
-
-def lock_holder(log_dir: str) -> int | None:
-    """The process that holds a log dir's lock, None if nobody else does.
-
-    Not for the process that holds the lock itself: closing the descriptor used here would drop its
-    lock.
-    """
-    try:
-        fd = os.open(Path(log_dir) / LOCK_FILE_NAME, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        # F_GETLK asks whether a lock could be had and takes none: the answer is the lock that is in
-        # the way, with the process that holds it.
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
-    finally:
-        os.close(fd)
-    return None if kind == fcntl.F_UNLCK else pid
 
 
 def check_lock_holder(log_dir: str, holder_pid: int) -> None:

@@ -25,7 +25,7 @@ from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.pace import spend
 from kafkalog.swap.local_files import LocalFiles, path_in
-from kafkalog.swap.swap import existing_files
+from kafkalog.swap.swap import SEGMENT_KINDS, existing_files
 
 _CHUNK_BYTES = 2 * 1024 * 1024
 
@@ -97,14 +97,8 @@ def written_group(group: FinishedGroup, directory: str) -> WrittenGroup:
     LogChangedError if a source has not the bytes that the group was made from.
     """
     checksums = {log_file_name(base): crc for base, crc in group.checksums}
-    kinds = (
-        LogFileKind.LOG,
-        LogFileKind.OFFSET_INDEX,
-        LogFileKind.TIME_INDEX,
-        LogFileKind.TRANSACTION_INDEX,
-    )
     sources = []
-    for name in existing_files(directory, group.sources, kinds):
+    for name in existing_files(directory, group.sources, SEGMENT_KINDS):
         digest, crc = _digest(path_in(directory, name), name)
         # Digests are of the files as they are now, the group of the files as they were read: the
         # checksum tells whether that is the same. Small files have none and are only digested.

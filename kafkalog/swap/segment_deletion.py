@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.cleaning.new_files import can_give_ownership
+from kafkalog.cleaning.new_files import check_ownership
 from kafkalog.errors import KafkaLogError, LogCleaningRefusedError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
@@ -187,13 +187,7 @@ def refuse_by_owners(plan: RetentionPlan) -> RetentionPlan:
 
 def _check_ownership(new_files: Sequence[NewFile]) -> None:
     for _, _, old in new_files:
-        owner = Path(old).stat()
-        if not can_give_ownership(owner):
-            raise LogCleaningRefusedError(
-                f"a new file must belong to user {owner.st_uid}, group {owner.st_gid}, which "
-                "this process may not give: run it as that user or as root",
-                path=old,
-            )
+        check_ownership(Path(old).stat(), old)
 
 
 def _new_files(plan: RetentionPlan) -> list[NewFile]:

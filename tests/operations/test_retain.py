@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafkalog.cleaning import new_files
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
@@ -15,7 +16,6 @@ from kafkalog.operations.retain import apply_retention_run, plan_retention_run
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.runs.run_dir import new_run_id
-from kafkalog.swap import segment_deletion
 from kafkalog.swap.journal import RETAIN, begin_journal
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.segment_deletion import retain_partition, trimmed_leader_epochs
@@ -131,14 +131,14 @@ def test_the_dry_run_tells_that_new_files_may_not_get_their_owner(
 ) -> None:
     """Of the new active segment, and of the leader epochs alone where only some segments go."""
     write_partition(log_dir, "t-0").write()
-    monkeypatch.setattr(segment_deletion, "can_give_ownership", lambda _: False)
+    monkeypatch.setattr(new_files, "can_give_ownership", lambda _: False)
     for size, status in (("0", "refused"), ("150", "refused"), ("100000", "skip")):
         given = ["--topic=t", POLICY, f"--config=retention.bytes={size}"]
         for apply in ([], ["--apply"]):
             main(words(log_dir, *apply, *given))
             (partition,) = document(capsys)["partitions"]
             assert partition["status"] == status, (size, apply)
-            assert ("a new file must belong to user" in partition["reason"]) == (status != "skip")
+            assert ("new files must belong to user" in partition["reason"]) == (status != "skip")
     assert bases(log_dir / "t-0")[0] == 0
 
 

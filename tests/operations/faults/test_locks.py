@@ -13,11 +13,11 @@ import pytest
 
 from kafkalog.cli.main import main
 from kafkalog.errors import LogDirLockedError
+from kafkalog.log.lock_holder import lock_holder
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.swap.log_dir_lock import (
     LogDirLock,
     check_lock_holder,
-    lock_holder,
     log_dirs_to_lock,
 )
 from tests.conftest import NOW_MS
