@@ -113,6 +113,8 @@ def index_witnesses(
 ) -> Iterator[Witness]:
     """What the last entries of a segment's indexes say of its end; `closed_at` as in DiskTraces."""
     for name, end_offset, position in _last_entries(directory, base_offset):
+        # An entry that leads behind the file's end was written when the file was longer. One that
+        # leads into it says the same as the log itself.
         is_behind = position is not None and (
             position >= _size(Path(directory, log_file_name(base_offset))) > 0
         )
