@@ -14,15 +14,15 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_bytes
-from kafkalog.cli.sql import check_arguments, given_statements, remote_options
+from kafkalog.cli.sql import check_arguments, given_statements, source_options
 from kafkalog.cli.sql_output import TABLE_ROWS, ShownRows, write_csv, write_shown
 from kafkalog.errors import KafkaLogError
 from kafkalog.job import Tell, in_session
 from kafkalog.spark import create_views, zookeeper_views
+from kafkalog.spark.releases import arrow_from_spark
 
 _CHUNK_ROWS = 1000
 
@@ -51,9 +51,7 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     check_arguments(args)
     names: list[str] = []
     if args.paths:
-        replicas = {} if args.replicas is None else {"replicas": args.replicas}
-        limits = {"maxBatchBytes": str(args.max_batch_bytes), "mode": args.mode}
-        names += create_views(spark, args.paths, **limits, **replicas, **remote_options(args))
+        names += create_views(spark, args.paths, **source_options(args))
     if args.zookeeper_dir:
         names += zookeeper_views(spark, args.zookeeper_dir, zk_root=args.zk_root, mode="PERMISSIVE")
     queries = given_statements(args)
@@ -87,7 +85,7 @@ def _write(found: DataFrame, args: argparse.Namespace, tell: Tell) -> None:
         for row in found.select(document).toLocalIterator():
             write_bytes(row[0].encode() + b"\n")
     elif args.format == "csv":
-        schema = to_arrow_schema(found.schema, timezone="UTC")
+        schema = arrow_from_spark(found.schema)
         write_csv(pa.RecordBatchReader.from_batches(schema, _batches(found, schema)))
     else:
         rows = found.limit(TABLE_ROWS + 1).collect()

@@ -91,8 +91,9 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--now", "MS|ISO", "the time it is done for (default: the clock)",
-        (*_JUDGING, "cluster", "info"), parse_now,
+        (*_JUDGING, "cluster", "info", "sql"), parse_now,
         does_there={
+            "sql": "the time that ages are computed for (default: the clock)",
             "audit": "the time of the audit (default: the clock)",
             "cluster": "show the cluster as of then, by the metadata alone (default: the log's "
             "end)",

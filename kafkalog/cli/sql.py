@@ -86,9 +86,13 @@ def _prompt(log: LogTables, args: argparse.Namespace, progress: ScanProgress) ->
     return ExitCode.DONE
 
 
-def remote_options(args: argparse.Namespace) -> dict[str, str]:
-    """Options of the data source for remote storage, as far as they are given."""
+def source_options(args: argparse.Namespace) -> dict[str, str]:
+    """The arguments that are options of the data source, as far as they are given."""
     given = {
+        "maxBatchBytes": str(args.max_batch_bytes),
+        "mode": args.mode,
+        "now": "" if args.now is None else str(args.now),
+        "replicas": args.replicas or "",
         "remoteDir": ",".join(args.remote_dir),
         "remoteLayout": args.remote_layout or "",
         "remoteKey": ",".join(f"{key_id}={file}" for key_id, file in args.remote_key),
@@ -97,15 +101,9 @@ def remote_options(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _log(args: argparse.Namespace, progress: ScanProgress) -> LogTables:
-    replicas = {} if args.replicas is None else {"replicas": args.replicas}
     return LogTables(
         paths=tuple(args.paths),
-        options={
-            "maxBatchBytes": str(args.max_batch_bytes),
-            "mode": args.mode,
-            **replicas,
-            **remote_options(args),
-        },
+        options=source_options(args),
         threads=usable_cores(),
         zookeeper_dir=tuple(args.zookeeper_dir),
         zk_root=args.zk_root,

@@ -21,6 +21,7 @@ from kafkalog.reading.function_views.table import (
     ZOOKEEPER_VIEWS,
 )
 from kafkalog.reading.request import ReadMode
+from kafkalog.reading.source_options import option_values
 from kafkalog.reading.sql_views import SQL_VIEWS, options_for
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class LogTables:
 
     paths: log dirs, partition directories, `.log` files, globs. options: those of the data source,
     for the views that take them. threads: that decode a view at once. zookeeper_dir, zk_root: a
-    dead ZooKeeper's directories, and one cluster of it. now_ms: the time that ages are computed for
-    (default: the clock).
+    dead ZooKeeper's directories, and one cluster of it.
     """
 
     paths: tuple[str, ...]
@@ -54,7 +54,6 @@ class LogTables:
     zookeeper_dir: tuple[str, ...] = ()
     zk_root: str | None = None
     offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES
-    now_ms: int | None = None
     progress: Progress | None = None
 
     @property
@@ -65,6 +64,13 @@ class LogTables:
         if text.upper() not in ReadMode.__members__:
             raise InvalidConfigError(f"mode '{text}' is not one of {', '.join(ReadMode)}")
         return ReadMode(text.upper())
+
+    @property
+    def now_ms(self) -> int | None:
+        """The time that ages are computed for, where option `now` gives one."""
+        given = {name: text for name, text in self.options.items() if name.lower() == "now"}
+        now_ms: int | None = option_values(given).get("now")
+        return now_ms
 
     def names(self) -> list[str]:
         """Of all tables there are."""

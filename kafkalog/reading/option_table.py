@@ -33,6 +33,10 @@ from kafkalog.reading.selection import EARLIEST, LATEST
 from kafkalog.reading.views import VIEWS
 from kafkalog.remote.layouts import LAYOUTS
 
+# The one view of the source that is not in `views`: its rows are of whole log dirs together, see
+# `function_views`.
+OPEN_TRANSACTIONS = "open_transactions"
+
 
 def _option(
     name: str, takes: str, does: str, parse: Callable[[str], Any], *, default: Any = None
@@ -59,7 +63,8 @@ _TABLE = (
     ),
     _option("paths", "a JSON list of paths", "what load() with a list sends", parse_json_paths),
     _option(
-        "view", "a view's name", f"which rows: {', '.join(VIEWS)} (default records)", parse_text,
+        "view", "a view's name",
+        f"which rows: {', '.join((*VIEWS, OPEN_TRANSACTIONS))} (default records)", parse_text,
         default="records",
     ),
     _option("columns", "column names, comma separated", "only these are decoded", parse_names),
@@ -160,6 +165,10 @@ _TABLE = (
         "kafkaVersion", "4.1 to 4.4",
         "whose rules; logs are read the same by all of them, so it is checked and changes nothing",
         parse_version,
+    ),
+    Option(
+        "now", "milliseconds since 1970", "the time that ages are computed for (default the clock)",
+        (OPEN_TRANSACTIONS,), parse_timestamp,
     ),
 )  # fmt: skip
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}

@@ -65,8 +65,7 @@ class SourceOptions:
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
     """Options as Spark hands them over → values; InvalidConfigError for what is unknown, malformed
     or contradictory."""
-    given = _known(options)
-    values = {name: _value(OPTIONS[name], text) for name, text in given.items()}
+    values = option_values(options)
 
     def value(name: str) -> Any:
         return values.get(name, OPTIONS[name].default)
@@ -81,7 +80,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     _refuse_contradictions(values)
     mode = value("mode")
     return SourceOptions(
-        paths=_paths(values),
+        paths=paths_of(values),
         view=view.name,
         column_names=_column_names(view.name, values, with_error=mode == ReadMode.PERMISSIVE),
         columns_are_named="columns" in values,
@@ -111,6 +110,11 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         max_offsets_per_trigger=value("maxOffsetsPerTrigger"),
         max_batch_bytes=check_max_batch_bytes(value("maxBatchBytes")),
     )
+
+
+def option_values(options: Mapping[str, str]) -> dict[str, Any]:
+    """What each option that is given means, under the table's spelling."""
+    return {name: _value(OPTIONS[name], text) for name, text in _known(options).items()}
 
 
 # Of each of these at most one can be meant.
@@ -172,7 +176,8 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _paths(values: Mapping[str, Any]) -> tuple[str, ...]:
+def paths_of(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The paths among the values of options; InvalidConfigError where there are none."""
     if "path" in values and "paths" in values:
         raise InvalidConfigError("option path and several paths of load() exclude each other")
     paths: tuple[str, ...] = values.get("paths", values.get("path", ()))

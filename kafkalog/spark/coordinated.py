@@ -7,27 +7,17 @@ other engines too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kafkalog import clock
 from kafkalog.format.topics import (
-    OFFSETS_TOPIC,
     REMOTE_LOG_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTION_TOPIC,
 )
-from kafkalog.log.names import paths_in
-from kafkalog.spark.gathered import made_in_one_task, made_of_all, summed_up
+from kafkalog.reading.option_table import OPEN_TRANSACTIONS
+from kafkalog.spark.gathered import made_in_one_task
 from kafkalog.spark.internal_topics import load_rows
-from kafkalog.spark.loading import Paths
-
-if TYPE_CHECKING:
-    from kafkalog.reading.function_views.transactions import OpenTransaction
+from kafkalog.spark.loading import Paths, load
 
 
 def transactional_ids(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:
@@ -55,30 +45,11 @@ def open_transactions(
 
     Consumers that read committed records stop at `firstOffset`. A transaction hangs if its
     coordinator knows nothing of it there, or should have ended it by its timeout; `command` ends
-    it. `blockedGroups` have commits in it. `now_ms` is the clock by default. The driver reads the
+    it. `blockedGroups` have commits in it. `now_ms` is the clock by default. One task reads the
     producers' state of each partition: its newest snapshot and the headers behind it.
     """
-    from kafkalog.log.log_dir import open_log_dir
-    from kafkalog.reading.function_views import transactions as made
-
-    now = clock.now_ms() if now_ms is None else now_ms
-    found = made.find_open_transactions(open_log_dir(*paths_in(path)), now)
-    commits = load_rows(spark, "offset_commits", path, OFFSETS_TOPIC, made.BLOCKED_COLUMNS, mode)
-    messages = load_rows(spark, "messages", path, TRANSACTION_TOPIC, made.STATE_COLUMNS, mode)
-    frames = {
-        "ids": made_in_one_task(messages.rows, made.transactional_ids, made.TRANSACTIONAL_IDS),
-        "blocked": summed_up(commits.rows, made.blocked_groups, made.BLOCKED),
-    }
-    work = partial(_open_transactions, found, now_ms=now)
-    return messages.beside(made_of_all(spark, frames, work, made.OPEN_TRANSACTIONS), commits)
-
-
-def _open_transactions(
-    found: Sequence[OpenTransaction], frames: Mapping[str, pa.Table], *, now_ms: int
-) -> pa.Table:
-    from kafkalog.reading.function_views import transactions as made
-
-    return made.open_transactions(found, frames["ids"], frames["blocked"], now_ms)
+    options = {"mode": mode} | ({} if now_ms is None else {"now": str(now_ms)})
+    return load(spark, OPEN_TRANSACTIONS, path, options)
 
 
 def remote_segments(spark: SparkSession, path: Paths, *, mode: str = "FAILFAST") -> DataFrame:

@@ -11,8 +11,8 @@ from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from kafkalog.spark.releases import arrow_from_spark, spark_from_arrow
 from kafkalog.spark.same_code import on_same_code
 
 _PACKED = pa.schema([("part", pa.string()), ("payload", pa.binary())])
@@ -25,7 +25,7 @@ def summed_up(
     frame: DataFrame, sums: Callable[[Batches], pa.Table], schema: pa.Schema
 ) -> DataFrame:
     """The sums of the rows of each task."""
-    return frame.mapInArrow(on_same_code(partial(_table, sums)), from_arrow_schema(schema))
+    return frame.mapInArrow(on_same_code(partial(_table, sums)), spark_from_arrow(schema))
 
 
 def made_in_one_task(
@@ -49,17 +49,15 @@ def made_of_all(
     without rows where it has none.
     """
     packed = [
-        frame.mapInArrow(on_same_code(partial(_pack, name)), from_arrow_schema(_PACKED))
+        frame.mapInArrow(on_same_code(partial(_pack, name)), spark_from_arrow(_PACKED))
         for name, frame in frames.items()
     ]
     # So that there is a row, and with it a task that makes the table, where no frame has one.
     packed.append(spark.sql("SELECT '' AS part, CAST(NULL AS BINARY) AS payload"))
-    schemas = {
-        name: to_arrow_schema(frame.schema, timezone="UTC") for name, frame in frames.items()
-    }
+    schemas = {name: arrow_from_spark(frame.schema) for name, frame in frames.items()}
     whole = reduce(DataFrame.unionByName, packed).repartition(1)
     work = partial(_put_together, table, schemas)
-    return whole.mapInArrow(on_same_code(work), from_arrow_schema(schema))
+    return whole.mapInArrow(on_same_code(work), spark_from_arrow(schema))
 
 
 def _pack(name: str, rows: Batches) -> Iterator[pa.RecordBatch]:

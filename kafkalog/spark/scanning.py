@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kafkalog.errors import KafkaLogError
-from kafkalog.spark.batch_reader import KafkaLogReader
-from kafkalog.spark.releases import InputPartition
+from kafkalog.spark.releases import DataSourceReader, InputPartition
 from kafkalog.spark.same_code import on_same_code
 from kafkalog.spark.source import KafkaLogSource
 
@@ -50,7 +49,7 @@ def scan_when_asked(
 
 def _reader(
     path: str | Sequence[str], view: str, options: Mapping[str, str]
-) -> tuple[KafkaLogReader, StructType]:
+) -> tuple[DataSourceReader, StructType]:
     paths = [path] if isinstance(path, str) else list(path)
     source = KafkaLogSource({**options, "view": view, "paths": json.dumps(paths)})
     schema = source.schema()
@@ -60,7 +59,7 @@ def _reader(
 def _frame(
     spark: SparkSession,
     schema: StructType,
-    reader: KafkaLogReader,
+    reader: DataSourceReader,
     tasks: Sequence[InputPartition],
 ) -> DataFrame:
     # One row a task: a range of n numbers in n partitions.
@@ -72,7 +71,7 @@ def _frame(
 class _Scan:
     """The function of a task: its number in, the batches of its range out."""
 
-    reader: KafkaLogReader
+    reader: DataSourceReader
     tasks: Sequence[InputPartition]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,9 +15,10 @@ from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.reading.source_options import SourceOptions, parse_options
 from kafkalog.reading.views import select_columns
 from kafkalog.spark.batch_reader import KafkaLogReader, PushingReader
-from kafkalog.spark.releases import HAS_READ_LIMITS, DataSource, needs
+from kafkalog.spark.releases import HAS_READ_LIMITS, DataSource, DataSourceReader, needs
 from kafkalog.spark.stream_reader import KafkaLogStreamReader, RefusingStreamReader
-from kafkalog.spark.types import asked_columns, spark_schema
+from kafkalog.spark.transactions_view import OpenTransactionsOptions, is_open_transactions
+from kafkalog.spark.types import asked_schema, spark_schema
 from kafkalog.spark.worker_errors import in_one_line
 
 
@@ -35,6 +36,8 @@ class KafkaLogSource(DataSource):
     @in_one_line
     def schema(self) -> StructType:
         """The columns of option `columns`, or the view's default ones."""
+        if is_open_transactions(self.options):
+            return OpenTransactionsOptions.of(self.options).schema
         options = self._options()
         columns = select_columns(
             options.view, options.column_names, with_error=options.is_permissive
@@ -42,8 +45,10 @@ class KafkaLogSource(DataSource):
         return spark_schema(columns, all_nullable=options.is_permissive)
 
     @in_one_line
-    def reader(self, schema: StructType) -> KafkaLogReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of exactly the columns of `schema`; Spark calls it by keyword."""
+        if is_open_transactions(self.options):
+            return OpenTransactionsOptions.of(self.options).reader(schema)
         return self._reader_class(*self._asked(schema))
 
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusingStreamReader:
@@ -55,6 +60,8 @@ class KafkaLogSource(DataSource):
             return RefusingStreamReader(error)
 
     def _stream_reader(self, schema: StructType) -> KafkaLogStreamReader:
+        if is_open_transactions(self.options):
+            raise InvalidConfigError("a stream is of view records, not of 'open_transactions'")
         options, columns, arrow_schema = self._asked(schema)
         if options.view != "records":
             raise InvalidConfigError(f"a stream is of view records, not of '{options.view}'")
@@ -78,8 +85,8 @@ class KafkaLogSource(DataSource):
                 " use CREATE TEMPORARY VIEW … USING kafkalog OPTIONS (…)"
             )
         options = self._options()
-        columns, arrow_schema = asked_columns(
-            options.view, schema, with_error=options.is_permissive
+        columns = select_columns(
+            options.view, schema.fieldNames(), with_error=options.is_permissive
         )
         names = tuple(column.name for column in columns)
         if options.columns_are_named and names != options.column_names:
@@ -87,7 +94,7 @@ class KafkaLogSource(DataSource):
         if options.is_permissive and "error" not in names:
             # Without it the row of a bad batch looks like a tombstone.
             raise InvalidConfigError("mode PERMISSIVE needs the column 'error' in the schema")
-        return options, columns, arrow_schema
+        return options, columns, asked_schema(columns, schema)
 
     def _options(self) -> SourceOptions:
         return parse_options(self.options)

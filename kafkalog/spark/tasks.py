@@ -47,7 +47,7 @@ def run_packs(
     texts = [zlib.compress(json.dumps([task.to_json() for task in p]).encode(), 1) for p in packs]
     ended = EndedTasks[str](spark)
     function = _Work(texts, work, task_type, ended.sent)
-    for text in _rows(spark, len(packs), function, "result string", description, ended):
+    for text in _rows(spark, len(packs), function, "result string", description, ended, str):
         yield result_type.from_json(json.loads(text))
 
 
@@ -63,7 +63,7 @@ def run_pickled_packs(
     packed = [zlib.compress(pickle.dumps(tuple(pack)), 1) for pack in packs]
     ended = EndedTasks[bytes](spark)
     function = _PickledWork(packed, work, ended.sent)
-    for results in _rows(spark, len(packs), function, "result binary", description, ended):
+    for results in _rows(spark, len(packs), function, "result binary", description, ended, bytes):
         yield from pickle.loads(zlib.decompress(results))
 
 
@@ -74,14 +74,16 @@ def _rows(
     schema: str,
     description: str,
     ended: EndedTasks[Row],
+    kind: Callable[[Row], Row],
 ) -> Iterator[Row]:
+    """`kind`: the type of a row, since before Spark 4.1 one of bytes is a bytearray."""
     if not tasks:
         return iter(())
     frame = spark.range(0, tasks, 1, tasks).mapInArrow(on_same_code(function), schema)
 
     def collect() -> list[Row]:
         with described(spark, description), code_differences():
-            return [row.result for row in frame.collect()]
+            return [kind(row.result) for row in frame.collect()]
 
     return ended.rows(collect)
 

@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 
 from kafkalog.columns.column import Column, arrow_schema
 from kafkalog.errors import InvalidConfigError
-from kafkalog.reading.views import select_columns
 from kafkalog.spark.releases import arrow_from_spark, spark_from_arrow
 
 
@@ -21,16 +20,11 @@ def spark_schema(columns: tuple[Column, ...], *, all_nullable: bool = False) -> 
     return spark_from_arrow(arrow_schema(columns, all_nullable=all_nullable))
 
 
-def asked_columns(
-    view: str, schema: StructType, *, with_error: bool = False
-) -> tuple[tuple[Column, ...], pa.Schema]:
-    """The columns a Spark schema names (without case), and the Arrow schema their batches must
-    have.
+def asked_schema(columns: tuple[Column, ...], schema: StructType) -> pa.Schema:
+    """The Arrow schema that batches of the columns which a Spark schema names must have.
 
-    InvalidConfigError for an unknown column and for a type that is not the column's; nothing is
-    cast silently.
+    InvalidConfigError for a type that is not the column's; nothing is cast silently.
     """
-    columns = select_columns(view, schema.fieldNames(), with_error=with_error)
     asked = arrow_from_spark(schema)
     for column, field, struct_field in zip(columns, asked, schema.fields, strict=True):
         # A container's own nullability flags do not change what is in it.
@@ -41,4 +35,4 @@ def asked_columns(
             )
         if column.nullable and not field.nullable:
             raise InvalidConfigError(f"column '{column.name}' can be null")
-    return columns, asked
+    return asked

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,8 +17,12 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.log.named_partitions import NamedPartitions, partitions_in
 from kafkalog.log.names import names_in, paths_in
 from kafkalog.reading.function_views.table import FUNCTION_VIEWS, RECORD_VIEWS, TOPIC_VIEWS
+from kafkalog.reading.option_table import OPEN_TRANSACTIONS
 from kafkalog.reading.sql_views import SQL_VIEWS, options_for
 from kafkalog.spark.loading import Paths, load
+
+# Of the internal topics.
+_WITH_AGES = ("group_offsets", OPEN_TRANSACTIONS)
 
 
 def records(spark: SparkSession, path: Paths, **options: str) -> DataFrame:
@@ -91,13 +96,15 @@ def create_views(
 
     The source's views under their names, the narrow `record_offsets` and `record_keys` that decode
     less, and the cluster's own tables (`brokers`, `configs` …). `options` go to each view they are
-    for (`subscribe`, `mode` …).
+    for (`subscribe`, `mode`, `now` …).
 
     The cluster's tables are read now, by the driver, as far as they can be: empty where it sees no
     metadata log.
     """
     created = []
-    for name, (view, own) in SQL_VIEWS.items():
+    mode = {name: text for name, text in options.items() if name.lower() == "mode"}
+    views = {**SQL_VIEWS, OPEN_TRANSACTIONS: (OPEN_TRANSACTIONS, mode)}
+    for name, (view, own) in views.items():
         chosen = {**options_for(view, options), **own}
         load(spark, view, path, chosen).createOrReplaceTempView(prefix + name)
         created.append(prefix + name)
@@ -121,14 +128,21 @@ def _cluster_tables(spark: SparkSession, path: Paths) -> dict[str, DataFrame]:
 
 
 def create_topic_views(
-    spark: SparkSession, path: Paths, *, prefix: str = "", mode: str = "FAILFAST"
+    spark: SparkSession,
+    path: Paths,
+    *,
+    prefix: str = "",
+    mode: str = "FAILFAST",
+    now_ms: int | None = None,
 ) -> list[str]:
     """Temporary views of what the internal topics below `path` say: groups, group_offsets,
     transactional_ids …, each the function of that name in `kafkalog.spark`; returns their names.
-    `mode`: what becomes of what cannot be read, as for `groups`.
+    `mode`: what becomes of what cannot be read, as for `groups`. `now_ms`: the time that ages are
+    computed for, the clock by default.
 
     Apart from `create_views`, because these look at the disk when they are made.
     """
     for name in TOPIC_VIEWS:
-        getattr(room, name)(spark, path, mode=mode).createOrReplaceTempView(prefix + name)
+        ages: dict[str, Any] = {"now_ms": now_ms} if name in _WITH_AGES else {}
+        getattr(room, name)(spark, path, mode=mode, **ages).createOrReplaceTempView(prefix + name)
     return [prefix + name for name in TOPIC_VIEWS]

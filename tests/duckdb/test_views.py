@@ -15,7 +15,8 @@ from kafkalog.reading.function_views.table import FUNCTION_VIEWS, ZOOKEEPER_VIEW
 from kafkalog.reading.sql_views import SQL_VIEWS
 from kafkalog.reading.views import NARROW_VIEWS, default_columns
 from tests.support.client_records import write_client_topics
-from tests.support.log_builder import LogBuilder
+from tests.support.coordinator_logs import write_coordinator_logs
+from tests.support.log_builder import START_MS, LogBuilder
 
 BROKER = SAMPLES / "broker"
 
@@ -55,6 +56,13 @@ def test_view_has_the_rows_of_read_view(name: str, tmp_path: Path) -> None:
     assert found.column_names == list(columns)
     assert plain(found).equals(plain(wanted))
     assert found.num_rows or name in ("transaction_index", "latest_offset_commits")
+
+
+def test_ages_go_by_option_now(tmp_path: Path) -> None:
+    write_coordinator_logs(tmp_path, seed=8)
+    query = "SELECT lastTimestampMs + ageMs AS now FROM open_transactions"
+    found = kafkalog.sql(tmp_path, query, now=START_MS + 5_000)
+    assert set(found["now"].to_pylist()) == {START_MS + 5_000}
 
 
 def test_tables_of_clusters_groups_and_zookeeper_are_there() -> None:

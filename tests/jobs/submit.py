@@ -14,7 +14,7 @@ SPARK_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 
 
 def submit(
-    job: str, *arguments: str, timeout_seconds: int = 300
+    job: str, *arguments: str, timeout_seconds: int = 900
 ) -> subprocess.CompletedProcess[str]:
     """The job of `jobs/` on two local cores, with the project's settings file."""
     conf = ROOT / "spark_conf" / "spark-defaults.conf"

@@ -72,3 +72,11 @@ def test_both_engines_have_the_same_rows(spark: SparkSession, sample: str, tmp_p
         assert found == expected, name
         compared += len(found)
     assert compared > 50
+
+
+def test_ages_of_open_transactions_go_by_option_now(spark: SparkSession, tmp_path: Path) -> None:
+    write_coordinator_logs(tmp_path, seed=8)
+    reader = spark.read.format("kafkalog").options(view="open_transactions", now=str(NOW_MS))
+    rows = reader.option("columns", "lastTimestampMs,ageMs").load(str(tmp_path)).collect()
+    assert rows
+    assert {row.lastTimestampMs + row.ageMs for row in rows} == {NOW_MS}

@@ -17,6 +17,7 @@ from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.schemas import RECORDS
 from kafkalog.messages.client_topics import CLIENT_TOPICS
 from kafkalog.reading.function_views.table import RECORD_VIEWS
+from kafkalog.reading.option_table import OPEN_TRANSACTIONS
 from kafkalog.reading.sql_views import SQL_VIEWS
 from kafkalog.reading.views import VIEWS, view_columns
 from kafkalog.spark import batches, create_views, records, session
@@ -156,7 +157,7 @@ def test_offsets_partitions_and_several_paths(spark: SparkSession, path: str) ->
 
 def test_views_of_a_log(spark: SparkSession, path: str) -> None:
     names = create_views(spark, path, prefix="v_", subscribe="orders")
-    views = (*SQL_VIEWS, *RECORD_VIEWS)
+    views = (*SQL_VIEWS, OPEN_TRANSACTIONS, *RECORD_VIEWS)
     assert names == [f"v_{name}" for name in (*views, *CLUSTER_TABLES)]
     # Those of internal topics have none of `orders`, and say so.
     expected = {
@@ -198,6 +199,11 @@ def test_log_dir_without_partitions_is_empty(spark: SparkSession, tmp_path: Path
         ({"colour": "red"}, "option 'colour' is unknown; available: path"),
         ({"kafkaVersion": "3.9"}, "option kafkaVersion takes 4.1 to 4.4"),
         ({"view": "producer"}, "view 'producer' is unknown"),
+        ({"now": "5"}, "option now is for view open_transactions, not for view 'records'"),
+        (
+            {"view": "open_transactions", "subscribe": "orders"},
+            "option subscribe is not for view 'open_transactions'",
+        ),
         ({"columns": "kee"}, "column 'kee' is unknown"),
         ({"subscribe": "order"}, "not there: order; there are: clicks, orders"),
     ],

@@ -129,7 +129,10 @@ def _open_transactions(reads: SharedReads) -> pa.Table:
 
     now_ms = reads.options.now_ms
     found = transactions.find_open_transactions(reads.inventory, now_ms)
-    commits = reads.topic("offset_commits", OFFSETS_TOPIC, transactions.BLOCKED_COLUMNS)
+    # Only open transactions on the topic itself can block a group.
+    is_of_groups = any(each.topic == OFFSETS_TOPIC for each in found)
+    columns = transactions.BLOCKED_COLUMNS
+    commits = reads.topic("offset_commits", OFFSETS_TOPIC, columns) if is_of_groups else ()
     blocked = transactions.blocked_groups(commits)
     rows = transactions.open_transactions(found, reads.transactional_ids, blocked, now_ms)
     sources = ("messages", TRANSACTION_TOPIC), ("offset_commits", OFFSETS_TOPIC)
