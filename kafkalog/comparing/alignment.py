@@ -28,7 +28,8 @@ class Aligned:
     """Rows in offset order, as the first copy that has the record has it: RECORD_FACT[r], without
     HIDDEN. Masks uint16[r], bit i of copy i: `present`; `hidden`: left out there for read_committed
     consumers; `differs`: another record at that offset than the row's. end_offset: all records
-    below it that any copy has have been handed out with these.
+    below it that any copy has have been handed out with these. others: (rows, the copy's bit) of
+    the records that differ.
     """
 
     rows: Facts
@@ -36,6 +37,7 @@ class Aligned:
     hidden: Masks
     differs: Masks
     end_offset: int
+    others: tuple[tuple[Facts, int], ...] = ()
 
 
 class _Cursor:
@@ -90,6 +92,7 @@ def _together(parts: Sequence[Facts], end_offset: int) -> Aligned:
         union = np.unique(np.concatenate(offsets))
     rows = np.empty(union.size, RECORD_FACT)
     present, hidden, differs = (np.zeros(union.size, np.uint16) for _ in range(3))
+    others: list[tuple[Facts, int]] = []
     for number, part in enumerate(parts):
         bit = np.uint16(1 << number)
         places = slice(None) if part.size == union.size else np.searchsorted(union, offsets[number])
@@ -99,12 +102,14 @@ def _together(parts: Sequence[Facts], end_offset: int) -> Aligned:
         plain["flags"] &= ~np.uint32(HIDDEN)
         if number:
             same = is_first | _same(known, plain)
-            differs[places] |= np.where(same, np.uint16(0), bit)
+            if not same.all():
+                differs[places] |= np.where(same, np.uint16(0), bit)
+                others.append((plain[~same], int(bit)))
             plain = np.where(is_first, plain, known)
         rows[places] = plain
         hidden[places] |= np.where(part["flags"] & HIDDEN, bit, np.uint16(0))
         present[places] |= bit
-    return Aligned(rows, present, hidden, differs, end_offset)
+    return Aligned(rows, present, hidden, differs, end_offset, tuple(others))
 
 
 def _same(one: Facts, other: Facts) -> NDArray[np.bool_]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafkalog.comparing.compare_kinds import COMPARE_KIND
-from kafkalog.comparing.comparison import FAILED
 from kafkalog.comparing.difference import ComparedPartition, Difference, ReplicaResult
 from kafkalog.comparing.run import CompareRun
 from kafkalog.format.redaction import redacted
@@ -151,8 +150,7 @@ def summary(run: CompareRun, seconds: float) -> str:
 
 def failures(run: CompareRun) -> list[str]:
     """A line for each partition that could not be compared."""
-    failed = (each for each in run.partitions if each.status == FAILED)
-    return [f"{each.topic_partition}: not compared: {each.reason}" for each in failed]
+    return [f"{each.topic_partition}: not compared: {each.reason}" for each in run.failed]
 
 
 def _key_text(each: Difference, *, redact: bool) -> str | None:

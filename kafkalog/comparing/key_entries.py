@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.comparing.alignment import Aligned, Masks
+from kafkalog.comparing.alignment import Aligned, Facts, Masks
 from kafkalog.kernels.record_facts import CONTROL, KEYLESS, TOMBSTONE
 from kafkalog.resources.spilled_array import SpilledArray
 
@@ -89,20 +89,26 @@ class KeyEntries:
 
     def add(self, part: Aligned, absent: Masks) -> None:
         """Aligned rows; `absent`: bits of the copies that lack the record and might have it."""
-        flags = part.rows["flags"]
-        keyed = np.flatnonzero((flags & np.uint32(KEYLESS | CONTROL)) == 0)
+        self._add(part.rows, part.present & ~part.differs, part.hidden, absent)
+        # A copy with another record at an offset has that record's key.
+        for rows, bit in part.others:
+            none = np.zeros(rows.size, np.uint16)
+            self._add(rows, none | np.uint16(bit), none, none)
+
+    def _add(self, all_rows: Facts, present: Masks, hidden: Masks, absent: Masks) -> None:
+        keyed = np.flatnonzero((all_rows["flags"] & np.uint32(KEYLESS | CONTROL)) == 0)
         if not keyed.size:
             return
         self._has_absent |= bool(absent[keyed].any())
         entries = np.empty((keyed.size, _WORDS), np.uint64)
-        rows = part.rows[keyed]
+        rows = all_rows[keyed]
         entries[:, 0], entries[:, 1] = rows["key_first"], rows["key_second"]
         entries[:, 2] = rows["offset"].astype(np.uint64)
         entries[:, 3] = rows["producer_id"].astype(np.uint64)
         entries[:, 4] = (
-            part.present[keyed].astype(np.uint64)
+            present[keyed].astype(np.uint64)
             | absent[keyed].astype(np.uint64) << _ABSENT_SHIFT
-            | part.hidden[keyed].astype(np.uint64) << _HIDDEN_SHIFT
+            | hidden[keyed].astype(np.uint64) << _HIDDEN_SHIFT
             | (rows["flags"].astype(np.uint64) & _MASK) << _FLAGS_SHIFT
         )
         if not self._bits:

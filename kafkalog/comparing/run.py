@@ -30,9 +30,14 @@ class CompareRun:
         return [each for partition in self.partitions for each in partition.differences]
 
     @property
+    def failed(self) -> list[ComparedPartition]:
+        """Those that could not be compared."""
+        return [each for each in self.partitions if each.status == FAILED]
+
+    @property
     def has_failures(self) -> bool:
         """Whether anything differs, or could not be compared."""
-        return bool(self.differences) or any(p.status == FAILED for p in self.partitions)
+        return bool(self.differences) or bool(self.failed)
 
 
 def compare_run(request: CompareRequest, execute: Executor) -> CompareRun:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.cluster import tokens as tokens
     from kafkalog.spark.cluster import topics as topics
     from kafkalog.spark.compact_topics import compact as compact
+    from kafkalog.spark.compare_replicas import compare as compare
     from kafkalog.spark.coordinated import open_transactions as open_transactions
     from kafkalog.spark.coordinated import remote_segments as remote_segments
     from kafkalog.spark.coordinated import share_states as share_states
@@ -100,6 +101,7 @@ _PUBLIC = {
     "client_quotas": "kafkalog.spark.cluster",
     "cluster_tables": "kafkalog.spark.cluster",
     "compact": "kafkalog.spark.compact_topics",
+    "compare": "kafkalog.spark.compare_replicas",
     "configs": "kafkalog.spark.cluster",
     "configure_spark": "kafkalog.spark.session",
     "controllers": "kafkalog.spark.cluster",

@@ -18,6 +18,7 @@ from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.column import Column
+from kafkalog.columns.compare_schemas import DIFFERENCES
 from kafkalog.columns.schemas import FINDINGS
 from kafkalog.comparing.compare_kinds import COMPARE_KINDS
 from kafkalog.dialect.allowed import aggregate_names, function_names, window_names
@@ -72,6 +73,7 @@ def code_tables() -> dict[str, list[str]]:
         "compare findings": finding_kinds(COMPARE_KINDS),
         "audit findings": finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS)),
         "columns findings": column_table(FINDINGS),
+        "columns differences": column_table(DIFFERENCES),
         "limits": limit_table(),
         "modules": module_list(),
         "spark releases": spark_releases(),

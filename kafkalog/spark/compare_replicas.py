@@ -1,0 +1,79 @@
+"""Replicas compared on Spark: a task has one large partition, or many small ones.
+
+The driver looks at names, sizes and small files; tasks read the logs: driver and executors must see
+the log dirs of all nodes under the same paths.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kafkalog.columns.compare_schemas import DIFFERENCES
+from kafkalog.comparing.comparison import compare_partition
+from kafkalog.comparing.difference import ComparedPartition
+from kafkalog.comparing.document import difference_row
+from kafkalog.comparing.request import CompareRequest, CompareTask
+from kafkalog.comparing.run import Executor, compare_run
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.log.named_partitions import NamedPartitions, partitions_in
+from kafkalog.log.names import names_in, paths_in
+from kafkalog.planning.packing import pack_evenly
+from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
+from kafkalog.spark.tasks import run_pickled_packs
+from kafkalog.spark.types import spark_schema
+
+
+def compare(
+    spark: SparkSession,
+    log_dirs: Sequence[str],
+    *,
+    topics: Sequence[str] = (),
+    topic_partitions: NamedPartitions = (),
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
+) -> DataFrame:
+    """What differs between the replicas of the selected partitions: a row a difference, in the
+    columns `compare_schemas.DIFFERENCES`.
+
+    The arguments are the options of `kafkalog compare`; `memory_bytes` is of a worker. Nothing
+    below the log dirs is changed. Raises InvalidConfigError for paths and partitions that do not exist,
+    log dirs of two clusters, and where no partition is there twice; KafkaLogError for partitions
+    that could not be compared, with the reason of each.
+    """
+    request = CompareRequest(
+        paths_in(log_dirs),
+        names_in(topics),
+        partitions_in(topic_partitions),
+        check_memory(memory_bytes),
+        max_batch_bytes,
+    )
+    run = compare_run(request, spark_executor(spark))
+    failed = [f"{each.topic_partition}: {each.reason}" for each in run.failed]
+    if failed:
+        raise KafkaLogError(f"not compared: {'; '.join(failed)}")
+    names = [column.name for column in DIFFERENCES]
+    rows = []
+    for difference in run.differences:
+        row = difference_row(difference, redact=False)
+        key = row["keyBytes"]
+        row["keyBytes"] = None if key is None else base64.b64decode(key)
+        rows.append(tuple(row[name] for name in names))
+    return spark.createDataFrame(rows, spark_schema(DIFFERENCES))
+
+
+def spark_executor(spark: SparkSession) -> Executor:
+    """What compares partitions with Spark tasks; see `kafkalog.comparing.run`."""
+
+    def execute(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
+        packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
+        return run_pickled_packs(spark, packs, _compare_pack, f"compare {len(tasks)} partitions")
+
+    return execute
+
+
+def _compare_pack(tasks: Sequence[CompareTask]) -> Iterator[ComparedPartition]:
+    return map(compare_partition, tasks)

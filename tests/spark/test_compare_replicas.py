@@ -1,0 +1,41 @@
+"""Replicas compared by Spark tasks: what the command line finds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import SparkSession
+
+from data.copy_samples import SAMPLES
+from kafkalog.cli.main import main
+from kafkalog.columns.compare_schemas import DIFFERENCES
+from kafkalog.spark import compare
+from tests.jobs.submit import submit
+
+pytestmark = pytest.mark.spark
+
+NODES = [str(SAMPLES / "replicas" / name) for name in ("node1", "node2")]
+
+
+def test_a_frame_has_what_the_command_line_finds(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = compare(spark, NODES)
+    assert frame.columns == [column.name for column in DIFFERENCES]
+    rows = [row.asDict() for row in frame.collect()]
+    assert [(row["topic"], row["offset"], bytes(row.pop("keyBytes"))) for row in rows] == [
+        ("abrt", 0, b"a"),
+        ("tomb", 0, b"erased"),
+    ]
+    capsys.readouterr()
+    assert main(["compare", *NODES, "--json", "--workers", "1"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert rows == [{k: v for k, v in each.items() if k != "keyBytes"} for each in findings]
+
+
+@pytest.mark.thorough
+def test_spark_submit_prints_one_document() -> None:
+    done = submit("compare_replicas.py", *NODES, "--json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert len(json.loads(done.stdout)["findings"]) == 2
