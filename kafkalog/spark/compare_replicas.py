@@ -40,9 +40,11 @@ def compare(
     columns `compare_schemas.DIFFERENCES`.
 
     The arguments are the options of `kafkalog compare`; `memory_bytes` is of a worker. Nothing
-    below the log dirs is changed. Raises InvalidConfigError for paths and partitions that do not exist,
-    log dirs of two clusters, and where no partition is there twice; KafkaLogError for partitions
-    that could not be compared, with the reason of each.
+    below the log dirs is changed.
+
+    Raises InvalidConfigError for paths and partitions that do not exist, log dirs of two clusters,
+    and where no partition is there twice; KafkaLogError for partitions that could not be compared,
+    with the reason of each.
     """
     request = CompareRequest(
         paths_in(log_dirs),
