@@ -112,6 +112,8 @@ class RecordContentsScan:
         """
         rows = areas.rows
         if self._latest is not None and self._gain is None and rows["base_offset"].size:
+            # The gain is that of what may be cleaned: taken when the last such batch is in, while
+            # keys go on to be counted behind it.
             split = int(np.searchsorted(rows["base_offset"], self._end_offset))
             if split < rows.size:
                 self._add(_part(areas, slice(0, split)), path, is_aborted[:split])
@@ -235,6 +237,8 @@ class KeyHasher:
         """
         rows = areas.rows
         count = int(rows["records_count"].sum(dtype=np.int64))
+        # As many as all records can fill, and a last one of each bucket that is not full: the
+        # kernel never stops for want of a block.
         blocks = count // BLOCK_ENTRIES + _BUCKETS + 1
         if self._pool.size < blocks * BLOCK_ENTRIES * ENTRY_WORDS:
             self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
@@ -257,6 +261,7 @@ class KeyHasher:
             for bucket in range(_BUCKETS)
         ]
         entries = np.concatenate(found)
+        # From buckets back to the order of the records.
         entries = entries[np.argsort(entries[:, 2], kind="stable")]
         return entries[:, 0], entries[:, 2].astype(np.int64)
 

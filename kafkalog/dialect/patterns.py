@@ -82,6 +82,8 @@ def translate_pattern(pattern: str, *, ends: bool = True) -> str:
     done, at = [], 0
     while at < len(pattern):
         found = _TOKEN.match(pattern, at)
+        # A list of what is allowed: whatever is not named here may mean something else to Java than
+        # to RE2, and is refused with its place.
         if found is None or found["bad"]:
             raise _unknown(pattern, at)
         at = found.end()
@@ -96,6 +98,7 @@ def translate_pattern(pattern: str, *, ends: bool = True) -> str:
             if not ends or at != len(pattern):
                 raise _unknown(pattern, found.start())
             done.append(_END)
+        # A possessive quantifier, which RE2 has not got.
         elif (found["special"] or found["count"]) and pattern[at : at + 1] == "+":
             raise _unknown(pattern, at)
         else:

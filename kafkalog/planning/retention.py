@@ -236,7 +236,6 @@ def excess_bases(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> 
     """Bases of the oldest segments without which at least `retention.bytes` remain."""
     if not limits.deletes or limits.config.retention_bytes < 0:
         return frozenset()
-    # A prefix: the first without which too little would remain ends it.
     excess = sum(segment.size_in_bytes for segment in segments) - limits.config.retention_bytes
     bases = set()
     for segment in segments:

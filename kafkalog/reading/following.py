@@ -128,6 +128,8 @@ def _planned(
     ends: Mapping[TopicPartition, int],
     needs: ScanNeeds,
 ) -> list[ScanTask[ScanSplit]]:
+    # What moved in this batch has to be there; a partition in which nothing is to be read may be
+    # gone.
     needed = {
         name
         for name, offset in ends.items()
@@ -160,10 +162,13 @@ def read_following(
     """
     needs = ScanNeeds(row_filter=request.row_filter)
     counts = ReadCounts()
+    # A stack: what a split becomes is read in its place, so that offsets still rise.
     waiting = [(split, _TRIES) for split in reversed(task.pieces)]
     while waiting:
         split, tries = waiting.pop()
         try:
+            # Only before the first row a split can be replaced by another one: once it is given out
+            # the file is open, and its content stays whatever is renamed.
             first = next(batches := read_record_splits((split,), request, counts), None)
         except (LogChangedError, FileNotFoundError):
             if not tries:
@@ -194,6 +199,7 @@ def _set_aside(split: ScanSplit) -> ScanSplit | None:
     path = Path(split.path)
     try:
         with os.scandir(path.parent) as entries:
+            # By inode: a rename keeps it, and a hard link of ours has the same one.
             names = [e.name for e in entries if e.inode() == split.inode and e.name != path.name]
     except OSError:
         return None
@@ -242,6 +248,8 @@ def _plan(
     plan = plan_reading([partition], exact, SplitSizes(split_bytes=MAX_INT64), split_needs)
     for split in plan.splits:
         later = [base for base in bases if base > split.segment_base_offset]
+        # Where segments overlap, as after a compaction that is under way, each offset is read from
+        # one file.
         following = min([end, *later])
         yield replace(
             split,

@@ -64,6 +64,8 @@ def wanted_batches(
 ) -> Mask:
     """bool[b]: the batches that may hold a wanted record (`of_records`), or are wanted rows of view
     `batches`. Control batches only on request."""
+    # Every line below takes batches out, and only where none of their records can be wanted: what a
+    # header does not tell lets the batch stay.
     is_wrapper = batch_table.is_legacy_wrapper(rows)
     wanted = np.ones(len(rows), np.bool_)
     last_offsets = rows["last_offset"]
@@ -113,6 +115,7 @@ def wanted_records(
     masks: list[Mask] = []
     low = -1 if split.start_offset is None else split.start_offset
     high = np.iinfo(np.int64).max if split.end_offset is None else split.end_offset
+    # Of most batches all records are wanted, which two comparisons find out.
     if int(offsets.min()) < low or int(offsets.max()) >= high:
         masks.append((offsets >= low) & (offsets < high))
     if (condition := row_filter.offsets) is not None:

@@ -81,5 +81,7 @@ def _timestamp(sign: str, micros: frozenset[int]) -> Condition | None:
     if sign not in _BOUNDS:
         return None
     (value,) = micros
+    # So that whole milliseconds compare as they would with the literal's microseconds: > and <= go
+    # by the floor, >= and < by the ceiling.
     rounded = value // 1000 if sign in (">", "<=") else -(-value // 1000)
     return _BOUNDS[sign](rounded).also(_IN_CALENDAR)
