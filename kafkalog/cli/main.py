@@ -36,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if argv is None and "_ARGCOMPLETE" in os.environ:
         complete()
+    if argv is None:
+        # Names this run to its workers (see `kernels.keeping`).
+        os.environ["KAFKALOG_RUN"] = os.urandom(8).hex()
     verb: Verb | None = None
     try:
         if not words and (hint := log_dir_hint(Path())):

@@ -6,6 +6,9 @@ came with the package, compiled when an image was made, is used wherever the pla
 
 Whoever finds that a kernel is not there locks the place before it compiles, and looks again behind
 the lock. So of several processes that start at once, as Spark's workers do, one compiles each.
+
+A command and its workers are one run, which KAFKALOG_RUN in their environment names: the first of
+them that compiles says so, and the others nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from numba.core.caching import (
 )
 
 _LOCK_FILE = "kafkalog-compile.lock"
+# Has the name of the run that said last that it compiles.
+_TOLD_FILE = "kafkalog-compile.run"
 _COMPILING = (
     "kafkalog: compiling kernels (once, about 20 s on one core; `kafkalog compile` does it before)"
 )
@@ -60,6 +65,21 @@ def tell(text: str) -> None:
         _told.add(text)
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+def tell_once_a_run(text: str) -> None:
+    """The same, unless another process of this run has said already that kernels are compiled."""
+    run = os.environ.get("KAFKALOG_RUN", "")
+    file = Path(cache_dir() or Path(__file__).parent / "__pycache__") / _TOLD_FILE
+    try:
+        if run and file.exists() and file.read_text() == run:
+            return
+        if run:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(run)
+    except OSError:
+        pass  # said once more than needed
+    tell(text)
 
 
 class _BesideThePackage(_SourceFileBackedLocatorMixin, _CacheLocator):
@@ -116,7 +136,7 @@ class Turn:
             try:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                tell(_WAITING)
+                tell_once_a_run(_WAITING)
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         except OSError:
             return
@@ -162,7 +182,7 @@ def keep_in_turn(kept: Any, packaged: Any, turn: Turn) -> None:
             turn.begin()
             found = look(signature, context)
             if found is None:
-                tell(_COMPILING)
+                tell_once_a_run(_COMPILING)
         return found
 
     kept.load_overload = load_overload

@@ -50,7 +50,13 @@ def test_with_an_unknown_numba_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 
 def start(code: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
-    names = ("NUMBA_CACHE_DIR", "KAFKALOG_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK")
+    names = (
+        "NUMBA_CACHE_DIR",
+        "KAFKALOG_CACHE_DIR",
+        "KAFKALOG_RUN",
+        "NUMBA_DISABLE_JIT",
+        "NUMBA_BOUNDSCHECK",
+    )
     inherited = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.Popen(
         [sys.executable, "-c", code], cwd=cwd, env=inherited | environment, text=True,
@@ -83,6 +89,19 @@ def test_of_two_processes_on_an_empty_cache_one_compiles(tmp_path: Path) -> None
     assert len(kept) == 1
     third = start("import one", tmp_path, KAFKALOG_CACHE_DIR=cache).communicate(timeout=600)
     assert third == (f"{cache}/kernels\n", "")
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_of_the_processes_of_a_run_one_says_that_it_compiles(tmp_path: Path) -> None:
+    """As `verify` and its workers, each with kernels of its own."""
+    cache = {"KAFKALOG_CACHE_DIR": str(tmp_path / "cache")}
+    told = []
+    for number, run in enumerate(("a", "a", "b")):
+        (tmp_path / f"own{number}.py").write_text(_KERNEL)
+        process = start(f"import own{number}", tmp_path, KAFKALOG_RUN=run, **cache)
+        told.append("compiling" in process.communicate(timeout=600)[1])
+        assert process.returncode == 0
+    assert told == [True, False, True]
 
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
