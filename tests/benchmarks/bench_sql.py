@@ -4,9 +4,10 @@
 
 One JSON line.
 
- questions    the guide's ten questions on data/samples/broker, each a whole process: seconds by
-              the clock and of CPU, medians of RUNS on DuckDB; with --spark once on Spark, too
- first        the same of the first SQL in README
+ duckdb       the guide's ten questions on data/samples/broker, and `first`, README's first one,
+              each a whole process: seconds by the clock and of CPU, medians of RUNS
+ spark        with --spark the same queries once in one session on all cores, in this order, with
+              the CPU of the JVM and its workers; `start` is the session with its views
  rates        N records of 116 bytes, uncompressed, in memory: count(*), bytes of values, and a
               group by key, in a process that has started: seconds by the clock and of CPU with one
               thread and with all cores, and of `read_records` with the same column, in turn;
@@ -25,11 +26,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
 
 import kafkalog
 from kafkalog.cli.statements import split_statements
+from kafkalog.spark import configure_spark, create_views
 from tests.benchmarks.bench_scan import commit
 from tests.benchmarks.generate import LogSpec, write_log
 from tests.support.documents import DOCS, examples
@@ -50,6 +56,7 @@ RATES = {
 }
 
 Times = tuple[float, float]
+Result = TypeVar("Result")
 
 
 def questions() -> list[str]:
@@ -58,14 +65,52 @@ def questions() -> list[str]:
     return list(split_statements(text))
 
 
-def process(query: str, engine: str) -> Times:
+def process(query: str) -> Times:
     """(seconds by the clock, of CPU) of the command."""
-    command = [sys.executable, "-m", "kafkalog", "sql", SAMPLES, "--engine", engine, "--sql", query]
+    command = [sys.executable, "-m", "kafkalog", "sql", SAMPLES, "--sql", query]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seconds = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def on_spark(asked: Mapping[str, str]) -> dict[str, Times]:
+    """The same of each query in one session."""
+    found: dict[str, Times] = {}
+
+    def timed(name: str, work: Callable[[], Result]) -> Result:
+        cpu, began = cpu_with_children(), time.perf_counter()
+        done = work()
+        found[name] = time.perf_counter() - began, cpu_with_children() - cpu
+        return done
+
+    def start() -> SparkSession:
+        builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
+        session = configure_spark(builder).getOrCreate()
+        create_views(session, SAMPLES)
+        return session
+
+    spark = timed("start", start)
+    for name, query in asked.items():
+        timed(name, lambda query=query: spark.sql(query).collect())  # type: ignore[misc]
+        print(name, found[name], file=sys.stderr, flush=True)
+    spark.stop()
+    return found
+
+
+def cpu_with_children() -> float:
+    """Seconds of CPU of this process and all that it started, and those did."""
+    stats: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
+    ours, ticks = {os.getpid()}, 0
+    while its := {pid for pid, stat in stats.items() if int(stat[1]) in ours or pid in ours}:
+        # user and system time, its own and that of children it has waited for
+        ticks += sum(int(number) for pid in its for number in stats.pop(pid)[11:15])
+        ours |= its
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def here(work: Callable[[], object]) -> Times:
@@ -110,15 +155,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--spark", action="store_true")
     args = parser.parse_args()
-    process("SELECT 1 AS warm", "duckdb")
+    process("SELECT 1 AS warm")
     result: dict[str, object] = {"bench": "sql", "records": args.records, "runs": args.runs}
     asked = {"first": FIRST} | {str(n): query for n, query in enumerate(questions(), 1)}
     result["duckdb"] = {
-        name: medians([process(query, "duckdb") for _ in range(args.runs)])
-        for name, query in asked.items()
+        name: medians([process(query) for _ in range(args.runs)]) for name, query in asked.items()
     }
     if args.spark:
-        result["spark"] = {n: medians([process(q, "spark")]) for n, q in asked.items()}
+        result["spark"] = {name: medians([times]) for name, times in on_spark(asked).items()}
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as scratch:
         spec = LogSpec(records=args.records, keys=max(args.records // 4, 1))
