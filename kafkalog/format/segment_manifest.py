@@ -154,6 +154,8 @@ class _Parser:
         data_key = self._data_key(fields["encryption"]) if fields.get("encryption") else None
         chunks = self._chunks(self._object(fields, "chunkIndex"))
         overhead = 0 if data_key is None else _ENCRYPTION_BYTES
+        # Without compression the stored size follows: a chunk grows by its nonce and its tag, no
+        # more.
         if not is_compressed and chunks.stored_bytes != chunks.segment_bytes + (
             overhead * chunks.count
         ):
@@ -172,6 +174,8 @@ class _Parser:
     def _chunks(self, fields: Mapping[str, Any]) -> ChunkIndex:
         chunk_bytes = self._number(fields, "originalChunkSize", 1)
         segment_bytes = self._number(fields, "originalFileSize", 0)
+        # A chunk size above the limit does no harm where the segment is below it: its only chunk is
+        # no larger than the segment.
         if chunk_bytes > MAX_CHUNK_BYTES < segment_bytes:
             raise self._error(
                 f"chunks of {chunk_bytes} bytes; a chunk is decoded as a whole, and the limit is"
@@ -216,6 +220,8 @@ class _Parser:
             )
         raw = np.frombuffer(data, np.uint8, (count - 1) * width, start).reshape(-1, width)
         sizes = np.empty(count, np.int64)
+        # Big-endian numbers of one to four bytes, and numpy has no type of three: each byte times
+        # its power of 256. In 64 bits, so that nothing wraps before it is held against the limit.
         sizes[:-1] = raw.astype(np.int64) @ (256 ** np.arange(width - 1, -1, -1, dtype=np.int64))
         sizes[:-1] += base
         sizes[-1] = _INT32.unpack_from(data, end)[0]

@@ -178,6 +178,9 @@ class PartitionInventory(JsonFacts):
         Leftovers and `.tmp` files are left out on purpose: the task that carries out the plan
         writes such files. So is what follows from the rest.
         """
+        # Whether older segments are in tiered storage is said by settings, not by the directory.
+        # The digest takes the log as a local one, so that the same files have the same token either
+        # way.
         own = replace(
             self.as_local_log(), other_segments=(), leftovers=(), problems=(), digest="",
             orphan_indexes=(), deleted_files=(),
@@ -327,5 +330,7 @@ class PartitionFacts(JsonFacts):
             ]
         if not starts:
             return None
+        # The cleaner stops at a batch, not within one, and cleaning may have taken the batch that a
+        # transaction began with: `batches_at` has where the next one starts.
         offset = max(min(starts), log_start_offset)
         return dict(self.batches_at).get(offset, offset)

@@ -72,6 +72,8 @@ def scan_segment(
     last_offset, batches_count = segment.base_offset - 1, 0
     try:
         for chunk in chunks:
+            # The checksums first: until they hold, nothing else that a batch says is to be
+            # believed.
             _check_checksums(segment, chunk, segments_behind)
             _check_offsets(segment, chunk.rows, last_offset)
             indexes.add(chunk.rows)
@@ -118,6 +120,7 @@ def _check_offsets(segment: SegmentInfo, rows: NDArray[np.void], last_offset: in
     too_far = rows["last_offset"] - segment.base_offset > MAX_INT32
     if not (wrong | too_far).any():
         return
+    # The first of them in the file; where both hold, its order is what is wrong with it.
     bad = rows[int(np.argmax(wrong | too_far))]
     what = f"the batch of offsets {bad['base_offset']} to {bad['last_offset']}"
     if not wrong[int(np.argmax(wrong | too_far))]:

@@ -92,6 +92,8 @@ class RunJournal:
         replaced: Replacement | None,
     ) -> None:
         """How one partition ended, and what was replaced there."""
+        # This need not be on disk before the run goes on: what undo goes by is the record beside
+        # the files, which was written before the first of them moved.
         event = {"event": "ended", **_place(name, path), "status": status, "reason": reason}
         self._append([event | (_replaced(replaced) if replaced is not None else {})], syncs=False)
 
@@ -119,6 +121,8 @@ class RunJournal:
             self._note(error)
 
     def _note(self, error: OSError) -> None:
+        # Told and not raised: a partition must not be left half replaced for want of a line about
+        # it.
         self.problems.append(f"{self.run.path}: the journal is not whole: {error.strerror}")
 
 

@@ -89,6 +89,7 @@ class LocalFiles:
 
     def copy_range(self, source: str, start: int, length: int, target: str) -> None:
         """Write a range of a file into a new one, as it looks otherwise, and force it to disk."""
+        # What an attempt that broke off left under this name: `create` takes no file that exists.
         self.remove(target)
         fd = self.create(target)
         try:
