@@ -84,6 +84,9 @@ def align(streams: Sequence[Iterable[Facts]]) -> Iterator[Aligned]:
 
 
 def _together(parts: Sequence[Facts], end_offset: int) -> Aligned:
+    first = parts[0].view(np.uint64)
+    if all(np.array_equal(part.view(np.uint64), first) for part in parts[1:]):
+        return _all_alike(parts[0], len(parts), end_offset)
     offsets = [np.ascontiguousarray(part["offset"]) for part in parts]
     largest = max(offsets, key=lambda each: each.size)
     if all(each.size == largest.size and np.array_equal(each, largest) for each in offsets):
@@ -110,6 +113,18 @@ def _together(parts: Sequence[Facts], end_offset: int) -> Aligned:
         hidden[places] |= np.where(part["flags"] & HIDDEN, bit, np.uint16(0))
         present[places] |= bit
     return Aligned(rows, present, hidden, differs, end_offset, tuple(others))
+
+
+def _all_alike(rows: Facts, copies: int, end_offset: int) -> Aligned:
+    """The same rows on every copy."""
+    everywhere = np.full(rows.size, (1 << copies) - 1, np.uint16)
+    none = np.zeros(rows.size, np.uint16)
+    is_hidden = (rows["flags"] & np.uint32(HIDDEN)) != 0
+    if not is_hidden.any():
+        return Aligned(rows, everywhere, none, none, end_offset)
+    plain = rows.copy()
+    plain["flags"] &= ~np.uint32(HIDDEN)
+    return Aligned(plain, everywhere, np.where(is_hidden, everywhere, none), none, end_offset)
 
 
 def _same(one: Facts, other: Facts) -> NDArray[np.bool_]:

@@ -38,7 +38,8 @@ def compare_partition(task: CompareTask) -> ComparedPartition:
         facts = [replica_facts(each) for each in task.replicas]
         budget = memory_budget(task.memory_bytes, task.max_batch_bytes)
         sources = [
-            RecordStream(each.partition, secret, budget.max_batch_bytes) for each in task.replicas
+            RecordStream(each.partition, own.log_end_offset, secret, budget.max_batch_bytes)
+            for each, own in zip(task.replicas, facts, strict=True)
         ]
         compared = compare_facts(facts, sources, budget.pool_bytes // 2)
     except (KafkaLogError, OSError) as error:

@@ -47,7 +47,12 @@ class Tally:
 
     def add(self, rows: Facts, which: NDArray[np.bool_] | None = None) -> None:
         """Count data records."""
-        chosen = (rows["flags"] & np.uint32(CONTROL)) == 0
+        control = rows["flags"] & np.uint32(CONTROL)
+        if which is None and not control.any():
+            self.records += rows.size
+            self.size_in_bytes += int(rows["size"].sum(dtype=np.int64))
+            return
+        chosen = control == 0
         if which is not None:
             chosen &= which
         self.records += int(np.count_nonzero(chosen))

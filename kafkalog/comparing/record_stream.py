@@ -76,11 +76,13 @@ class RecordStream:
     def __init__(
         self,
         partition: PartitionInventory,
+        log_end_offset: int,
         secret: NDArray[np.uint64],
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
         """`secret` uint64[2]: what keys and records are hashed under, the same for all copies."""
         self.partition = partition
+        self._end_offset = log_end_offset
         self.corrupt: list[CorruptRange] = []
         self.cleaned_end_offset = 0
         self._k0, self._k1 = secret
@@ -96,7 +98,7 @@ class RecordStream:
         """
         segments = self.partition.segments
         ends = [segment.base_offset for segment in segments[1:]]
-        for segment, end in zip(segments, [*ends, self.partition.log_end_offset], strict=True):
+        for segment, end in zip(segments, [*ends, self._end_offset], strict=True):
             self._listed = self._aborted_in(segment, end)
             reader = read_chunks(
                 segment.path,
@@ -107,14 +109,20 @@ class RecordStream:
             try:
                 for chunk in reader:
                     for facts in self._of_chunk(chunk, segment.path):
-                        yield facts[facts["offset"] >= self.partition.log_start_offset]
+                        yield self._from_start(facts)
             except (CorruptRecordError, UnsupportedMagicError) as error:
-                self._note(self._next_of(segment), end, segment.path, error)
+                start = self._next_of(segment)
+                self._note(start, max(end, start + segment.is_active), segment.path, error)
             if reader.trailing_bytes and not segment.is_active:
                 torn = CorruptRecordError(
                     "the file ends inside a batch", position=reader.valid_bytes
                 )
                 self._note(self._next_of(segment), end, segment.path, torn)
+
+    def _from_start(self, facts: Facts) -> Facts:
+        """Without what lies below the log start."""
+        start = self.partition.log_start_offset
+        return facts[int(np.searchsorted(facts["offset"], start)) :]
 
     def _next_of(self, segment: SegmentInfo) -> int:
         return max(int(self._previous[0]) + 1, segment.base_offset)

@@ -13,8 +13,10 @@ from kafkalog.format.checkpoints import (
     EpochEntry,
     parse_leader_epoch_checkpoint,
 )
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import parse_producer_snapshot
+from kafkalog.log.index_lookup import start_position, walk_headers
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.leader_epochs import LeaderEpochReplay
@@ -84,6 +86,7 @@ class Replica:
 def replica_facts(replica: Replica) -> ReplicaFacts:
     """What is known of it without its records. OSError, LogChangedError as from reading headers."""
     own = replica.partition
+    log_end_offset = _log_end_offset(own)
     return ReplicaFacts(
         name=replica.name,
         place=own.path,
@@ -94,16 +97,35 @@ def replica_facts(replica: Replica) -> ReplicaFacts:
         directory_id=own.directory_id,
         topic_id=own.topic_id,
         log_start_offset=own.log_start_offset,
-        log_end_offset=own.log_end_offset,
+        log_end_offset=log_end_offset,
         high_watermark=own.checkpoints.high_watermark,
         cleaner_offset=own.checkpoints.cleaner,
-        leader_epochs=tuple(_leader_epochs(own)),
+        leader_epochs=tuple(_leader_epochs(own, log_end_offset)),
         snapshots=tuple(_snapshots(own)),
         size_in_bytes=own.size_in_bytes,
     )
 
 
-def _leader_epochs(partition: PartitionInventory) -> list[EpochEntry]:
+def _log_end_offset(partition: PartitionInventory) -> int:
+    """Where the log ends by its batches. An entry of the index is believed only if a sound batch is
+    where it says: a broker asks no more of it, and would take any bytes for a header.
+    """
+    active = partition.active_segment
+    if active is None:
+        return partition.log_start_offset
+    end = active.base_offset
+    try:
+        for rows in walk_headers(active, start_position(active, MAX_INT64) or 0):
+            if rows.size:
+                end = max(end, int(rows["last_offset"][-1]) + 1)
+    except KafkaLogError:
+        # Damage: as far as the log went once, which its checkpoints know.
+        known = partition.checkpoints.high_watermark, partition.checkpoints.recovery_point
+        end = max(end, *(offset or 0 for offset in known))
+    return end
+
+
+def _leader_epochs(partition: PartitionInventory, log_end_offset: int) -> list[EpochEntry]:
     """Those of the checkpoint, without what lies behind the log's end, which a broker drops; of a
     log without one, those that its batches begin.
     """
@@ -113,14 +135,14 @@ def _leader_epochs(partition: PartitionInventory) -> list[EpochEntry]:
     except (OSError, KafkaLogError):
         entries = []
     # One that begins at the end has no record yet, and is a leader's all the same.
-    known = [entry for entry in entries if entry[1] <= partition.log_end_offset]
+    known = [entry for entry in entries if entry[1] <= log_end_offset]
     if known:
         return known
     replay = LeaderEpochReplay(())
     for segment in partition.segments:
         for scan in iterate_headers(segment.path):
             replay.apply(scan.rows)
-    return replay.entries(partition.log_start_offset, partition.log_end_offset)
+    return replay.entries(partition.log_start_offset, log_end_offset)
 
 
 def _snapshots(partition: PartitionInventory) -> list[OpenProducers]:

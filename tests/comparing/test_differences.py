@@ -250,3 +250,29 @@ def test_topics_of_the_same_name_and_clusters_are_not_mixed_up(log_dir: Path) ->
     (found,) = compare(*dirs).partitions
     assert found.status == "failed"
     assert "topic ids" in found.reason
+
+
+def test_a_log_whose_index_leads_astray_ends_where_its_batches_do(log_dir: Path) -> None:
+    def long(log: LogBuilder) -> LogBuilder:
+        log.segment()
+        for _ in range(30):
+            log.batch(("a", "x" * 600))
+        return log
+
+    dirs = nodes(log_dir, long, long)
+    index = dirs[0] / "orders-0" / "00000000000000000000.index"
+    assert index.stat().st_size
+    entries = bytearray(index.read_bytes())
+    entries[-1] += 7  # into the middle of a batch
+    index.write_bytes(entries)
+    assert told(*dirs) == []
+    assert [each.log_end_offset for each in only(*dirs).replicas] == [30, 30]
+
+
+def test_a_segment_that_cannot_be_walked_over_is_found(log_dir: Path) -> None:
+    dirs = nodes(log_dir, plain, plain)
+    log = dirs[0] / "orders-0" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[16] = 9  # the first batch's magic
+    log.write_bytes(content)
+    assert told(*dirs) == [("corrupt-copy", 0, "1", "2")]
