@@ -93,15 +93,21 @@ def _names(names: Sequence[str]) -> list[str]:
 
 
 def spark_releases() -> list[str]:
-    """A row a feature: the releases that have it, as the tests of `make matrix` say."""
-    import tests.spark.test_releases  # noqa: F401 (its marks fill the table)
-    from tests.spark.releases import FEATURES, RELEASES
+    """A row a feature: on which releases the last run of `make matrix` had it; and what the others
+    said in its place."""
+    from tests.spark.releases import RELEASES, THERE, recorded
 
-    rows = [f"| | {' | '.join(RELEASES)} |", "|---" * (len(RELEASES) + 1) + "|"]
-    for name, there in FEATURES.items():
-        cells = ["yes" if release in there else "–" for release in RELEASES]
+    runs = [recorded(release) for release in RELEASES]
+    rows = [f"| | {' | '.join(run['spark'] for run in runs)} |", "|---" * (len(runs) + 1) + "|"]
+    said: list[str] = []
+    for name in runs[0]["features"]:
+        answers = [run["features"][name] for run in runs]
+        cells = ("yes" if answer == THERE else "–" for answer in answers)
         rows.append(f"| {name} | {' | '.join(cells)} |")
-    return rows
+        for answer in dict.fromkeys(answer for answer in answers if answer != THERE):
+            of = [r for r, given in zip(RELEASES, answers, strict=True) if given == answer]
+            said.append(f"* {name}, on {', '.join(of)}: {answer}")
+    return [*rows, "", 'Where it says "–":', "", *said]
 
 
 def verb_sections() -> list[str]:
