@@ -64,7 +64,7 @@ FLOORS: dict[str, Floor] = {
     "messages": floor("errors format", barred_calls=FILES),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
     # Objects of remote storage: where they lie, how they are laid out and decoded.
-    "remote": floor("errors format", "Crypto"),
+    "remote": floor("errors format", "Crypto obstore"),
     "log": floor(
         "errors options texts html format kernels native batches messages remote", "numpy"
     ),
@@ -152,6 +152,7 @@ ONLY_IN = {
     "zlib": "format.compression",
     "google_crc32c": "format.checksum",
     "Crypto": "remote.keys",
+    "obstore": "remote.buckets",
     "ctypes": "native.functions",
     "tqdm": "cli.progress",
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",

@@ -12,12 +12,16 @@ from kafkalog.checking.given_log_dir import GivenLogDir
 from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.segment import segment_task
 from kafkalog.checking.segment_report import SegmentTask
+from kafkalog.errors import RemoteStorageError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.remote_segments import with_remote_segments
 from kafkalog.log.selection import select_partitions
 from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.reading.remote_log_events import copy_states
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import check_run_dir
 
@@ -52,6 +56,8 @@ def open_for_checks(request: VerifyRequest) -> Opened:
     )  # fmt: skip
     given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(str(p))) for p in whole]
     opened = Opened(inventory, given, partitions, settings)
+    if request.remote.places:
+        opened.partitions = partitions = _with_remote(opened, request.remote)
     for partition in partitions:
         tasks = []
         for segment in partition.segments:
@@ -63,6 +69,19 @@ def open_for_checks(request: VerifyRequest) -> Opened:
                 opened.findings += placed(partition, found.findings())
         opened.tasks[partition.path] = tasks
     return opened
+
+
+def _with_remote(opened: Opened, remote: RemoteStorage) -> list[PartitionInventory]:
+    """The partitions with their segments in remote storage; those that cannot be read are
+    findings."""
+
+    def note(partition: PartitionInventory, error: RemoteStorageError) -> None:
+        found = FindingList(error.path or partition.path)
+        found.add("unreadable", error.reason, position=error.position)
+        opened.findings += placed(partition, found.findings())
+
+    states = copy_states(opened.inventory)
+    return with_remote_segments(opened.partitions, remote, states, note=note)
 
 
 def _whole_log_dirs(request: VerifyRequest, inventory: LogInventory) -> list[Path]:

@@ -13,6 +13,7 @@ from kafkalog.format.constants import MAX_BATCH_BYTES, NO_TIMESTAMP
 from kafkalog.format.file_names import LogFileKind
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.producer_runs import Data
+from kafkalog.remote.paths import beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class SegmentTask(JsonFacts):
 
     def beside(self, kind: LogFileKind) -> str:
         """The path of the segment's file of another kind."""
-        return self.path.removesuffix(LogFileKind.LOG) + kind
+        return beside(self.path, kind)
 
     @property
     def size_in_bytes(self) -> int:

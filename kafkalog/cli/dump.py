@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kafkalog.cli.dump_decoders import DECODERS
 from kafkalog.cli.dump_entries import DUMPERS
-from kafkalog.cli.dump_log import dump_log
+from kafkalog.cli.dump_log import dump_log, dump_remote_log
 from kafkalog.cli.dump_options import BASE64, TEXT, DumpOptions
 from kafkalog.cli.dump_small_files import SMALL_FILES, dump_small_file
 from kafkalog.cli.output import ExitCode, say, write_bytes
@@ -24,6 +24,7 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
+from kafkalog.remote.layouts import path_behind_manifest
 
 _LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
 
@@ -72,11 +73,13 @@ def options_of(args: argparse.Namespace) -> DumpOptions:
         max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
         verify_only=args.verify_index_only,
         sanity_only=args.index_sanity_check,
+        remote_keys=tuple(args.remote_key),
     )
 
 
 def _is_known(path: Path) -> bool:
     is_named = parse_file_name(path.name) is not None or path.name == BOOTSTRAP_FILE
+    is_named = is_named or path_behind_manifest(str(path), ()) is not None
     return path.is_file() and (is_named or path.name in SMALL_FILES)
 
 
@@ -85,6 +88,9 @@ def _dump(path: Path, options: DumpOptions) -> bool:
         write_bytes(f"Dumping {path}\n".encode())
     name = parse_file_name(path.name)
     try:
+        remote = path_behind_manifest(str(path), options.remote_keys)
+        if remote is not None:
+            return dump_remote_log(remote, options)
         if path.name == BOOTSTRAP_FILE or (name and name.kind in _LOGS):
             return dump_log(path, options)
         if name is not None:

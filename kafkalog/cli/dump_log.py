@@ -38,8 +38,11 @@ from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.segment_tail import SegmentEnds
+from kafkalog.log.storage import identity_of
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.reading.split_chunks import BAD_BATCH
+from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.segment import ChunkedSegment
 
 Rows = npt.NDArray[np.void]
 Mask = npt.NDArray[np.bool_]
@@ -54,14 +57,25 @@ _BATCH_SCHEMA = arrow_schema(BATCHES)
 
 def dump_log(path: Path, options: DumpOptions) -> bool:
     """Print a file's batches; whether something is wrong with it."""
-    return _LogDump(path, options).run()
+    return _LogDump(str(path), _place_of(path), _title(path), options).run()
+
+
+def dump_remote_log(path: ManifestPath, options: DumpOptions) -> bool:
+    """The same of a segment in remote storage."""
+    copied = ChunkedSegment(path).manifest.copied
+    base_offset = int(Path(path).name[:20])
+    place = SegmentPlace(
+        copied.topic if copied else "", copied.partition if copied else -1, base_offset, path
+    )
+    return _LogDump(path, place, f"Log starting offset: {base_offset}\n", options).run()
 
 
 class _LogDump:
-    def __init__(self, path: Path, options: DumpOptions) -> None:
-        self._path = str(path)
+    def __init__(self, path: str, place: SegmentPlace, title: str, options: DumpOptions) -> None:
+        self._path = path
         self._options = options
-        self._place = _place_of(path)
+        self._place = place
+        self._title = title
         self._arena = Arena()
         self._is_wrong = False
         self._last_offset = -1
@@ -73,9 +87,9 @@ class _LogDump:
     def run(self) -> bool:
         """The whole file, or its first `max_bytes`."""
         if not self._options.as_json:
-            write_bytes(_title(Path(self._path)).encode())
+            write_bytes(self._title.encode())
         end = self._options.max_bytes
-        size = Path(self._path).stat().st_size
+        size = identity_of(self._path).size
         base_offset = max(self._place.segment_base_offset, 0)
         # Nothing tells whether others follow it; a snapshot is named by its end.
         ends = SegmentEnds(base_offset if self._path.endswith(".log") else 0, None, is_last=True)

@@ -15,6 +15,7 @@ from kafkalog.columns.texts import (
     hex_text,
 )
 from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.remote.paths import KeyFiles
 
 TEXT, HEX, BASE64 = "text", "hex", "base64"
 
@@ -25,7 +26,7 @@ class DumpOptions:
     rest of it; binary_format: how bytes are shown; redact: keys hashed, values dropped; decoder:
     records are those of an internal topic (see `dump_decoders`); annotated: each batch's bytes with
     what they mean; max_bytes: batches within so many bytes; max_batch_bytes: no larger one is
-    read; verify_only, sanity_only: of indexes.
+    read; verify_only, sanity_only: of indexes; remote_keys: of encrypted segments.
     """
 
     as_json: bool = False
@@ -40,6 +41,7 @@ class DumpOptions:
     max_batch_bytes: int = MAX_BATCH_BYTES
     verify_only: bool = False
     sanity_only: bool = False
+    remote_keys: KeyFiles = ()
 
     def key_text(self, keys: pa.Array) -> pa.Array:
         """Keys as text, null for null."""

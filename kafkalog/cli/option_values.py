@@ -4,6 +4,7 @@ front.
 
 from __future__ import annotations
 
+import argparse
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,7 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.resources.memory import check_memory
 
 _MINUTES = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
@@ -136,3 +138,10 @@ def parse_key_file(text: str) -> tuple[str, str]:
     if not equals or not key_id or not file:
         raise ValueError(f"{text!r} is not ID=FILE")
     return key_id, file
+
+
+def remote_storage(args: argparse.Namespace) -> RemoteStorage:
+    """What `--remote-dir`, `--remote-layout` and `--remote-key` name."""
+    if not args.remote_dir and (args.remote_layout or args.remote_key):
+        raise InvalidConfigError("--remote-layout and --remote-key are for --remote-dir")
+    return RemoteStorage(tuple(args.remote_dir), args.remote_layout, tuple(args.remote_key))

@@ -36,7 +36,7 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = ("sql",)
+_REMOTE = ("sql", "verify")
 
 _FORCE_ON_SETTINGS = (
     "config-differs: go by --config and --config-file where they contradict the disk"
@@ -232,8 +232,10 @@ SHARED_OPTIONS = (
         (*_JUDGING, "verify", "cluster", "lag", "sql"),
     ),
     Option(
-        "--remote-dir", "DIR",
-        "remote storage with the older segments of tiered partitions; repeatable", _REMOTE,
+        "--remote-dir", "URI",
+        "remote storage with the older segments of tiered partitions, a directory or s3://…; "
+        "repeatable",
+        _REMOTE,
         is_repeatable=True,
     ),
     Option(
@@ -242,7 +244,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--remote-key", "ID=FILE",
-        "the RSA key of an id that manifests name, for encrypted segments; repeatable", _REMOTE,
-        parse_key_file, is_repeatable=True,
+        "the RSA key of an id that manifests name, for encrypted segments; repeatable",
+        (*_REMOTE, "dump"), parse_key_file, is_repeatable=True,
     ),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
+from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.tables import show_table
@@ -71,4 +72,5 @@ def request_of(args: argparse.Namespace) -> VerifyRequest:
         since=args.since,
         zookeeper=read_zookeeper_settings(args.zookeeper_dir, args.zk_root),
         max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
+        remote=remote_storage(args),
     )

@@ -18,7 +18,7 @@ Source: Kafka RemoteLogManager.read, RemoteLogMetadataCache, RemoteLogManager
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -35,6 +35,7 @@ from kafkalog.remote.segment import ChunkedSegment, look_at_manifest, read_manif
 REMOTE = "remote"
 
 Epochs = tuple[tuple[int, int], ...]
+Note = Callable[[PartitionInventory, RemoteStorageError], None]
 
 _logger = logging.getLogger(__name__)
 
@@ -72,14 +73,14 @@ def with_remote_segments(
     storage: RemoteStorage,
     copies: Mapping[str, CopyState] | None = None,
     *,
-    bears_loss: bool = False,
+    note: Note | None = None,
 ) -> list[PartitionInventory]:
     """The partitions, each with its segments in remote storage in front of its own; those that have
     none there as they were. `copies`: by segment id.
 
     InvalidConfigError for a place that is no directory or of a layout that is not read, or where
     topic ids do not tell which of several directories is a partition's. RemoteStorageError for
-    segments that cannot be read, which are left out and said where it `bears_loss`.
+    segments that cannot be read; with `note` they are left out, and it is told of them.
     """
     chosen = list(partitions)
     ids = {partition.topic_id for partition in chosen}
@@ -90,7 +91,7 @@ def with_remote_segments(
             place, storage.layout, lambda topic_id: None in ids or topic_id in ids
         )
     ]
-    return [_with_segments(p, found, storage, copies or {}, bears_loss) for p in chosen]
+    return [_with_segments(p, found, storage, copies or {}, note) for p in chosen]
 
 
 def _with_segments(
@@ -98,7 +99,7 @@ def _with_segments(
     found: Sequence[RemoteDirectory],
     storage: RemoteStorage,
     copies: Mapping[str, CopyState],
-    bears_loss: bool,
+    note: Note | None,
 ) -> PartitionInventory:
     name = partition.topic_partition
     own = [d for d in found if d.is_of(name.topic, name.partition, partition.topic_id)]
@@ -107,12 +108,12 @@ def _with_segments(
     first_local = partition.segments[0].base_offset if partition.segments else None
     in_front = [log for log in logs_of(own) if first_local is None or log.base_offset < first_local]
     remote: list[SegmentInfo] = []
-    candidates = _candidates(in_front, copies, bears_loss)
+    candidates = _candidates(in_front, copies, partition, note)
     for candidate in _chosen(candidates, _leader_epochs(partition), first_local):
         try:
             remote.append(_described(candidate.log, storage))
         except RemoteStorageError as error:
-            _note_or_raise(error, bears_loss)
+            _note_or_raise(error, partition, note)
     if not remote:
         return partition
     known_start = partition.checkpoints.log_start
@@ -143,7 +144,10 @@ def _leader_epochs(partition: PartitionInventory) -> Epochs:
 
 
 def _candidates(
-    logs: Iterable[RemoteLog], copies: Mapping[str, CopyState], bears_loss: bool
+    logs: Iterable[RemoteLog],
+    copies: Mapping[str, CopyState],
+    partition: PartitionInventory,
+    note: Note | None,
 ) -> Iterator[_Candidate]:
     for log in logs:
         known = copies.get(log.segment_id or "")
@@ -154,7 +158,7 @@ def _candidates(
             try:
                 candidate = _of_manifest(log, log.manifest)
             except RemoteStorageError as error:
-                _note_or_raise(error, bears_loss)
+                _note_or_raise(error, partition, note)
                 continue
         if known is not None and known.end_offset is not None:
             candidate = replace(
@@ -273,7 +277,14 @@ def describe_behind_manifest(path: ManifestPath, base_offset: int) -> SegmentInf
     )
 
 
-def _note_or_raise(error: RemoteStorageError, bears_loss: bool) -> None:
-    if not bears_loss:
-        raise error
+def say_left_out(_: PartitionInventory, error: RemoteStorageError) -> None:
+    """A `note` for reads that bear losses."""
     _logger.warning("left out: %s", error)
+
+
+def _note_or_raise(
+    error: RemoteStorageError, partition: PartitionInventory, note: Note | None
+) -> None:
+    if note is None:
+        raise error
+    note(partition, error)

@@ -140,7 +140,7 @@ _TABLE = (
         "pathGlobFilter", "a glob", "only segments whose .log file has such a name", parse_text
     ),
     _option(
-        "remoteDir", "directories, comma separated",
+        "remoteDir", "directories or URIs, comma separated",
         "remote storage with the older segments of tiered partitions, which are read in front of"
         " those on the broker's disk: objects of Aiven's plug-in, of Kafka's LocalTieredStorage, or"
         " plain copies of segments",

@@ -114,14 +114,14 @@ def select_partitions(
             raise InvalidConfigError(f"{name} names {_listed(extra)}, which is not selected")
     if selection.remote_dirs:
         # Needs kernels, for which a process that only looks up a schema does not wait.
-        from kafkalog.log.remote_segments import with_remote_segments
+        from kafkalog.log.remote_segments import say_left_out, with_remote_segments
         from kafkalog.reading.remote_log_events import copy_states
 
         chosen = with_remote_segments(
             chosen,
             RemoteStorage(selection.remote_dirs, selection.remote_layout, selection.remote_keys),
             copy_states(inventory),
-            bears_loss=not selection.refuses_loss,
+            note=None if selection.refuses_loss else say_left_out,
         )
     elif selection.remote_layout is not None or selection.remote_keys:
         raise InvalidConfigError("a remote layout or key is given, and no remote directory")

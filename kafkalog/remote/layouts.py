@@ -21,9 +21,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.remote.stores import Listing, StoredObject, joined, store_of
+from kafkalog.remote.paths import KeyFiles, ManifestPath
+from kafkalog.remote.stores import Listing, StoredObject, is_distant, joined, store_of
 
 AIVEN, KAFKA, PLAIN = "aiven", "kafka", "plain"
 LAYOUTS = (AIVEN, KAFKA, PLAIN)
@@ -91,6 +93,7 @@ def find_directories(
     """
     if layout is not None and layout not in LAYOUTS:
         raise InvalidConfigError(f"remote layout {layout!r}; there are: {', '.join(LAYOUTS)}")
+    place = _local(place)
     search = _Search(layout, wants)
     try:
         found = list(search.below(place, "", "", 0))
@@ -107,7 +110,19 @@ def find_directories(
             "TOPIC_ID with .log, or TOPIC-PARTITION with .log is in it",
             path=place,
         )
+    for directory in found:
+        if directory.layout != AIVEN and is_distant(directory.path):
+            raise InvalidConfigError(
+                f"layout {directory.layout} in a bucket is not read; where the bucket is mounted,"
+                " or copied, it is",
+                path=directory.path,
+            )
     return found
+
+
+def _local(place: str) -> str:
+    """`file:///mnt/x` → `/mnt/x`."""
+    return unquote(urlsplit(place).path) if place.startswith("file:/") else place
 
 
 class _Search:
@@ -192,6 +207,20 @@ def logs_of(directories: Sequence[RemoteDirectory]) -> list[RemoteLog]:
         size = -1 if log is None else log.size
         found.append(RemoteLog(int(stem[:20]), stem[21:], objects, size, manifest.path))
     return found
+
+
+def path_behind_manifest(path: str, keys: KeyFiles) -> ManifestPath | None:
+    """The path of a `.log` object that has its manifest beside it; None for any other file."""
+    match = _AIVEN_OBJECT.fullmatch(path.rpartition("/")[2])
+    if match is None or match["suffix"] != "log":
+        return None
+    objects = path.removesuffix(".log")
+    manifest = f"{objects}.rsm-manifest"
+    try:
+        store_of(manifest).look(manifest)
+    except FileNotFoundError:
+        return None
+    return ManifestPath(manifest, objects, keys)
 
 
 def _id_in(name: str) -> str | None:

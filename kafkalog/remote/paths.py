@@ -33,6 +33,9 @@ class RemoteStorage:
     keys: KeyFiles = ()
 
 
+NO_REMOTE_STORAGE = RemoteStorage()
+
+
 class ManifestPath(str):
     """The path of the object `.log`, or of an index within the object `.indexes`.
 

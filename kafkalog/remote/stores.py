@@ -1,4 +1,5 @@
-"""Where objects lie: a directory here. What is listed, how large an object is, and ranges of it.
+"""Where objects lie: directories and buckets. What is listed, how large an object is, and ranges of
+it.
 
 An object is named by its whole path. `version` tells whether it is still the one that was looked
 at: the inode here, a digest of the ETag in a bucket.
@@ -19,6 +20,7 @@ class StoredObject:
     size: int
     mtime_ns: int
     version: int
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,7 @@ class Listing:
 
 
 class ObjectStore(Protocol):
-    """What every store can do. `is_distant`: a read costs a round trip."""
-
-    is_distant: bool
+    """What every store can do."""
 
     def list_directory(self, path: str) -> Listing:
         """What is directly below a path; nothing where nothing is. OSError."""
@@ -46,8 +46,6 @@ class ObjectStore(Protocol):
 
 class DirectoryStore:
     """Objects that are files of this machine."""
-
-    is_distant = False
 
     def list_directory(self, path: str) -> Listing:
         directories, objects = [], {}
@@ -74,8 +72,19 @@ _DIRECTORIES = DirectoryStore()
 
 
 def store_of(path: str) -> ObjectStore:
-    """The store in which a path lies."""
-    return _DIRECTORIES
+    """The store in which a path lies: a directory, or a bucket where it is a URI.
+    InvalidConfigError for a URI of another kind."""
+    if "://" not in path:
+        return _DIRECTORIES
+    # Imported late: few have a bucket.
+    from kafkalog.remote.buckets import bucket_of
+
+    return bucket_of(path)
+
+
+def is_distant(path: str) -> bool:
+    """Whether a path is in a bucket."""
+    return "://" in path
 
 
 def joined(place: str, name: str) -> str:

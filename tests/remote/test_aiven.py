@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ import pytest
 import zstandard
 
 from kafkalog import read_batches, read_records
+from kafkalog.checking.request import VerifyRequest
+from kafkalog.checking.run import verify_run
+from kafkalog.checking.segment import check_segment
+from kafkalog.cli.main import main
 from kafkalog.errors import (
     InvalidConfigError,
     LogChangedError,
@@ -24,7 +29,7 @@ from kafkalog.errors import (
 from kafkalog.format.segment_manifest import parse_segment_manifest
 from kafkalog.log.small_files import read_small_file
 from kafkalog.remote.cache import BLOCKS
-from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.paths import ManifestPath, RemoteStorage
 from kafkalog.remote.segment import ChunkedSegment
 from tests.support.aiven_store import Plugin, packed_sizes
 from tests.support.log_builder import LogBuilder
@@ -158,6 +163,71 @@ def _stored_sizes(text: str, count: int) -> list[int]:
     index = parse_segment_manifest(_manifest(text, count), "m").chunks
     ranges = [index.stored_range(number) for number in range(count)]
     return [end - start for start, end in ranges]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding without what differs by where its file lies."""
+
+    kind: str
+    topic: str
+    offset: int | None
+    position: int | None
+    text: str
+
+
+def verified(log_dir: Path, remote: RemoteStorage, run_dir: Path) -> tuple[set[Found], int]:
+    request = VerifyRequest((str(log_dir),), tuple(TOPICS), run_dir=str(run_dir), remote=remote)
+    run = verify_run(request, lambda tasks: map(check_segment, tasks), lambda _: None)
+    found = {Found(f.kind, f.topic or "", f.offset, f.position, f.text) for f in run.findings}
+    return found, sum(len(p.partition.segments) for p in run.partitions)
+
+
+def test_verify_finds_in_remote_segments_what_it_finds_on_the_disk(
+    local: Path, tmp_path: Path
+) -> None:
+    """A batch with a wrong checksum, and an index that disagrees, as in a copy of all of it."""
+    disk = Path(shutil.copytree(BROKER, tmp_path / "disk"))
+    store = Path(shutil.copytree(STORE, tmp_path / "store"))
+    log = disk / "a-lz4-0" / f"{0:020d}.log"
+    (remote_log,) = store.glob(f"a-lz4-*/0/{log.stem}-*.log")
+    for path in (log, remote_log):  # as it is: not encrypted
+        flip(path, 5000)
+    flip(log.with_suffix(".index"), 7)
+    flip(remote_log.with_suffix(".indexes"), 7)
+    remote = RemoteStorage((str(store),), keys=tuple(KEYS.items()))
+    expected, segments = verified(disk, RemoteStorage(), tmp_path / "runs")
+    found, remote_segments = verified(local, remote, tmp_path / "runs")
+    assert {"crc-mismatch", "offset-index-disagrees"} <= {each.kind for each in found}
+    assert (found, remote_segments) == (expected, segments)
+
+
+def test_verify_names_objects_that_cannot_be_read_and_goes_on(local: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(STORE, tmp_path / "store"))
+    (cut,) = store.glob("a-lz4-*/0/*.log")
+    cut.write_bytes(cut.read_bytes()[:-1])
+    flip(next(store.glob("prefix/b-lz4-*/0/*.log")), 100)
+    remote = RemoteStorage((str(store),), keys=(("key1", KEYS["key1"]),))
+    found, _ = verified(local, remote, tmp_path / "runs")
+    texts = {each.topic: each.text for each in found if each.kind == "unreadable"}
+    assert set(texts) == {"a-lz4", "b-lz4", "c-lz4"}
+    assert "its manifest says" in texts["a-lz4"]
+    assert "the tag is wrong" in texts["b-lz4"]
+    assert "encrypted with key 'key2', which is not on the ring" in texts["c-lz4"]
+
+
+def test_dump_of_an_object_is_that_of_the_brokers_file(capfdbinary: Any) -> None:
+    keys = [f"--remote-key={key_id}={file}" for key_id, file in KEYS.items()]
+    for topic in ("a-lz4", "b-txn", "c-lz4"):
+        (log, *_) = sorted((BROKER / f"{topic}-0").glob("*.log"))
+        (remote_log,) = STORE.rglob(f"{topic}-*/0/{log.stem}-*.log")
+        assert main(["dump", "--print-data-log", str(log)]) == 0
+        expected = capfdbinary.readouterr().out.splitlines()
+        assert main(["dump", "--print-data-log", *keys, str(remote_log)]) == 0
+        found = capfdbinary.readouterr().out.splitlines()
+        assert found[0] == f"Dumping {remote_log}".encode()
+        assert found[1:] == expected[1:]
+        assert len(found) > 100
 
 
 # -- what is wrong ---------------------------------------------------------------------------------

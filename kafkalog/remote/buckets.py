@@ -1,0 +1,142 @@
+"""Objects in buckets, by obstore: S3, GCS, Azure, and WebDAV over HTTP.
+
+Credentials, endpoints and regions come from where each cloud's own tools look (environment, roles,
+metadata services); a URI that holds some is refused, for URIs are shown in plans, rows and
+messages. What a store says goes into errors without the query of its URLs, which may be signed.
+
+A read names the ETag of the object that was looked at, so one that was replaced meanwhile is a
+change, and never half of each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
+
+from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
+from kafkalog.remote.stores import Listing, StoredObject
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+SCHEMES = ("s3", "gs", "az", "http", "https")
+
+_INSTALL = "buckets need obstore: pip install 'kafkalog[cloud]'"
+# A store that hangs ends in an error after so long, one that says 429 or 5xx is asked again.
+_CLIENT = {"timeout": "30s", "connect_timeout": "10s"}
+_RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
+_QUERY = re.compile(r"\?[^\s\"')]*")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BucketStore:
+    """One bucket; its objects are named by whole URIs."""
+
+    def __init__(self, root: str) -> None:
+        """`root`: scheme and bucket. InvalidConfigError where obstore is not installed or does not
+        take it."""
+        try:
+            import obstore
+            from obstore.store import from_url
+        except ImportError:
+            raise InvalidConfigError(_INSTALL) from None
+        self._obstore = obstore
+        self._root = root
+        is_open = root.startswith("http://") or any(
+            os.environ.get(name, "").startswith("http://") for name in _ENDPOINTS
+        )
+        client: Any = {**_CLIENT, "allow_http": True} if is_open else _CLIENT
+        try:
+            self._store: Any = from_url(root, client_options=client, retry_config=_RETRIES)
+        except obstore.exceptions.BaseError as error:
+            raise InvalidConfigError(_said(error), path=root) from None
+
+    def list_directory(self, path: str) -> Listing:
+        try:
+            found = self._obstore.list_with_delimiter(self._store, self._key(path) or None)
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, "it cannot be listed")
+        objects = (self._stored(meta) for meta in found["objects"])
+        return Listing(
+            tuple(prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"]),
+            {stored.path.rpartition("/")[2]: stored for stored in objects},
+        )
+
+    def look(self, path: str) -> StoredObject:
+        try:
+            return self._stored(self._obstore.head(self._store, self._key(path)))
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, "it cannot be looked at")
+
+    def read(self, known: StoredObject, start: int, length: int) -> bytes:
+        end = min(start + length, known.size)
+        if start >= end:
+            return b""
+        options: Any = {"range": (start, end)}
+        if known.tag:
+            options["if_match"] = known.tag
+        try:
+            found = self._obstore.get(self._store, self._key(known.path), options=options)
+            return bytes(found.bytes())
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, known.path, f"bytes {start} to {end - 1} cannot be read", start)
+
+    def _key(self, path: str) -> str:
+        return path.removeprefix(self._root).strip("/")
+
+    def _stored(self, meta: ObjectMeta) -> StoredObject:
+        tag = meta["e_tag"] or ""
+        digest = hashlib.blake2b((tag or str(meta["last_modified"])).encode(), digest_size=8)
+        microseconds = (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1)
+        return StoredObject(
+            f"{self._root}/{meta['path']}",
+            meta["size"],
+            microseconds * 1000,
+            int.from_bytes(digest.digest()) >> 1,
+            tag,
+        )
+
+    def _raise(
+        self, error: Exception, path: str, what: str, position: int | None = None
+    ) -> NoReturn:
+        known = self._obstore.exceptions
+        if isinstance(error, known.NotFoundError):
+            raise FileNotFoundError(2, "no such object", path) from None
+        if isinstance(error, known.PreconditionError):
+            raise LogChangedError(
+                f"{what}: the object was replaced during the read", path=path, position=position
+            ) from None
+        raise RemoteStorageError(f"{what}: {_said(error)}", path=path, position=position) from None
+
+
+@lru_cache(maxsize=64)
+def _bucket(root: str, _process: int) -> BucketStore:
+    """A client a process: its threads do not come with a fork."""
+    return BucketStore(root)
+
+
+def bucket_of(uri: str) -> BucketStore:
+    """The bucket in which an object lies; InvalidConfigError for a URI that is none, or has
+    credentials in it."""
+    parts = urlsplit(uri)
+    if parts.scheme not in SCHEMES or not parts.netloc:
+        raise InvalidConfigError(f"a URI of {', '.join(SCHEMES)} names a bucket", path=parts.scheme)
+    if "@" in parts.netloc or parts.query:
+        raise InvalidConfigError(
+            "credentials do not belong into a URI, which is shown in plans and rows: set them as"
+            " the cloud's own tools take them",
+            path=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}",
+        )
+    return _bucket(f"{parts.scheme}://{parts.netloc}", os.getpid())
+
+
+def _said(error: Exception) -> str:
+    """The first line of what a store said, without the queries of URLs."""
+    text = str(error).strip().splitlines()
+    return _QUERY.sub("?…", text[0])[:400] if text else type(error).__name__

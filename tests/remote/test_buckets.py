@@ -1,0 +1,161 @@
+"""Segments in a bucket read as from a directory, with no more of them than a question needs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kafkalog import read_records
+from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
+from kafkalog.remote import buckets
+from kafkalog.remote.cache import BLOCKS
+from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.segment import ChunkedSegment
+from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS, without_closed_segments
+from tests.support.aiven_store import Plugin
+from tests.support.log_builder import LogBuilder
+from tests.support.s3_server import BUCKET, S3Server
+
+SECRET = "canary-secret-access-key"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    with S3Server().running() as server:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-access-key-id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        buckets._bucket.cache_clear()
+        BLOCKS.clear()
+        yield server
+    buckets._bucket.cache_clear()
+
+
+@pytest.fixture
+def local(log_dir: Path, bucket: S3Server, tmp_path: Path) -> Path:
+    """A log dir of 200 records in batches of one, all but the last in a segment of the bucket."""
+    log = LogBuilder(log_dir, "orders-0").segment()
+    for number in range(200):
+        log.batch((f"k{number}", "v" * 900))
+    log.segment().batch(("last", "v")).write()
+    first = log_dir / "orders-0" / f"{0:020d}.log"
+    key = ("key2", Path(KEYS["key2"]))
+    Plugin(16384, is_compressed=True, key=key).copy(first, tmp_path / "store", end_offset=199)
+    bucket.put_tree(tmp_path / "store")
+    first.unlink()
+    return log_dir
+
+
+def read(log_dir: Path, **options: object) -> pa.Table:
+    given = {"remote_dirs": f"s3://{BUCKET}", "remote_keys": KEYS, **options}
+    return read_records(log_dir, **given).read_all()  # type: ignore[arg-type]
+
+
+def test_records_of_a_bucket_are_those_of_the_brokers_own_directory(
+    bucket: S3Server, tmp_path: Path
+) -> None:
+    local = without_closed_segments(Path(shutil.copytree(BROKER, tmp_path / "broker")))
+    bucket.put_tree(STORE)
+    expected = read_records(BROKER, topics=TOPICS).read_all()
+    assert read(local, topics=TOPICS).equals(expected)
+    assert read(local, topics=["b-txn"], remote_dirs=f"s3://{BUCKET}/prefix").num_rows > 1000
+    # of topics that were not asked for nothing was read
+    assert {key.split("-", 1)[0] for key in bucket.read_bytes} == {"a", "c", "prefix/b"}
+
+
+def test_one_offset_needs_the_manifest_the_index_and_its_chunks(
+    local: Path, bucket: S3Server
+) -> None:
+    found = read(local, starting_offsets={"orders-0": 100}, ending_offsets={"orders-0": 101})
+    assert found["key"].to_pylist() == [b"k100"]
+    sizes = {key: len(data) for key, data in bucket.objects.items()}
+    (log,) = (key for key in sizes if key.endswith(".log"))
+    (manifest,) = (key for key in sizes if key.endswith(".rsm-manifest"))
+    assert bucket.read_bytes[manifest] == sizes[manifest]
+    # of some twelve chunks that of the offset and its neighbour, and those at the segment's ends,
+    # by which missing offsets are found
+    assert bucket.requests["GET", log] <= 4
+    assert bucket.read_bytes[log] <= sizes[log] / 3
+    before = bucket.requests["GET", log]
+    read(local)
+    assert bucket.requests["GET", log] - before <= 12  # each other chunk once
+
+
+def test_an_object_that_is_replaced_during_the_read_is_a_change(
+    local: Path, bucket: S3Server
+) -> None:
+    (log,) = (key for key in bucket.objects if key.endswith(".log"))
+    objects = f"s3://{BUCKET}/{log.removesuffix('.log')}"
+    path = ManifestPath(f"{objects}.rsm-manifest", objects, tuple(KEYS.items()))
+    segment = ChunkedSegment(path)
+    assert len(segment.block(0)) == 16384
+    data = bytearray(bucket.objects[log])
+    data[-1] ^= 1  # as long, and another
+    bucket.objects[log] = bytes(data)
+    with pytest.raises(LogChangedError, match=r"bytes 0 to \d+ cannot be read: the object was rep"):
+        segment.block(0)
+    assert ChunkedSegment(path).version != segment.version
+
+
+def test_a_store_that_says_slow_down_is_asked_again(local: Path, bucket: S3Server) -> None:
+    bucket.refusals = 3
+    assert read(local).num_rows == 201
+    assert bucket.refusals == 0
+
+
+@pytest.mark.parametrize("kind", ["refuses", "hangs"])
+def test_a_store_that_never_answers_is_an_error_with_object_and_range(
+    local: Path, bucket: S3Server, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(buckets, "_RETRIES", {"max_retries": 1})
+    monkeypatch.setattr(buckets, "_CLIENT", {"timeout": "200ms", "connect_timeout": "10s"})
+    if kind == "refuses":
+        bucket.refusals = 1000
+        where = r"s3://tiers/.*: bytes 0 to \d+ cannot be read: "
+    else:
+        bucket.hangs_s = 1.0
+        where = r"s3://tiers/.*: it cannot be looked at: "
+    with pytest.raises(RemoteStorageError, match=where):
+        read(local)
+
+
+def test_credentials_are_nowhere_to_be_seen(
+    local: Path, bucket: S3Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    seen = str(read(local, columns=["path", "offset"]).to_pylist())
+    bucket.objects = dict.fromkeys(bucket.objects, b"")
+    with pytest.raises(RemoteStorageError) as raised:
+        read(local)
+    seen += caplog.text + str(raised.value) + repr(raised.value)
+    with pytest.raises(InvalidConfigError, match="credentials do not belong into a URI") as raised:
+        read(local, remote_dirs=f"s3://id:{SECRET}@{BUCKET}/x")
+    seen += str(raised.value)
+    with pytest.raises(InvalidConfigError, match="credentials do not belong into a URI") as raised:
+        read(local, remote_dirs=f"az://{BUCKET}/x?sig={SECRET}")
+    seen += str(raised.value)
+    assert "canary" not in seen
+    assert "PRIVATE KEY" not in seen
+    assert any("canary-access-key-id" in head for head in bucket.heads)  # they were used
+
+
+def test_a_bucket_of_no_layout_and_a_layout_that_needs_files_are_refused(
+    local: Path, bucket: S3Server
+) -> None:
+    bucket.objects = {"some/file": b"x"}
+    with pytest.raises(InvalidConfigError, match="is not any that is read"):
+        read(local)
+    bucket.objects = {f"orders-0/{0:020d}.log": b"x"}
+    with pytest.raises(InvalidConfigError, match="layout plain in a bucket is not read"):
+        read(local)
+    with pytest.raises(InvalidConfigError, match="a URI of s3, gs, az, http, https"):
+        read(local, remote_dirs="ftp://somewhere/x")
