@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs, is_legacy, is_legacy_wrapper
-from kafkalog.batches.decompressor import Decompressor
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
@@ -34,11 +33,6 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.legacy_record import open_wrapper
 from kafkalog.format.record_batch import BATCH_ROW
-from kafkalog.kernels.legacy_records import (
-    ENTRY_GROWTH_BYTES,
-    MIN_ENTRY_BYTES,
-    convert_legacy,
-)
 from kafkalog.kernels.status import OK, STATUS_TEXT
 
 # Past this an arena is handed out and filled anew: a chunk of 8 MiB may decompress to gigabytes.
@@ -143,6 +137,9 @@ def _current_areas(
 
     # From the first compressed batch on all go into the arena, the others copied: whoever reads the
     # areas then has one buffer to look into.
+    # Kernels for which nobody waits who reads plain batches alone.
+    from kafkalog.batches.decompressor import Decompressor
+
     decompressor = Decompressor(
         stored.buf, stored.starts, stored.ends, rows, arena, path, max_bytes
     )
@@ -246,6 +243,13 @@ def _convert(
     path: str | None,
 ) -> RecordAreas:
     """Lay the messages out as magic 2 records, in the arena."""
+    # A kernel for which nobody waits who has no such messages.
+    from kafkalog.kernels.legacy_records import (
+        ENTRY_GROWTH_BYTES,
+        MIN_ENTRY_BYTES,
+        convert_legacy,
+    )
+
     # The most that the layout of magic 2 can make of it: each entry grows by some bytes, and there
     # are no more entries than the least entry's size goes into the bytes.
     entry_bytes = int((ends - starts).sum())
