@@ -395,4 +395,4 @@ def test_a_small_segment_ms_is_not_advised_where_it_is_small_already(tmp_path: P
     )
     other = Disk(tmp_path / "other", **WEEK, segment_ms=30 * DAY_MS)
     fix = the_fix(other.segment(9 * DAY_MS, 0).write(), "active-never-rolls")
-    assert fix.startswith(f"set segment.ms to at most {7 * DAY_MS // 2}")
+    assert fix.startswith(f"set segment.ms to at most 84 h ({7 * DAY_MS // 2})")

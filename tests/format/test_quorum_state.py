@@ -16,6 +16,8 @@ VERSION_0 = (
     b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,'
     b'"currentVoters":[],"data_version":0}'
 )
+# Of samples with other controllers than node 1.
+VOTERS = {"migration": (3000,), "replicas": (1, 2, 3)}
 VERSION_1 = (
     b'{"leaderId":-1,"leaderEpoch":2,"votedId":1,'
     b'"votedDirectoryId":"J8aAPcfLQt2bqs1JT_rMgQ","data_version":1}'
@@ -35,8 +37,8 @@ def test_both_versions_parse_and_pack() -> None:
 def test_the_file_of_a_broker_is_read(path: Path) -> None:
     data = path.read_bytes()
     state = parse_quorum_state(data)
-    voter = 3000 if "migration" in path.parts else 1
-    assert state.current_voters == ((voter,) if state.data_version == 0 else None)
+    voters = VOTERS.get(path.relative_to(SAMPLES).parts[0], (1,))
+    assert state.current_voters == (voters if state.data_version == 0 else None)
 
 
 def test_only_the_first_line_counts_and_voters_may_be_null() -> None:

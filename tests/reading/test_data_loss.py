@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafkalog import fetch, open_log_dir, read_batches, read_records
-from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError
+from kafkalog.errors import KafkaLogError, OffsetOutOfRangeError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.scan import plan_scan
 from kafkalog.reading.selection import PartitionSelection
@@ -179,8 +179,15 @@ def test_a_missing_object_of_a_tiered_log(log_dir: Path) -> None:
         read(remote_dirs=[str(log_dir / "remote")])
 
 
-@pytest.mark.parametrize("layout", ["", "some/prefix/orders-AAAAAAAAAAAAAAAAAAAAAA/0"])
-def test_remote_storage_of_an_unknown_layout_is_refused(log_dir: Path, layout: str) -> None:
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ("", "layout of this remote storage is not any that is read"),
+        # of another topic, of which nobody wants anything
+        ("some/prefix/orders-AAAAAAAAAAAAAAAAAAAAAA/0", "offsets 0 to 381 are not here"),
+    ],
+)
+def test_remote_storage_without_the_log_is_refused(log_dir: Path, layout: str, words: str) -> None:
     (log_dir / layout).mkdir(parents=True, exist_ok=True)
-    with pytest.raises(InvalidConfigError, match="layout of this remote storage is not known"):
+    with pytest.raises(KafkaLogError, match=words):
         offsets(SAMPLES / "tiered" / "data", topics=["tiered"], remote_dirs=[str(log_dir)])
