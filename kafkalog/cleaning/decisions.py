@@ -227,11 +227,7 @@ class Decider:
         stats.batches_copied += int((actions == COPY).sum())
         stats.records_read += records
         stats.records_retained += int(retained.sum())
-        stats.no_key += int(removed[REMOVED_NO_KEY])
-        stats.superseded += int(removed[REMOVED_SUPERSEDED])
-        stats.tombstone += int(removed[REMOVED_TOMBSTONE])
-        stats.aborted += int(removed[REMOVED_ABORTED])
-        stats.marker += int(removed[REMOVED_MARKER])
+        _count_removed(stats, removed)
         return Decisions(
             flags,
             actions,
@@ -241,6 +237,14 @@ class Decider:
             rules,
             stated[corrupt],
         )
+
+
+def _count_removed(stats: CleanerStats, removed: NDArray[np.int64]) -> None:
+    stats.no_key += int(removed[REMOVED_NO_KEY])
+    stats.superseded += int(removed[REMOVED_SUPERSEDED])
+    stats.tombstone += int(removed[REMOVED_TOMBSTONE])
+    stats.aborted += int(removed[REMOVED_ABORTED])
+    stats.marker += int(removed[REMOVED_MARKER])
 
 
 def add_aborted(

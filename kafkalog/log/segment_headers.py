@@ -97,8 +97,8 @@ def scan_headers(
 
     Bodies are not looked at, and where batches are large not read; those of control batches are
     with `judges_control`. The walk ends early when it has `most_rows` batches or some more; the
-    rest is trailing then. Raises OSError if the file
-    cannot be read and LogChangedError if it shrinks meanwhile; everything else is in the result.
+    rest is trailing then. Raises OSError if the file cannot be read and LogChangedError if it
+    shrinks meanwhile; everything else is in the result.
     """
     buffers = ChunkBuffers()
     window_bytes = max(window_bytes, RECORD_BATCH_OVERHEAD)
