@@ -98,6 +98,7 @@ def test_a_segment_cut_or_flipped_anywhere_is_named_and_left_alone(
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.thorough
 def test_bombs_stop_at_the_cap(log_dir: Path) -> None:
     contents = {forgery.name: around(forgery.batch) for forgery in bombs()}
     wrong = check_all(log_dir, contents)

@@ -44,6 +44,7 @@ def test_allowed_expressions_give_what_spark_gives(engines: Engines) -> None:
     assert [one for one in differences if one is not None] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_allowed_clauses_give_what_spark_gives(engines: Engines) -> None:
     differences = {}
@@ -56,6 +57,7 @@ def test_allowed_clauses_give_what_spark_gives(engines: Engines) -> None:
     assert differences == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_what_spark_raises_for_is_raised_for(engines: Engines) -> None:
     found = {q: (engines.on_duckdb(q).kind, engines.on_spark(q).kind) for q in lines(ERRORS)}

@@ -26,6 +26,7 @@ def _check(engines: Engines, wanted: list[str]) -> Counter[str]:
     return kinds
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_generated_queries_give_the_same_rows_or_are_refused(engines: Engines) -> None:
     kinds = _check(engines, queries(SEED, 40))

@@ -84,10 +84,8 @@ def test_a_request_would_be_stopped_and_seen(browser: Browser, path: Path) -> No
     assert any("Content Security Policy" in text for text in seen.talk)
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_nothing(browser: Browser, path: Path, width: int, scheme: str) -> None:
     page = browser.new_context(
         viewport={"width": width, "height": 900},

@@ -38,6 +38,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> LogBuilder:
     return builder
 
 
+@pytest.mark.thorough
 def test_latest_by_key_is_the_last_committed_of_each(spark: SparkSession, log: LogBuilder) -> None:
     expected = {r.key: r for r in log.records[:-2] if r.key is not None}
     rows = latest_by_key(spark, str(log.path)).collect()

@@ -45,6 +45,7 @@ def write_many(*log_dirs: Path) -> list[str]:
     return [str(log_dir) for log_dir in log_dirs]
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_many_log_dirs_are_one_document_and_its_frames(
     spark: SparkSession, log_dir: Path, tmp_path: Path

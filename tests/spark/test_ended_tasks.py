@@ -44,6 +44,7 @@ def second_waits(numbers: Sequence[Number], flag: Path) -> Iterator[Number]:
         yield Number(number.value if flag.exists() else -1)
 
 
+@pytest.mark.thorough
 def test_result_of_a_task_is_there_while_others_run(spark: SparkSession, tmp_path: Path) -> None:
     flag = tmp_path / "seen"
     work = partial(second_waits, flag=flag)

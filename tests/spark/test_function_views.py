@@ -52,9 +52,8 @@ def types_of(schema: pa.Schema) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "sample", ["random", *(pytest.param(n, marks=pytest.mark.thorough) for n in LOG_DIRS)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("sample", ["random", *LOG_DIRS])
 def test_both_engines_have_the_same_rows(spark: SparkSession, sample: str, tmp_path: Path) -> None:
     """Of random logs of the internal topics, and of a broker's."""
     write_coordinator_logs(tmp_path, seed=8)

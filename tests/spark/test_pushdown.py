@@ -109,6 +109,7 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
     return [tuple(row) for row in ordered.collect()]
 
 
+@pytest.mark.thorough
 def test_pushed_or_not_the_rows_are_the_same(spark: SparkSession, path: str) -> None:
     everything = records(spark, path, columns=COLUMNS).localCheckpoint()
     assert everything.count() == 3 * 180 + 1

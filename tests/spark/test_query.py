@@ -38,6 +38,7 @@ def run(spark: SparkSession, *arguments: str) -> list[str]:
     return told
 
 
+@pytest.mark.thorough
 def test_rows_as_a_table(
     spark: SparkSession, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
