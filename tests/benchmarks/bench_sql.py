@@ -10,8 +10,9 @@ One JSON line.
               the CPU of the JVM and its workers; `start` is the session with its views
  rates        N records of 116 bytes, uncompressed, in memory: count(*), bytes of values, and a
               group by key, in a process that has started: seconds by the clock and of CPU with one
-              thread and with all cores, and of `read_records` with the same column, in turn;
-              `share` is the readers' CPU by the query's
+              thread and with all cores, of `read_records` with the same column, and of DuckDB
+              with one thread over that column as an Arrow table in memory, in turn; `share` is
+              the readers' CPU by the query's, `share of both` that of the readers and DuckDB
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+import duckdb
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import kafkalog
@@ -131,10 +134,14 @@ def rates(log_dir: str, runs: int) -> dict[str, object]:
 
     found: dict[str, object] = {}
     for name, (query, column) in RATES.items():
+        table = pa.Table.from_batches(kafkalog.read_records(log_dir, columns=column))
+        alone = duckdb.connect(config={"threads": 1})
+        alone.register("records", table)
         peers: dict[str, Callable[[], object]] = {
             "readers": lambda column=column: read(column),  # type: ignore[misc]
             "1 thread": lambda query=query: kafkalog.sql(log_dir, query, threads=1),  # type: ignore[misc]
             "all cores": lambda query=query: kafkalog.sql(log_dir, query),  # type: ignore[misc]
+            "duckdb alone": lambda query=query, alone=alone: alone.execute(query).fetchall(),  # type: ignore[misc]
         }
         for work in peers.values():
             work()
@@ -143,8 +150,14 @@ def rates(log_dir: str, runs: int) -> dict[str, object]:
             for peer, work in peers.items():
                 times[peer].append(here(work))
         by_peer = {peer: medians(each) for peer, each in times.items()}
-        share = round(by_peer["readers"][1] / by_peer["1 thread"][1], 2)
-        found[name] = {**by_peer, "share": share}
+        readers, whole = by_peer["readers"][1], by_peer["1 thread"][1]
+        both = readers + by_peer["duckdb alone"][1]
+        found[name] = {
+            **by_peer,
+            "share": round(readers / whole, 2),
+            "share of both": round(both / whole, 2),
+        }
+        alone.close()
     return found
 
 
