@@ -1,0 +1,142 @@
+"""Three live brokers: what an unclean election will cost is what the returning broker cuts, and
+what a short absence leaves behind is found.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.comparing.comparing import compare
+from tests.support.broker_cluster import BrokerCluster
+
+pytestmark = [pytest.mark.oracle, pytest.mark.soak]
+
+BEFORE, LOST, AFTER = 20, 15, 5
+COMPACTED = {
+    "cleanup_policy": "compact",
+    "segment_ms": "300",
+    "min_cleanable_dirty_ratio": "0.001",
+    "delete_retention_ms": "200",
+    "max_compaction_lag_ms": "1000",
+}
+ROUNDS = 80
+
+
+def produce(cluster: BrokerCluster, topic: str, values: list[str], acks: str = "all") -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks})
+    for value in values:
+        producer.produce(topic, key=value, value=value)
+    assert producer.flush(120) == 0
+
+
+def consumed(cluster: BrokerCluster, topic: str, wanted: int) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of so many records, read_committed."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "none",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    deadline = time.monotonic() + 60
+    found: list[tuple[int, bytes | None]] = []
+    while len(found) < wanted and time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            found.append((message.offset() or 0, message.value()))
+    consumer.close()
+    return found
+
+
+def test_what_an_unclean_election_costs_is_what_the_broker_cuts(tmp_path: Path) -> None:
+    with BrokerCluster(tmp_path) as cluster:
+        cluster.create("lost", [1, 2], unclean_leader_election_enable="true")
+        produce(cluster, "lost", [f"both-{n}" for n in range(BEFORE)])
+        cluster.brokers[2].stop()
+        cluster.await_state(["lost"], lambda state: state.isrs == [1])
+        produce(cluster, "lost", [f"lost-{n}" for n in range(LOST)], acks="1")
+        cluster.brokers[1].kill()
+        cluster.start(2)
+        cluster.await_state(["lost"], lambda state: state.leader == 2)
+        produce(cluster, "lost", [f"after-{n}" for n in range(AFTER)], acks="1")
+        cluster.stop(2, 3)
+
+        run = compare(cluster.log_dir(1), cluster.log_dir(2), topics=("lost",))
+        (found,) = run.differences
+        assert (found.kind, found.offset, found.last_offset) == (
+            "diverged-epoch", BEFORE, BEFORE + LOST - 1
+        )  # fmt: skip
+        assert (found.wrong, found.right, found.records) == (("node 1",), ("node 2",), LOST)
+
+        seen = cluster.brokers[1].log_file.stat().st_size
+        cluster.start(1, 2, 3)
+        cluster.await_state(["lost"], lambda state: set(state.isrs) == {1, 2})
+        text = cluster.brokers[1].log_file.read_bytes()[seen:].decode()
+        cuts = re.findall(r"Truncating partition lost-0 with TruncationState\(offset=(\d+)", text)
+        assert cuts, [line for line in text.splitlines() if "lost-0" in line]
+        assert min(map(int, cuts)) == found.offset
+        values = [value for _, value in consumed(cluster, "lost", BEFORE + AFTER)]
+        assert values == [
+            *(b"both-%d" % n for n in range(BEFORE)), *(b"after-%d" % n for n in range(AFTER))
+        ]  # fmt: skip
+        cluster.stop(1, 2, 3)
+        assert compare(cluster.log_dir(1), cluster.log_dir(2), topics=("lost",)).differences == []
+
+
+def test_what_an_absence_leaves_behind_is_found(tmp_path: Path) -> None:
+    topics = ("deleted", "aborted", "stuck")
+    with BrokerCluster(tmp_path) as cluster:
+        for topic in topics:
+            cluster.create(topic, [1, 2], **COMPACTED)
+        produce(cluster, "deleted", ["erased", "kept"])
+        transactions = {}
+        for topic in ("aborted", "stuck"):
+            transactions[topic] = Producer(
+                {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
+            )
+            transactions[topic].init_transactions(120)
+            transactions[topic].begin_transaction()
+            transactions[topic].produce(topic, key="a", value="aborted-value")
+            assert transactions[topic].flush(120) == 0
+        cluster.brokers[2].stop()
+        cluster.await_state(topics, lambda state: state.isrs == [1])
+        tombstones = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        tombstones.produce("deleted", key="erased", value=None)
+        assert tombstones.flush(120) == 0
+        for transaction in transactions.values():
+            transaction.abort_transaction(120)
+        # Node 1 rolls, cleans, and a horizon later takes tombstone and markers away.
+        for number in range(ROUNDS):
+            for topic in topics:
+                tombstones.produce(topic, key=f"fill{number % 3}", value=str(number))
+            assert tombstones.flush(120) == 0
+            time.sleep(0.5)
+        cluster.start(2)
+        cluster.await_state(topics, lambda state: set(state.isrs) == {1, 2})
+        again = transactions["aborted"]
+        again.begin_transaction()
+        again.produce("aborted", key="b", value="committed-value")
+        again.commit_transaction(120)
+        cluster.stop(1, 2, 3)
+
+        run = compare(cluster.log_dir(1), cluster.log_dir(2), topics=topics)
+        assert [
+            (str(each.topic_partition), each.kind, each.offset, each.wrong, each.right)
+            for each in run.differences
+        ] == [
+            ("aborted-0", "aborted-served-as-committed", 0, ("node 2",), ("node 1",)),
+            ("deleted-0", "resurrected-key", 0, ("node 2",), ("node 1",)),
+            ("stuck-0", "open-transaction-forgotten", 0, ("node 2",), ("node 1",)),
+        ]
+
+        cluster.start(2, 3)
+        cluster.await_state(topics, lambda state: state.leader == 2)
+        assert (0, b"erased") in consumed(cluster, "deleted", 2)
+        assert (0, b"aborted-value") in consumed(cluster, "aborted", 2)
+        assert consumed(cluster, "stuck", 1) == []
