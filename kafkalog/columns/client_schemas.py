@@ -1,5 +1,5 @@
 """THE columns of the topics that programs beside the broker keep: Kafka Connect,
-MirrorMaker 2, Schema Registry."""
+MirrorMaker 2, Schema Registry, Kafka Streams."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import pyarrow as pa
 
 from kafkalog.columns.column import TIMESTAMP, Column, not_null, nullable, on_request
 from kafkalog.columns.schemas import PARTITION, PATH, TOPIC
+
+_STATE = nullable(
+    "transactionState", pa.string(), "open, committed or aborted; null outside of one"
+)
 
 
 def _records(*columns: Column) -> tuple[Column, ...]:
@@ -20,16 +24,7 @@ def _records(*columns: Column) -> tuple[Column, ...]:
         not_null("isTombstone", pa.bool_(), "the record has a key and no value"),
         not_null("isLatest", pa.bool_(), "no later committed record of the partition has its key"),
         nullable("error", pa.string(), "why the record cannot be decoded"),
-        *on_request(
-            (
-                nullable(
-                    "transactionState",
-                    pa.string(),
-                    "open, committed or aborted; null outside of one",
-                ),
-                PATH,
-            )
-        ),
+        *on_request((_STATE, PATH)),
     )
 
 
@@ -115,4 +110,51 @@ SCHEMA_REGISTRY = _records(
     not_null(
         "isDeleted", pa.bool_(), "softly or by a tombstone; of a schema also by its subject later"
     ),
+)
+
+# -- Kafka Streams ---------------------------------------------------------------------------------
+
+
+def _streams_records(*columns: Column) -> tuple[Column, ...]:
+    """The same of topics that may be large: which record is the latest is for `latest_by_key`."""
+    return (
+        TOPIC,
+        PARTITION,
+        not_null("offset", pa.int64(), "offset of the record"),
+        nullable("timestamp", TIMESTAMP, "record timestamp, which is the value's in a store"),
+        nullable(
+            "applicationId",
+            pa.string(),
+            "id of the application; null where the name leaves it open",
+        ),
+        *columns,
+        nullable("value", pa.binary(), "value; null is a tombstone"),
+        not_null("isTombstone", pa.bool_(), "the record has no value"),
+        nullable("error", pa.string(), "why the record cannot be decoded"),
+        *on_request(
+            (
+                nullable("recordKey", pa.binary(), "the record's whole key"),
+                _STATE,
+                PATH,
+            )
+        ),
+    )
+
+
+STREAMS_CHANGELOGS = _streams_records(
+    nullable("store", pa.string(), "name of the store; null where the topic's name leaves it open"),
+    nullable(
+        "storeType",
+        pa.string(),
+        "key-value, window or session, by the form of the partition's first keys; null without any",
+    ),
+    nullable("key", pa.binary(), "key, without what the store puts behind it"),
+    nullable("windowStartMs", pa.int64(), "start of the window or session"),
+    nullable("windowEndMs", pa.int64(), "end of the session, included; of a window not kept"),
+    nullable("sequence", pa.int32(), "number of the record among those of its key and window"),
+)
+
+STREAMS_REPARTITIONS = _streams_records(
+    nullable("name", pa.string(), "name of the repartition; null where the topic's leaves it open"),
+    nullable("key", pa.binary(), "key"),
 )

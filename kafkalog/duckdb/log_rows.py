@@ -110,9 +110,7 @@ class LogRows:
 
 def _log_bytes(task: ScanTask[Any]) -> int:
     """Those of records and batches; of the views of small files nobody waits for progress."""
-    from kafkalog.reading.splits import ScanSplit
-
-    return sum(piece.end - piece.start for piece in task.pieces if isinstance(piece, ScanSplit))
+    return sum(getattr(piece, "log_bytes", 0) for piece in task.pieces)
 
 
 def _pruned(view: str, row_filter: RowFilter, comparisons: Sequence[Comparison]) -> RowFilter:

@@ -162,6 +162,11 @@ _TABLE = (
         default=False,
     ),
     _option(
+        "applicationId", "application ids, comma separated",
+        "applications of Kafka Streams: where their internal topics' names leave open which part is"
+        " the application's and which the store's", parse_name_set, default=frozenset(),
+    ),
+    _option(
         "kafkaVersion", "4.1 to 4.4",
         "whose rules; logs are read the same by all of them, so it is checked and changes nothing",
         parse_version,

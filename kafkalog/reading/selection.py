@@ -59,6 +59,8 @@ class PartitionSelection:
     remote_keys: KeyFiles = ()
     # Of a partition that is there more than once every directory is read.
     all_replicas: bool = False
+    # Ids of applications of Kafka Streams, whose internal topics' names begin with them.
+    applications: frozenset[str] = frozenset()
     # Partition directories named by the caller are read whatever their kind (`-delete`, `-future`,
     # stray).
     named_paths: frozenset[str] = field(default_factory=frozenset)

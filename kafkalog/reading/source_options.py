@@ -103,6 +103,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             remote_layout=value("remoteLayout"),
             remote_keys=value("remoteKey"),
             all_replicas=value("replicas"),
+            applications=value("applicationId"),
         ),
         row_filter=_row_filter(values),
         min_partitions=value("minPartitions"),

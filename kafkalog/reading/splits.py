@@ -80,6 +80,11 @@ class ScanSplit:
     headers_first: bool = False
     transactions: TransactionRanges = NO_TRANSACTIONS
 
+    @property
+    def log_bytes(self) -> int:
+        """How many are read of the log, at most."""
+        return self.end - self.start
+
     def check_unchanged(self) -> None:
         """LogChangedError if the path now names another file, or one that was cut or rewritten."""
         try:

@@ -97,6 +97,12 @@ def _client_topics() -> ViewReader[Any]:
     return CLIENT_READER
 
 
+def _streams_topics() -> ViewReader[Any]:
+    from kafkalog.reading.streams_views import STREAMS_READER
+
+    return STREAMS_READER
+
+
 def _producers() -> ViewReader[Any]:
     from kafkalog.reading.producer_views import PRODUCERS_READER
 
@@ -208,6 +214,16 @@ _TABLE = (
     View(
         "schema_registry", "a record of Schema Registry's topic `_schemas`",
         client_schemas.SCHEMA_REGISTRY, _client_topics, _OF_BATCHES, checks_checksums=True,
+    ),
+    View(
+        "streams_changelogs", "a record of a changelog of Kafka Streams, the window out of its key",
+        client_schemas.STREAMS_CHANGELOGS, _streams_topics, (*_OF_SPLITS, "applicationId"),
+        checks_checksums=True,
+    ),
+    View(
+        "streams_repartitions", "a record of a repartition topic of Kafka Streams",
+        client_schemas.STREAMS_REPARTITIONS, _streams_topics, (*_OF_SPLITS, "applicationId"),
+        checks_checksums=True,
     ),
     View("transactions", "a transaction", schemas.TRANSACTIONS, _producers, _OF_LOGS),
     View("producers", "a producer", schemas.PRODUCERS, _producers, _OF_LOGS),

@@ -10,11 +10,10 @@ import pytest
 import kafkalog
 from data.copy_samples import SAMPLES
 from kafkalog.errors import InvalidConfigError
-from kafkalog.messages.client_topics import CLIENT_TOPICS
 from kafkalog.reading.function_views.table import FUNCTION_VIEWS, ZOOKEEPER_VIEWS
 from kafkalog.reading.sql_views import SQL_VIEWS
 from kafkalog.reading.views import NARROW_VIEWS, default_columns
-from tests.support.client_records import write_client_topics
+from tests.support.client_records import CLIENT_VIEWS, write_client_topics
 from tests.support.coordinator_logs import write_coordinator_logs
 from tests.support.log_builder import START_MS, LogBuilder
 
@@ -45,7 +44,7 @@ def _type(kind: pa.DataType) -> pa.DataType:
 def test_view_has_the_rows_of_read_view(name: str, tmp_path: Path) -> None:
     view = SQL_VIEWS[name][0]
     path = BROKER
-    if view in CLIENT_TOPICS:  # of programs that the sample did not have
+    if view in CLIENT_VIEWS:  # of programs that the sample did not have
         path = tmp_path
         write_client_topics(path)
     columns = NARROW_VIEWS[name][1] if name in NARROW_VIEWS else default_columns(view)

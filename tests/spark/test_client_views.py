@@ -1,4 +1,4 @@
-"""Views of Kafka Connect's and MirrorMaker's topics are the same on Spark and without."""
+"""Views of topics that other programs keep have the same rows on Spark and without."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kafkalog
-from kafkalog.messages.client_topics import CLIENT_TOPICS
 from tests.spark.test_function_views import sorted_rows, types_of
-from tests.support.client_records import write_client_topics
+from tests.support.client_records import CLIENT_VIEWS, write_client_topics
 
 pytestmark = pytest.mark.spark
 
 
 def test_both_engines_have_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     write_client_topics(tmp_path)
-    for view in CLIENT_TOPICS:
+    for view in CLIENT_VIEWS:
         wanted = kafkalog.read_view(view, str(tmp_path))
         frame = spark.read.format("kafkalog").option("view", view).load(str(tmp_path))
         found = [row.asDict(recursive=True) for row in frame.collect()]

@@ -15,14 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from data.copy_samples import SAMPLES
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.schemas import RECORDS
-from kafkalog.messages.client_topics import CLIENT_TOPICS
 from kafkalog.reading.function_views.table import RECORD_VIEWS
 from kafkalog.reading.option_table import OPEN_TRANSACTIONS
 from kafkalog.reading.sql_views import SQL_VIEWS
 from kafkalog.reading.views import VIEWS, view_columns
 from kafkalog.spark import batches, create_views, records, session
 from kafkalog.spark.source import KafkaLogSource
-from tests.support.client_records import write_client_topics
+from tests.support.client_records import CLIENT_VIEWS, write_client_topics
 from tests.support.log_builder import START_MS, LogBuilder
 
 pytestmark = pytest.mark.spark
@@ -93,7 +92,7 @@ def test_every_column_of_every_view_passes_sparks_schema_check(
     names = [column.name for column in view_columns(view)]
     # the builder's small logs have no index entries and no transactions
     of_the_log = ("records", "batches", "segments", "partitions")
-    if view in CLIENT_TOPICS:  # which the sample does not have
+    if view in CLIENT_VIEWS:  # which the sample does not have
         path = str(tmp_path)
         write_client_topics(tmp_path)
     elif view not in of_the_log:

@@ -1,4 +1,5 @@
-"""Records of Kafka Connect's and MirrorMaker's topics as Kafka's own classes wrote them.
+"""Records of Kafka Connect's, MirrorMaker's and Kafka Streams' topics as Kafka's own classes wrote
+them.
 
 `client_records.txt` is made by `python -m tests.oracle.client_records`: a line a record of topic,
 key and value, in hexadecimal, `-` for null.
@@ -9,8 +10,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from kafkalog.messages.client_topics import CLIENT_TOPICS
+from kafkalog.reading.streams_views import SUFFIXES
 from tests.support.log_builder import LogBuilder
+from tests.support.streams_records import write_streams_topics
 
+# Views of topics that programs beside the broker keep.
+CLIENT_VIEWS = (*CLIENT_TOPICS, *SUFFIXES)
 RECORDS_FILE = Path(__file__).with_name("client_records.txt")
 Pair = tuple[bytes | None, bytes | None]
 
@@ -56,6 +62,7 @@ def write_client_topics(log_dir: Path) -> None:
     for topic, records in client_records().items():
         LogBuilder(log_dir, f"{topic}-0").batch(*records).write()
     LogBuilder(log_dir, "_schemas-0").batch(*registry_records()).write()
+    write_streams_topics(log_dir)
 
 
 def _bytes(text: str) -> bytes | None:
