@@ -42,7 +42,7 @@ LOWER = (
     "errors clock texts html code_digest options format kernels native batches messages columns "
     "remote log cluster planning zookeeper reading runs"
 )
-CHANGING = "resources requests cleaning swap repair operations"
+CHANGING = "resources replicas requests cleaning swap repair operations"
 
 FLOORS: dict[str, Floor] = {
     "errors": floor("", barred_stdlib=INPUT_OUTPUT),
@@ -87,7 +87,9 @@ FLOORS: dict[str, Floor] = {
     "dialect": floor("errors", "pyarrow sqlglot", barred_stdlib=INPUT_OUTPUT),
     "duckdb": floor("errors columns dialect log.names reading", "pyarrow duckdb"),
     "resources": floor("errors code_digest format texts", "numpy"),
-    "requests": floor(f"{LOWER} resources"),
+    # Copies of a partition: whose each is, and where it ends.
+    "replicas": floor("errors format kernels batches log", "numpy"),
+    "requests": floor(f"{LOWER} resources replicas"),
     "cleaning": floor(f"{LOWER} resources", "numpy pyarrow"),
     # The one room that changes a log dir.
     "swap": floor(f"{LOWER} resources requests cleaning", "numpy"),
@@ -97,7 +99,7 @@ FLOORS: dict[str, Floor] = {
     "runs": floor("errors"),
     # They look and never change: none of them may know what writes.
     "checking": floor(f"{LOWER} resources requests cleaning", "numpy"),
-    "comparing": floor(f"{LOWER} resources checking", "numpy"),
+    "comparing": floor(f"{LOWER} resources replicas checking", "numpy"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"

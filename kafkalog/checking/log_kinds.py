@@ -113,7 +113,8 @@ LOG_KINDS = (
     FindingKind(
         "open-transaction-forgotten",
         _ERROR,
-        "a transaction is open, and no snapshot is there after a clean stop",
+        "a transaction is open, and no snapshot is there after a clean stop (of `compare` the same "
+        "id says that it never ends)",
         "assumes no producers: the transaction's records become readable",
         REBUILD,
     ),

@@ -1,6 +1,5 @@
 """Replicas of a partition against each other: what a consumer gets from each, not its bytes.
 
-    replica        a log dir's copy of a partition: what its small files say           ReplicaFacts
     record_stream  its records in offset order, a row of hashes each              RECORD_FACT[r]
     epochs         where histories of leaders part, and what truncation would take     first offsets
     alignment      the copies' rows side by side, by offset                            Aligned
@@ -11,6 +10,6 @@
     verdicts       which side is right, and why                                        Difference
     comparison     one partition: reads, gathers, judges                        ComparedPartition
 
-Facts and rows of one copy (`replica`, `record_stream`) know nothing of other copies; what compares
+Facts and rows of one copy (`replicas`, `record_stream`) know nothing of other copies; what compares
 them (`alignment` and below) opens no file. It reads and changes nothing.
 """

@@ -35,7 +35,8 @@ COMPARE_KINDS = (
         "open-transaction-forgotten",
         _ERROR,
         "a transaction is open on this copy that has ended on another, which took its marker away: "
-        "the last stable offset stays, and nothing behind it is cleaned",
+        "the last stable offset stays, and nothing behind it is cleaned (of `verify` the same id "
+        "says that a node forgets its open transaction, which `kafkalog recover` mends; not this)",
         "gives read_committed consumers nothing behind it as soon as this copy leads",
         "let the node copy the partition anew from one that is right",
     ),

@@ -13,10 +13,11 @@ from kafkalog.comparing.difference import ComparedPartition, Difference, Replica
 from kafkalog.comparing.evidence import Evidence, RowSource, gather
 from kafkalog.comparing.record_key import key_at
 from kafkalog.comparing.record_stream import RecordStream
-from kafkalog.comparing.replica import Replica, ReplicaFacts, replica_facts
 from kafkalog.comparing.request import CompareTask
 from kafkalog.comparing.verdicts import Judge
 from kafkalog.errors import KafkaLogError
+from kafkalog.replicas.copies import why_unlike
+from kafkalog.replicas.replica import Replica, ReplicaFacts, replica_facts
 from kafkalog.resources.memory import memory_budget
 
 COMPARED, SINGLE, FAILED = "compared", "single", "failed"
@@ -28,10 +29,10 @@ def compare_partition(task: CompareTask) -> ComparedPartition:
     name = task.topic_partition
     if len(task.replicas) < 2:
         return ComparedPartition(name, SINGLE, "one copy is here")
-    ids = {each.partition.topic_id for each in task.replicas if each.partition.topic_id}
-    if len(ids) > 1:
-        reason = f"not copies of one topic: topic ids {', '.join(sorted(ids))}"
-        return ComparedPartition(name, FAILED, reason)
+    for other in task.replicas[1:]:
+        unlike = why_unlike(task.replicas[0], other)
+        if unlike is not None:
+            return ComparedPartition(name, FAILED, f"the copy in {other.place} {unlike}")
     # Nobody who writes records can aim at a hash whose secret is drawn for the run.
     secret = np.frombuffer(secrets.token_bytes(16), np.uint64)
     try:

@@ -17,9 +17,9 @@ from kafkalog.comparing.epochs import leading, truncation_offset
 from kafkalog.comparing.key_entries import Candidates, KeyEntries
 from kafkalog.comparing.missing_runs import MissingRuns
 from kafkalog.comparing.record_stream import CorruptRange, Facts
-from kafkalog.comparing.replica import ReplicaFacts
 from kafkalog.comparing.transactions import TransactionEnds, WrongEnd
 from kafkalog.kernels.record_facts import ABORT, COMMIT, CONTROL
+from kafkalog.replicas.replica import ReplicaFacts
 from kafkalog.resources.spilled_array import SpilledArray
 
 # Of one kind in one partition: what follows is counted.

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kafkalog.comparing.alignment import MOST_REPLICAS
-from kafkalog.comparing.replica import Replica
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
-from kafkalog.format.meta_properties import MetaProperties
-from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.replicas.copies import copies_by_partition
+from kafkalog.replicas.replica import Replica
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES
 
 
@@ -56,53 +52,29 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
     """
     inventory = open_log_dir(*request.log_dirs)
     chosen = select_partitions(inventory, request.topics, request.topic_partitions)
-    live = [partition for partition in chosen if partition.kind is PartitionKind.LIVE]
-    metas = _metas(inventory)
-    _check_cluster(metas)
-    copies: dict[TopicPartition, list[PartitionInventory]] = defaultdict(list)
-    for partition in live:
-        copies[partition.topic_partition].append(partition)
+    _check_cluster(copies_by_partition(inventory))
+    copies = copies_by_partition(chosen)
     if not any(len(own) > 1 for own in copies.values()):
         raise InvalidConfigError(
             f"no partition is in two of the log dirs: {', '.join(request.log_dirs)}"
         )
+    for name, own in copies.items():
+        if len(own) > MOST_REPLICAS:
+            raise InvalidConfigError(
+                f"{name}: {len(own)} copies, up to {MOST_REPLICAS} can be compared"
+            )
     return [
-        CompareTask(name, _replicas(own, metas), request.memory_bytes, request.max_batch_bytes)
-        for name, own in sorted(copies.items())
+        CompareTask(name, own, request.memory_bytes, request.max_batch_bytes)
+        for name, own in copies.items()
     ]
 
 
-def _metas(inventory: LogInventory) -> dict[str, MetaProperties | None]:
-    log_dirs = sorted({partition.log_dir for partition in inventory})
-    return {log_dir: read_log_dir_files(Path(log_dir)).meta for log_dir in log_dirs}
-
-
-def _check_cluster(metas: Mapping[str, MetaProperties | None]) -> None:
+def _check_cluster(copies: Mapping[TopicPartition, Sequence[Replica]]) -> None:
     clusters: dict[str, str] = {}
-    for log_dir, meta in metas.items():
-        if meta is not None and meta.cluster_id is not None:
-            clusters.setdefault(meta.cluster_id, log_dir)
+    for own in copies.values():
+        for each in own:
+            if each.cluster_id is not None:
+                clusters.setdefault(each.cluster_id, each.partition.log_dir)
     if len(clusters) > 1:
         named = ", ".join(f"{log_dir} of cluster {name}" for name, log_dir in clusters.items())
         raise InvalidConfigError(f"log dirs of more than one cluster: {named}")
-
-
-def _replicas(
-    own: Sequence[PartitionInventory], metas: Mapping[str, MetaProperties | None]
-) -> tuple[Replica, ...]:
-    if len(own) > MOST_REPLICAS:
-        raise InvalidConfigError(
-            f"{own[0].topic_partition}: {len(own)} copies, up to {MOST_REPLICAS} can be compared"
-        )
-    nodes = []
-    for partition in own:
-        meta = metas[partition.log_dir]
-        nodes.append(None if meta is None else meta.node_id)
-    replicas = []
-    for partition, node in zip(own, nodes, strict=True):
-        meta = metas[partition.log_dir]
-        # A node that is not known, or has the partition twice, is called by its directory.
-        name = f"node {node}" if node is not None and nodes.count(node) == 1 else partition.log_dir
-        cluster = None if meta is None else meta.cluster_id
-        replicas.append(Replica(name, partition, cluster, node))
-    return tuple(sorted(replicas, key=lambda each: (each.node_id or 0, each.name)))

@@ -11,13 +11,15 @@ Source: Kafka Cleaner.shouldDiscardBatch, ReplicaFetcherThread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.format.meta_properties import MetaProperties
-from kafkalog.log.inventory import PartitionInventory, PartitionKind, TopicPartition
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.inventory import PartitionInventory, TopicPartition
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.replicas.copies import copies_by_partition, is_same_replica, why_unlike
+from kafkalog.replicas.log_end import log_end
+from kafkalog.replicas.replica import Replica
 
 # Said once of a run that does not know all replicas.
 BY_TIME_ALONE = (
@@ -55,13 +57,11 @@ class ReplicatedEnd:
 class ReplicaLogs:
     """Log dirs that may hold replicas of each other: those of a run, and those given beside them.
 
-    by_name: the live partitions of each name; given: paths of those that were given; metas: whose a
-    log dir is, None where that cannot be read.
+    by_name: the copies of each partition; given: places of those that were given.
     """
 
-    by_name: Mapping[TopicPartition, tuple[PartitionInventory, ...]]
+    by_name: Mapping[TopicPartition, tuple[Replica, ...]]
     given: frozenset[str] = frozenset()
-    metas: Mapping[str, MetaProperties | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, own: Iterable[PartitionInventory], paths: Sequence[str]) -> ReplicaLogs:
@@ -69,17 +69,7 @@ class ReplicaLogs:
         a path that is not there.
         """
         given = open_log_dir(*paths).partitions if paths else ()
-        found: dict[TopicPartition, dict[Path, PartitionInventory]] = {}
-        for partition in (*own, *given):
-            if partition.kind is PartitionKind.LIVE:
-                path = Path(partition.path).resolve()
-                found.setdefault(partition.topic_partition, {})[path] = partition
-        log_dirs = {p.log_dir for its in found.values() for p in its.values()}
-        return cls(
-            {name: tuple(its.values()) for name, its in found.items()},
-            frozenset(p.path for p in given),
-            {path: read_log_dir_files(Path(path)).meta for path in log_dirs},
-        )
+        return cls(copies_by_partition([*own, *given]), frozenset(p.path for p in given))
 
     def replicated_end(
         self, partition: PartitionInventory, assigned: Sequence[int] | None
@@ -87,42 +77,45 @@ class ReplicaLogs:
         """`assigned`: the nodes that have a replica by the cluster's metadata, None if it does not
         tell.
         """
-        others = []
-        own_node = self._node(partition)
-        for other in self.by_name.get(partition.topic_partition, ()):
-            node = self._node(other)
-            is_same = Path(other.path).resolve() == Path(partition.path).resolve()
-            if is_same or (node is not None and node == own_node):
+        copies = self.by_name.get(partition.topic_partition, ())
+        path = Path(partition.path).resolve()
+        own = next((each for each in copies if Path(each.place).resolve() == path), None)
+        if own is None:
+            return ReplicatedEnd(missing=tuple(assigned or ()))
+        ends: list[tuple[int, Replica]] = []
+        for other in copies:
+            if is_same_replica(own, other):
                 continue
-            problem = self._why_unusable(partition, other)
-            if problem is not None and other.path in self.given:
-                return ReplicatedEnd(problem=f"the replica in {other.path} {problem}")
-            if problem is None and (assigned is None or node is None or node in assigned):
-                others.append(other)
-        seen = {own_node, *(self._node(other) for other in others)}
+            end, problem = _end_of(own, other)
+            if problem is not None and other.place in self.given:
+                return ReplicatedEnd(problem=f"the replica in {other.place} {problem}")
+            is_assigned = assigned is None or other.node_id is None or other.node_id in assigned
+            if problem is None and is_assigned:
+                ends.append((end, other))
+        seen = {own.node_id, *(other.node_id for _, other in ends)}
         missing = tuple(node for node in assigned or () if node not in seen)
-        lowest = min(others, key=lambda p: p.log_end_offset, default=None)
+        offset, lowest = min(ends, key=lambda each: each[0], default=(None, None))
         return ReplicatedEnd(
-            None if lowest is None else lowest.log_end_offset,
-            "" if lowest is None else self._where(lowest),
+            offset,
+            "" if lowest is None else _where(lowest),
             missing,
             is_complete=assigned is not None and not missing,
         )
 
-    def _where(self, partition: PartitionInventory) -> str:
-        node = self._node(partition)
-        return partition.path if node is None else f"node {node} ({partition.log_dir})"
 
-    def _node(self, partition: PartitionInventory) -> int | None:
-        meta = self.metas.get(partition.log_dir)
-        return None if meta is None else meta.node_id
+def _end_of(own: Replica, other: Replica) -> tuple[int, str | None]:
+    """(the end of another replica by its sound batches, why it does not tell)."""
+    if other.problems:
+        return 0, f"cannot be relied on: {'; '.join(other.problems)}"
+    unlike = why_unlike(own, other)
+    if unlike is not None:
+        return 0, unlike
+    try:
+        return log_end(other.partition).sound_offset, None
+    except (KafkaLogError, OSError) as error:
+        return 0, f"cannot be read: {error}"
 
-    def _why_unusable(self, own: PartitionInventory, other: PartitionInventory) -> str | None:
-        if other.problems:
-            return f"cannot be relied on: {'; '.join(other.problems)}"
-        metas = self.metas.get(own.log_dir), self.metas.get(other.log_dir)
-        clusters = [meta.cluster_id for meta in metas if meta is not None]
-        for what, ids in (("cluster", clusters), ("topic", [own.topic_id, other.topic_id])):
-            if None not in ids and len(ids) == 2 and ids[0] != ids[1]:
-                return f"is of another {what}: id {ids[1]}, here {ids[0]}"
-        return None
+
+def _where(replica: Replica) -> str:
+    node = replica.node_id
+    return replica.place if node is None else f"node {node} ({replica.partition.log_dir})"

@@ -249,7 +249,7 @@ def test_topics_of_the_same_name_and_clusters_are_not_mixed_up(log_dir: Path) ->
     metadata.write_text(metadata.read_text().replace("4L6g3n", "5L6g3n"))
     (found,) = compare(*dirs).partitions
     assert found.status == "failed"
-    assert "topic ids" in found.reason
+    assert "of another topic: id 5L6g3n" in found.reason
 
 
 def test_a_log_whose_index_leads_astray_ends_where_its_batches_do(log_dir: Path) -> None:

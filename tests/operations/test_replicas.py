@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.format.record_batch import parse_header
+from kafkalog.format.checkpoints import pack_offset_checkpoint
+from kafkalog.format.offset_index import pack_offset_index
+from kafkalog.format.record import Record
+from kafkalog.format.record_batch import pack_batch, parse_header
+from kafkalog.log.log_dir import open_log_dir
 from kafkalog.operations.compact import CompactionRun, plan_run
+from kafkalog.reading.tables import read_records
 from kafkalog.requests.run_request import CompactionRequest
 from tests.comparing.outages import (
     CONFIG,
@@ -26,7 +31,7 @@ from tests.comparing.outages import (
     served,
     written_on,
 )
-from tests.support.log_builder import START_MS
+from tests.support.log_builder import START_MS, LogBuilder
 
 SEEDS = 6
 
@@ -89,6 +94,54 @@ def test_a_plan_says_what_it_knows_of_other_replicas(tmp_path: Path) -> None:
     (away / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
     (other,) = planned(tmp_path / "1", tmp_path / "2").plans
     assert (other.status, "of another topic" in other.reason) == ("refused", True)
+
+
+def with_an_index_into_a_value(path: Path, end_offset: int) -> None:
+    """A last batch whose value ends with a whole batch, and an index entry that leads there: to a
+    header and a right checksum, of a log that goes to `end_offset`.
+    """
+    log = path / "00000000000000000000.log"
+    last = batches_in([log.read_bytes()])[-1]
+    inner = pack_batch([Record(end_offset - 1, START_MS, b"k", b"v")], base_offset=0)
+    offset = parse_header(last).next_offset
+    outer = pack_batch([Record(offset, START_MS, b"own", inner)], base_offset=offset)
+    content = log.read_bytes() + outer
+    log.write_bytes(content)
+    index = pack_offset_index([offset], [content.rindex(inner)], 0)
+    log.with_suffix(".index").write_bytes(index)
+
+
+def test_a_replica_ends_at_its_batches_though_its_index_says_more(tmp_path: Path) -> None:
+    """The inventory goes by the index as a broker does; a tombstone that this replica has not got
+    would go.
+    """
+    whole = [Record(n, START_MS, b"key", None if n == 20 else b"v") for n in range(21)]
+    leader = LogBuilder(tmp_path / "1").segment().batch(*whole).segment().batch(("last", "v"))
+    path = written_on(1, leader)
+    away = written_on(2, LogBuilder(tmp_path / "2").segment().batch(*whole[:10]))
+    with_an_index_into_a_value(away, 1000)
+    damaged = open_log_dir(tmp_path / "2").partitions[0]
+    assert (damaged.log_end_offset, damaged.problems) == (1000, ())
+    (plan,) = planned(tmp_path / "1", tmp_path / "2").plans
+    assert plan.replicated_end_offset == 11
+    compact_to_the_end(tmp_path / "1", tmp_path / "2")
+    kept = read_records(path, columns=["offset", "value"]).read_all()
+    assert kept.to_pylist()[0] == {"offset": 20, "value": None}
+
+
+def test_a_replica_ends_before_a_batch_that_a_recovery_would_cut(tmp_path: Path) -> None:
+    """What lies behind the recovery point was never known to be on the disk."""
+    log = LogBuilder(tmp_path / "2").segment().batch(("a", "1")).batch(("a", "2")).batch(("a", "3"))
+    away = written_on(2, log) / "00000000000000000000.log"
+    content = bytearray(away.read_bytes())
+    content[log.segments[0].batches[1][0] + 65] ^= 1
+    away.write_bytes(content)
+    written_on(1, random_log(tmp_path / "1", 5))
+    points = tmp_path / "2" / "recovery-point-offset-checkpoint"
+    for recovery_point, end in ((3, 3), (1, 1), (0, 1)):
+        points.write_bytes(pack_offset_checkpoint({("orders", 0): recovery_point}))
+        (plan,) = planned(tmp_path / "1", tmp_path / "2").plans
+        assert plan.replicated_end_offset == end
 
 
 def test_log_dirs_of_one_run_are_replicas_of_each_other(tmp_path: Path) -> None:

@@ -13,16 +13,15 @@ from kafkalog.format.checkpoints import (
     EpochEntry,
     parse_leader_epoch_checkpoint,
 )
-from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import parse_producer_snapshot
-from kafkalog.log.index_lookup import start_position, walk_headers
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.replicas.log_end import log_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,8 @@ class OpenProducers(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class ReplicaFacts(JsonFacts):
     """A copy of a partition. `name`: its node, as findings call it; `place`: the directory or the
-    file it was read from. Offsets as a broker would load them; `high_watermark`, `cleaner_offset`:
-    None without a line in the checkpoint. `leader_epochs`: (epoch, start offset), rising.
+    file it was read from. Ends: see `log_end`; `high_watermark`, `cleaner_offset`: None without a
+    line in the checkpoint. `leader_epochs`: (epoch, start offset), rising.
     """
 
     name: str
@@ -56,6 +55,7 @@ class ReplicaFacts(JsonFacts):
     topic_id: str | None
     log_start_offset: int
     log_end_offset: int
+    sound_end_offset: int
     high_watermark: int | None
     cleaner_offset: int | None
     leader_epochs: tuple[tuple[int, int], ...]
@@ -82,11 +82,31 @@ class Replica:
     cluster_id: str | None
     node_id: int | None
 
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Its name."""
+        return self.partition.topic_partition
+
+    @property
+    def place(self) -> str:
+        """Its directory."""
+        return self.partition.path
+
+    @property
+    def topic_id(self) -> str | None:
+        """By its partition.metadata."""
+        return self.partition.topic_id
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it cannot be relied on."""
+        return self.partition.problems
+
 
 def replica_facts(replica: Replica) -> ReplicaFacts:
     """What is known of it without its records. OSError, LogChangedError as from reading headers."""
     own = replica.partition
-    log_end_offset = _log_end_offset(own)
+    end = log_end(own)
     return ReplicaFacts(
         name=replica.name,
         place=own.path,
@@ -97,32 +117,14 @@ def replica_facts(replica: Replica) -> ReplicaFacts:
         directory_id=own.directory_id,
         topic_id=own.topic_id,
         log_start_offset=own.log_start_offset,
-        log_end_offset=log_end_offset,
+        log_end_offset=end.offset,
+        sound_end_offset=end.sound_offset,
         high_watermark=own.checkpoints.high_watermark,
         cleaner_offset=own.checkpoints.cleaner,
-        leader_epochs=tuple(_leader_epochs(own, log_end_offset)),
+        leader_epochs=tuple(_leader_epochs(own, end.offset)),
         snapshots=tuple(_snapshots(own)),
         size_in_bytes=own.size_in_bytes,
     )
-
-
-def _log_end_offset(partition: PartitionInventory) -> int:
-    """Where the log ends by its batches. An entry of the index is believed only if a sound batch is
-    where it says: a broker asks no more of it, and would take any bytes for a header.
-    """
-    active = partition.active_segment
-    if active is None:
-        return partition.log_start_offset
-    end = active.base_offset
-    try:
-        for rows in walk_headers(active, start_position(active, MAX_INT64) or 0):
-            if rows.size:
-                end = max(end, int(rows["last_offset"][-1]) + 1)
-    except KafkaLogError:
-        # Damage: as far as the log went once, which its checkpoints know.
-        known = partition.checkpoints.high_watermark, partition.checkpoints.recovery_point
-        end = max(end, *(offset or 0 for offset in known))
-    return end
 
 
 def _leader_epochs(partition: PartitionInventory, log_end_offset: int) -> list[EpochEntry]:
