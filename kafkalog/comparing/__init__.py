@@ -1,7 +1,6 @@
 """Replicas of a partition against each other: what a consumer gets from each, not its bytes.
 
     record_stream  its records in offset order, a row of hashes each              RECORD_FACT[r]
-    epochs         where histories of leaders part, and what truncation would take     first offsets
     alignment      the copies' rows side by side, by offset                            Aligned
     transactions   ends of transactions that one copy has and another not              WrongEnd
     key_entries    which records are the latest of their key on which copy             Candidates

@@ -73,7 +73,7 @@ def _with_replicas(
     if replicated.offset is not None and replicated.offset < plan.end_offset:
         reason += (
             f"; tombstones and markers from offset {replicated.offset} on stay: "
-            f"{replicated.where} ends there"
+            f"{replicated.where} has this log up to there"
         )
     return replace(plan, reason=reason, replicated_end_offset=replicated.offset)
 

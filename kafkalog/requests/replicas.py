@@ -18,8 +18,8 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory, TopicPartition
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.replicas.copies import copies_by_partition, is_same_replica, why_unlike
-from kafkalog.replicas.log_end import log_end
-from kafkalog.replicas.replica import Replica
+from kafkalog.replicas.epochs import truncation_offset
+from kafkalog.replicas.replica import Replica, replica_facts
 
 # Said once of a run that does not know all replicas.
 BY_TIME_ALONE = (
@@ -33,9 +33,9 @@ BY_TIME_ALONE = (
 class ReplicatedEnd:
     """What the other replicas of one partition say.
 
-    offset: the lowest end of any of them, None where none is known; where: whose it is, for people;
-    missing: nodes that have a replica nobody gave; is_complete: the cluster's metadata tells of no
-    other; problem: why a replica that was given does not tell.
+    offset: up to where all of them have this log, None where none is known; where: who has no more,
+    for people; missing: nodes that have a replica nobody gave; is_complete: the cluster's metadata
+    tells of no other; problem: why a replica that was given does not tell.
     """
 
     offset: int | None = None
@@ -83,10 +83,9 @@ class ReplicaLogs:
         if own is None:
             return ReplicatedEnd(missing=tuple(assigned or ()))
         ends: list[tuple[int, Replica]] = []
-        for other in copies:
-            if is_same_replica(own, other):
-                continue
-            end, problem = _end_of(own, other)
+        others = [other for other in copies if not is_same_replica(own, other)]
+        for other in others:
+            end, problem = _common_end(own, other)
             if problem is not None and other.place in self.given:
                 return ReplicatedEnd(problem=f"the replica in {other.place} {problem}")
             is_assigned = assigned is None or other.node_id is None or other.node_id in assigned
@@ -103,17 +102,26 @@ class ReplicaLogs:
         )
 
 
-def _end_of(own: Replica, other: Replica) -> tuple[int, str | None]:
-    """(the end of another replica by its sound batches, why it does not tell)."""
+def _common_end(own: Replica, other: Replica) -> tuple[int, str | None]:
+    """(up to where another replica has what this one has, why it does not tell)."""
     if other.problems:
         return 0, f"cannot be relied on: {'; '.join(other.problems)}"
     unlike = why_unlike(own, other)
     if unlike is not None:
         return 0, unlike
     try:
-        return log_end(other.partition).sound_offset, None
+        leader, follower = replica_facts(own), replica_facts(other)
     except (KafkaLogError, OSError) as error:
-        return 0, f"cannot be read: {error}"
+        return 0, f"cannot be compared: {error}"
+    # What it got from another leader it cuts off before it follows this one: there its offsets are
+    # ours, and its tombstones and markers are not.
+    kept = truncation_offset(
+        leader.leader_epochs,
+        leader.sound_end_offset,
+        follower.leader_epochs,
+        follower.sound_end_offset,
+    )
+    return min(follower.sound_end_offset, kept), None
 
 
 def _where(replica: Replica) -> str:

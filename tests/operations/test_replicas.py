@@ -87,7 +87,10 @@ def test_a_plan_says_what_it_knows_of_other_replicas(tmp_path: Path) -> None:
     (plan,) = planned(tmp_path / "1", tmp_path / "2").plans
     end = parse_header(whole[6]).last_offset + 1
     assert plan.replicated_end_offset == end
-    assert f"from offset {end} on stay: node 2 ({tmp_path / '2'}) ends there" in plan.reason
+    assert (
+        f"from offset {end} on stay: node 2 ({tmp_path / '2'}) has this log up to there"
+        in plan.reason
+    )
     (refused,) = planned(tmp_path / "1", tmp_path / "2", requires=True).plans
     assert refused.status == "refused"
     assert "no cluster metadata tells" in refused.reason
@@ -155,4 +158,22 @@ def test_log_dirs_of_one_run_are_replicas_of_each_other(tmp_path: Path) -> None:
     ends = {plan.path: plan.replicated_end_offset for plan in plan_run(request).plans}
     end = parse_header(whole[-3]).last_offset + 2
     assert ends[str(tmp_path / "1/orders-0")] == end
-    assert ends[str(tmp_path / "2/orders-0")] == log.next_offset
+    # As node 2's follower node 1 would cut its log to where that one ends.
+    assert ends[str(tmp_path / "2/orders-0")] == end < log.next_offset
+
+
+def test_what_a_replica_got_from_another_leader_it_has_not_got_from_this_one(
+    tmp_path: Path,
+) -> None:
+    """An unclean election: both logs are as long, and part at offset 3."""
+    both = [("a", "1"), ("b", "1"), ("c", "1")]
+    leader = LogBuilder(tmp_path / "1").batch(*both).epoch(2).batch(("a", None), ("b", None))
+    written_on(1, leader.segment().batch(("last", "v")))
+    away = LogBuilder(tmp_path / "2").batch(*both).epoch(1).batch(("c", "2"), ("d", "2"))
+    written_on(2, away.segment().batch(("own", "v")))
+    (plan,) = planned(tmp_path / "1", tmp_path / "2").plans
+    assert plan.replicated_end_offset == 3
+    assert plan.end_offset == 5
+    compact_to_the_end(tmp_path / "1", tmp_path / "2")
+    kept = read_records(tmp_path / "1", columns=["offset", "value"]).read_all().to_pylist()
+    assert [row["offset"] for row in kept if row["value"] is None] == [3, 4]
