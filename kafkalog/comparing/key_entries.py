@@ -18,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.comparing.alignment import Aligned, Facts, Masks
-from kafkalog.kernels.record_facts import CONTROL, KEYLESS, TOMBSTONE
+from kafkalog.kernels.key_entries import (
+    ABSENT_SHIFT,
+    ENTRY_WORDS,
+    FLAGS_SHIFT,
+    HIDDEN_SHIFT,
+    key_entries,
+)
+from kafkalog.kernels.record_facts import TOMBSTONE
 from kafkalog.resources.spilled_array import SpilledArray
 
-_WORDS = 5
-_ABSENT_SHIFT, _HIDDEN_SHIFT, _FLAGS_SHIFT = (np.uint64(bits) for bits in (16, 32, 48))
+_ABSENT_SHIFT, _HIDDEN_SHIFT, _FLAGS_SHIFT = map(
+    np.uint64, (ABSENT_SHIFT, HIDDEN_SHIFT, FLAGS_SHIFT)
+)
 _MASK = np.uint64(0xFFFF)
 # Sorting takes an order, copies of the columns, and masks of each copy.
 _SORTING_FACTOR = 6
@@ -81,7 +89,7 @@ class KeyEntries:
         """`expected_bytes`: of the largest copy's log; `pool_bytes`: of what is sorted at once."""
         self._copies, self._pool_bytes = copies, pool_bytes
         # An entry for each 100 bytes of log would be many.
-        wanted = expected_bytes // 100 * _WORDS * 8 * _SORTING_FACTOR // max(pool_bytes, 1)
+        wanted = expected_bytes // 100 * ENTRY_WORDS * 8 * _SORTING_FACTOR // max(pool_bytes, 1)
         self._bits = min(int(wanted).bit_length(), _MOST_BUCKET_BITS)
         kept = pool_bytes >> self._bits
         self._buckets = [SpilledArray(np.uint64, kept) for _ in range(1 << self._bits)]
@@ -95,32 +103,18 @@ class KeyEntries:
             none = np.zeros(rows.size, np.uint16)
             self._add(rows, none | np.uint16(bit), none, none)
 
-    def _add(self, all_rows: Facts, present: Masks, hidden: Masks, absent: Masks) -> None:
-        keyed = np.flatnonzero((all_rows["flags"] & np.uint32(KEYLESS | CONTROL)) == 0)
-        if not keyed.size:
+    def _add(self, rows: Facts, present: Masks, hidden: Masks, absent: Masks) -> None:
+        entries = np.empty((rows.size, ENTRY_WORDS), np.uint64)
+        starts = np.zeros(len(self._buckets) + 1, np.int64)
+        count = key_entries(rows, present, absent, hidden, self._bits, starts, entries)
+        if not count:
             return
-        self._has_absent |= bool(absent[keyed].any())
-        entries = np.empty((keyed.size, _WORDS), np.uint64)
-        rows = all_rows[keyed]
-        entries[:, 0], entries[:, 1] = rows["key_first"], rows["key_second"]
-        entries[:, 2] = rows["offset"].astype(np.uint64)
-        entries[:, 3] = rows["producer_id"].astype(np.uint64)
-        entries[:, 4] = (
-            present[keyed].astype(np.uint64)
-            | absent[keyed].astype(np.uint64) << _ABSENT_SHIFT
-            | hidden[keyed].astype(np.uint64) << _HIDDEN_SHIFT
-            | (rows["flags"].astype(np.uint64) & _MASK) << _FLAGS_SHIFT
-        )
-        if not self._bits:
-            self._buckets[0].append(entries.ravel())
-            return
-        bucket = (entries[:, 0] >> np.uint64(64 - self._bits)).astype(np.uint16)
-        order = np.argsort(bucket, kind="stable")
-        ordered = entries[order]
-        edges = np.searchsorted(bucket[order], np.arange(len(self._buckets) + 1))
-        for number in np.flatnonzero(np.diff(edges)).tolist():
+        self._has_absent |= bool((entries[:count, 4] >> _ABSENT_SHIFT & _MASK).any())
+        for number in np.flatnonzero(np.diff(starts)).tolist():
             # A copy: a slice would hold all of them in memory.
-            self._buckets[number].append(ordered[edges[number] : edges[number + 1]].ravel().copy())
+            self._buckets[number].append(
+                entries[starts[number] : starts[number + 1]].ravel().copy()
+            )
 
     def candidates(self, cleaned_end_offset: int) -> Iterator[Candidates]:
         """What differs below the offset up to which some copy was cleaned, in no order. Ends the
@@ -231,9 +225,9 @@ class _KeyGroups:
 def _part_of(bucket: SpilledArray, part: int, parts: int) -> Entries:
     """The entries of one part of a bucket's keys, by the second word of their hashes."""
     found = []
-    for start in range(0, bucket.size, _READ_ENTRIES * _WORDS):
-        entries = bucket.read(start, min(start + _READ_ENTRIES * _WORDS, bucket.size))
-        entries = entries.reshape(-1, _WORDS)
+    for start in range(0, bucket.size, _READ_ENTRIES * ENTRY_WORDS):
+        entries = bucket.read(start, min(start + _READ_ENTRIES * ENTRY_WORDS, bucket.size))
+        entries = entries.reshape(-1, ENTRY_WORDS)
         if parts > 1:
             entries = entries[(entries[:, 1] & np.uint64(parts - 1)) == np.uint64(part)]
         found.append(entries)

@@ -62,8 +62,13 @@ U8_OUT, I32_OUT, I64_OUT, U64_OUT, ROW_OUT = (dtype[::1] for dtype in (U8, I32, 
 U32_IN, U32_OUT = readonly(types.uint32), types.uint32[::1]
 
 
+def records_in(dtype: np.dtype[np.void]) -> Any:
+    """An array of records that is only read, of another dtype than BATCH_ROW."""
+    return readonly(numba.from_dtype(dtype))
+
+
 def records_out(dtype: np.dtype[np.void]) -> Any:
-    """An array of records that is written, of another dtype than BATCH_ROW."""
+    """The same of records that are written."""
     return numba.from_dtype(dtype)[::1]
 
 
