@@ -12,12 +12,11 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.request import AuditTask
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import COMPACT
-from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
-from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory, SegmentFacts
-from kafkalog.log.retention_facts import read_leader_epochs, repaired_segments
+from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY
@@ -46,16 +45,16 @@ class Advice(JsonFacts):
         return f"{otherwise}; {self.why_not}" if self.why_not else otherwise
 
 
-def advise_retention(task: AuditTask, facts: PartitionFacts, bases: Collection[int]) -> Advice:
-    """`kafkalog retain` for segments that are due, with these base offsets; `facts` are the
-    audit's.
+def advise_retention(
+    task: AuditTask, repaired: PartitionFacts, files: KnownFiles, bases: Collection[int]
+) -> Advice:
+    """`kafkalog retain` for segments that are due, with these base offsets; `repaired`: the facts
+    of the segments that a broker repairs on load.
     """
-    resolved, said = _resolved(task)
+    resolved, said = _resolved(task, files)
     try:
-        plan = retention_by_settings(
-            _inputs(task, resolved, _retention_facts(task.loaded, facts, resolved)),
-            with_token=False,
-        )
+        facts = _retention_facts(task.loaded, repaired, files, resolved)
+        plan = retention_by_settings(_inputs(task, resolved, facts), with_token=False)
     except (KafkaLogError, OSError) as error:
         return Advice(why_not=f"`kafkalog retain` stops at it: {error}")
     if plan.status != DELETE:
@@ -69,9 +68,11 @@ def advise_retention(task: AuditTask, facts: PartitionFacts, bases: Collection[i
     return Advice(_command("retain", task, resolved, said))
 
 
-def advise_compaction(task: AuditTask, facts: PartitionFacts, *, cleans_again: bool) -> Advice:
+def advise_compaction(
+    task: AuditTask, facts: PartitionFacts, files: KnownFiles, *, cleans_again: bool
+) -> Advice:
     """`kafkalog compact` now; `cleans_again`: of a log in which nothing is dirty."""
-    resolved, said = _resolved(task)
+    resolved, said = _resolved(task, files)
     force = frozenset({FORCE_NOTHING_DIRTY} if cleans_again else ())
     inputs = replace(_inputs(task, resolved, facts), force=force)
     plan = compaction_by_settings(inputs, with_token=False)
@@ -98,7 +99,7 @@ def nothing_to_compact(reason: str) -> Advice:
     return Advice(why_not=f"`kafkalog compact` does nothing here: {reason}")
 
 
-def _resolved(task: AuditTask) -> tuple[ResolvedConfig, list[str]]:
+def _resolved(task: AuditTask, files: KnownFiles) -> tuple[ResolvedConfig, list[str]]:
     """The settings by which the command goes, and the options that it needs for that. A policy that
     the disk proves and no setting has may be given, if nothing is deleted by it; no other one.
     """
@@ -111,28 +112,22 @@ def _resolved(task: AuditTask) -> tuple[ResolvedConfig, list[str]]:
         options = [f"--config {POLICY}=compact"]
     older = None
     if task.known_epoch is not None and not resolved.unreliable:
-        older = why_metadata_is_older(task.partition.path, task.known_epoch)
+        older = why_metadata_is_older(files.epochs, task.known_epoch)
     return (resolved if older is None else replace(resolved, refusal=older)), options
 
 
 def _retention_facts(
-    partition: PartitionInventory, facts: PartitionFacts, resolved: ResolvedConfig
+    partition: PartitionInventory,
+    repaired: PartitionFacts,
+    files: KnownFiles,
+    resolved: ResolvedConfig,
 ) -> PartitionFacts:
     """Those of `scan_retention_facts`, of which the audit has read most."""
-    problems = []
-    try:
-        read_leader_epochs(partition.path)
-    except (KafkaLogError, OSError) as error:
-        problems.append(str(error))
-    known: dict[int, SegmentFacts] = {each.base_offset: each for each in facts.segments}
-    repaired = (known.get(segment.base_offset) for segment in repaired_segments(partition))
     is_in_force = resolved.standing is PolicyStanding.IN_FORCE  # the mark does not count against it
     return PartitionFacts(
-        tuple(each for each in repaired if each is not None),
-        problems=tuple(problems),
-        compaction_mark=None
-        if is_in_force
-        else compaction_mark(partition.segments[:1], FIRST_BATCHES),
+        repaired.segments,
+        problems=(files.epochs_problem,) if files.epochs_problem else (),
+        compaction_mark=None if is_in_force else files.compaction_mark(partition),
     )
 
 

@@ -8,32 +8,30 @@ from dataclasses import dataclass
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.request import AuditTask
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
-from kafkalog.log.retention_facts import repaired_segments
 
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
     """`inventory`: as a broker would load it; `facts`: of every segment that could be read;
-    `indexes_end_in_log`: no index of the last segment knows more of the log.
+    `repaired`: of these those of segments that a broker repairs on load, by which retention goes;
+    `files`: what lies beside them; `indexes_end_in_log`: no index of the last segment knows more of
+    the log.
     """
 
     audited: AuditedPartition
     task: AuditTask
     inventory: PartitionInventory
     facts: PartitionFacts
+    repaired: PartitionFacts
+    repaired_bases: frozenset[int]
+    files: KnownFiles
     is_high_watermark_known: bool
     indexes_end_in_log: bool = False
-
-    @property
-    def repaired(self) -> PartitionFacts:
-        """Of the facts those of segments that a broker repairs on load, by which retention goes."""
-        known = {each.base_offset: each for each in self.facts.segments}
-        found = (known.get(segment.base_offset) for segment in repaired_segments(self.inventory))
-        return PartitionFacts(tuple(each for each in found if each is not None))
 
     @property
     def now_ms(self) -> int:

@@ -25,6 +25,7 @@ from typing import Any
 
 from kafkalog import __version__
 from kafkalog.auditing.audited_partition import Leftover
+from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import FileBytes, StatisticsBuilder
@@ -56,6 +57,7 @@ class KnownLog(JsonFacts):
     headers: HeaderContents | None
     bytes_by_kind: dict[str, int]
     leftovers: tuple[Leftover, ...]
+    files: KnownFiles
     indexes_end_in_log: bool = False
 
 

@@ -6,12 +6,13 @@ Of a tiered topic the older segments are in remote storage; that is no finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.missing_checks import MISSING_KINDS
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.checkpoints import EpochEntry
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.missing_range import MissingCause, MissingRange
 from kafkalog.log.missing_ranges import missing_ranges
@@ -30,6 +31,7 @@ def find_missing(context: FindingContext) -> Iterator[Finding]:
             context.facts,
             audited.config,
             reads_indexes=not context.indexes_end_in_log,
+            epochs=context.files.epochs,
         )
     except (KafkaLogError, OSError) as error:
         yield context.say("audit-incomplete", f"{audited.name}: {error}")
@@ -50,9 +52,11 @@ def lost_ranges(
     config: LogConfig,
     *,
     reads_indexes: bool = True,
+    epochs: Sequence[EpochEntry] | None = None,
 ) -> list[MissingRange]:
     """What is proven to be lost of a partition, in order. OSError or LogChangedError if a segment
-    cannot be read that the facts do not have. `reads_indexes`: as `missing_ranges` has it.
+    cannot be read that the facts do not have. `reads_indexes`, `epochs`: as `missing_ranges` has
+    them.
     """
     known = {each.base_offset: each for each in facts.segments}
 
@@ -60,7 +64,7 @@ def lost_ranges(
         own = known.get(segment.base_offset)
         return (own and span_of_facts(own)) or segment_span(segment)
 
-    ranges = missing_ranges(partition, span_of=span_of, reads_indexes=reads_indexes)
+    ranges = missing_ranges(partition, span_of=span_of, reads_indexes=reads_indexes, epochs=epochs)
     start = partition.segments[0].base_offset if partition.segments else 0
     return [
         missing

@@ -13,10 +13,11 @@ from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerd
 from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.finding_context import FindingContext
+from kafkalog.auditing.known_files import KnownFiles, look_at_files
 from kafkalog.auditing.partition_contents import with_contents
 from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, scan_partition
 from kafkalog.auditing.request import AuditTask
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts
+from kafkalog.log.inventory import PartitionFacts
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.high_watermark import effective_high_watermark
@@ -47,6 +48,10 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
 def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> AuditedPartition:
     partition, facts = task.loaded, scan.facts
     config = task.resolved.in_force
+    bases = frozenset(
+        segment.base_offset for segment in repaired_segments(partition, scan.files.unusable_indexes)
+    )
+    repaired = PartitionFacts(tuple(each for each in facts.segments if each.base_offset in bases))
     watermark = effective_high_watermark(partition, task.assumed_high_watermark)
     high_watermark = partition.log_end_offset if watermark is None else watermark
     unstable = facts.first_unstable_offset(high_watermark, partition.log_start_offset)
@@ -60,7 +65,7 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
         retention=forecast_retention(
             partition,
             config,
-            _repaired(partition, facts),
+            repaired,
             now_ms=task.now_ms,
             high_watermark=high_watermark,
             uploaded_offset=-1 if task.uploaded_offset is None else task.uploaded_offset,
@@ -76,6 +81,7 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
             ),
             task,
             facts,
+            scan.files,
         ),
         problems=tuple(problems),
     )
@@ -84,6 +90,9 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
         task,
         partition,
         facts,
+        repaired,
+        bases,
+        scan.files,
         is_high_watermark_known=watermark is not None,
         indexes_end_in_log=scan.indexes_end_in_log,
     )
@@ -91,20 +100,13 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
 
 
 def _with_advice(
-    verdict: CompactionVerdict, task: AuditTask, facts: PartitionFacts
+    verdict: CompactionVerdict, task: AuditTask, facts: PartitionFacts, files: KnownFiles
 ) -> CompactionVerdict:
     """A log in which nothing is to be done costs no second plan."""
     again = verdict.can_clean_again
     if verdict.status == CLEAN or again:
-        return replace(verdict, advice=advise_compaction(task, facts, cleans_again=again))
+        return replace(verdict, advice=advise_compaction(task, facts, files, cleans_again=again))
     return replace(verdict, advice=nothing_to_compact(verdict.reason))
-
-
-def _repaired(partition: PartitionInventory, facts: PartitionFacts) -> PartitionFacts:
-    """Of the facts those of segments that a broker repairs on load, by which retention goes."""
-    known: dict[int, SegmentFacts] = {each.base_offset: each for each in facts.segments}
-    repaired = (known.get(segment.base_offset) for segment in repaired_segments(partition))
-    return PartitionFacts(tuple(each for each in repaired if each is not None))
 
 
 def partition_died(task: AuditTask) -> AuditedPartition:
@@ -114,5 +116,5 @@ def partition_died(task: AuditTask) -> AuditedPartition:
     lost = replace(task.partition, problems=("the process that read it died",))
     problems = list(lost.problems)
     facts = PartitionFacts((), problems=lost.problems)
-    scan = ScannedPartition(facts, (), None, directory_sizes(lost, problems))
+    scan = ScannedPartition(facts, (), None, directory_sizes(lost, problems), look_at_files(lost))
     return _judged(replace(task, partition=lost), scan, problems)

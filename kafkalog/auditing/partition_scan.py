@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS
 from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
+from kafkalog.auditing.known_files import KnownFiles, look_at_files
 from kafkalog.auditing.known_scan import (
     KnownLog,
     KnownSegment,
@@ -46,6 +47,7 @@ class ScannedPartition:
     statistics: tuple[SegmentStatistics, ...]
     headers: HeaderContents | None
     sizes: DirectoryBytes
+    files: KnownFiles
     is_carried: bool = False
     text: str = ""
     carried_segments: int = 0
@@ -54,15 +56,21 @@ class ScannedPartition:
 
 @dataclass(slots=True)
 class _Walk:
-    """What a walk over the headers of a partition has gathered, by base offset."""
+    """What a walk over the headers of a partition has gathered, by base offset. `first`: the scan
+    of the first segment, if it had all of it.
+    """
 
     headers: HeaderContentsScan | None
     known: dict[int, KnownSegment]
+    first_base: int | None = None
+    first: HeaderScan | None = None
     counts: dict[int, StatisticsBuilder] = field(default_factory=dict)
     scans: dict[int, list[ScanContents]] = field(default_factory=dict)
 
     def see(self, segment: SegmentInfo, scan: HeaderScan) -> None:
         """Gather what one scan says."""
+        if segment.base_offset == self.first_base:
+            self.first = None if segment.base_offset in self.counts else scan
         self.counts.setdefault(segment.base_offset, StatisticsBuilder()).add(scan)
         if self.headers is not None:
             found = self.scans.setdefault(segment.base_offset, [])
@@ -85,6 +93,7 @@ def scan_partition(
     if kept is not None:
         return _carried(partition, *kept)
     before = len(problems)
+    first_base = partition.segments[0].base_offset if partition.segments else None
     sizes = directory_sizes(partition, problems)
     headers = scan_for(partition, problems)
     known = {
@@ -92,7 +101,7 @@ def scan_partition(
         for base_offset, segment in recall_segments(task.known).items()
         if any(segment.is_same(info, headers) for info in partition.segments)
     }
-    walk = _Walk(headers, known)
+    walk = _Walk(headers, known, first_base)
     try:
         facts = scan_partition_facts(
             partition,
@@ -103,7 +112,7 @@ def scan_partition(
         )
     except (KafkaLogError, OSError) as error:
         problems.append(f"cannot be read: {error}")
-        walk = _Walk(headers, {})
+        walk = _Walk(headers, {}, first_base)
         facts = _each_alone(partition, walk, str(error))
     carried = len(facts.segments) - len(walk.counts)
     walk.recall()
@@ -145,6 +154,7 @@ def _carried(
         statistics=statistics,
         headers=log.headers,
         sizes=DirectoryBytes(dict(log.bytes_by_kind), log.leftovers),
+        files=log.files,
         is_carried=True,
         carried_segments=len(known),
         indexes_end_in_log=log.indexes_end_in_log,
@@ -168,7 +178,8 @@ def _put_together(
             for scan in walk.scans[base_offset]:
                 walk.headers.add(scan, is_active=segment.is_active)
     headers = None if walk.headers is None else walk.headers.finish()
-    return ScannedPartition(facts, tuple(statistics), headers, sizes)
+    files = look_at_files(partition, walk.first)
+    return ScannedPartition(facts, tuple(statistics), headers, sizes, files)
 
 
 def _known_segments(
@@ -199,6 +210,7 @@ def _known_log(now_ms: int, scanned: ScannedPartition, partition: PartitionInven
         headers=scanned.headers,
         bytes_by_kind=scanned.sizes.by_kind,
         leftovers=scanned.sizes.leftovers,
+        files=scanned.files,
         indexes_end_in_log=scanned.indexes_end_in_log,
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from kafkalog.auditing.advice import Advice, advise_retention
 from kafkalog.auditing.finding_context import FindingContext
@@ -12,7 +12,6 @@ from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.log_dir_files import is_clean_stop
-from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import (
     AWAITS_HIGH_WATERMARK,
@@ -107,7 +106,9 @@ def _below_log_start(context: FindingContext) -> Iterator[Finding]:
 
 
 def _advice(context: FindingContext, due: list[SegmentForecast]) -> Advice:
-    return advise_retention(context.task, context.facts, [s.base_offset for s in due])
+    return advise_retention(
+        context.task, context.repaired, context.files, [s.base_offset for s in due]
+    )
 
 
 def _due(context: FindingContext) -> Iterator[Finding]:
@@ -205,18 +206,18 @@ def _is_clean_stop(context: FindingContext) -> bool:
     """Else a start makes the active segment's indexes anew. What is no broker's log dir is judged
     as after one.
     """
-    is_brokers = Path(context.audited.log_dir, META_PROPERTIES_FILE).exists()
-    return not is_brokers or is_clean_stop(context.audited.log_dir)
+    log_dir = context.audited.log_dir
+    is_brokers = os.path.exists(f"{log_dir}/{META_PROPERTIES_FILE}")  # noqa: PTH110 - once a partition
+    return not is_brokers or is_clean_stop(log_dir)
 
 
 def _time_indexes(context: FindingContext) -> Iterator[Finding]:
     """Time indexes a broker would trust, and that tell another age than the records."""
-    rebuilt = {segment.base_offset for segment in repaired_segments(context.inventory)}
     for segment in context.audited.segments:
-        if segment.base_offset in rebuilt:
+        if segment.base_offset in context.repaired_bases:
             continue
-        is_cut = not segment.is_active or _is_clean_stop(context)
-        if segment.padded_time_index_bytes >= _ENTRY_BYTES and is_cut:
+        is_padded = segment.padded_time_index_bytes >= _ENTRY_BYTES
+        if is_padded and (not segment.is_active or _is_clean_stop(context)):
             yield context.say(
                 "time-index-padded",
                 f"{context.audited.topic}: {format_bytes(segment.padded_time_index_bytes)} of "

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import shows_compaction
 from kafkalog.errors import KafkaLogError
@@ -85,19 +86,31 @@ def compaction_mark(segments: Sequence[SegmentInfo], most_rows: int | None = Non
         last_offset = None
         bounded = most_rows and [scan_headers(segment.path, most_rows=most_rows)]
         for scan in bounded or iterate_headers(segment.path):
-            rows = scan.rows
-            if not rows.size:
-                continue
-            # Where a segment begins nothing is missing by itself: its base may lie above the end of
-            # the one before for other reasons.
-            before = int(rows["base_offset"][0]) - 1 if last_offset is None else last_offset
-            marked = np.flatnonzero(shows_compaction(rows, before))
-            if marked.size:
-                row = rows[marked[0]]
-                return (
-                    f"batch {row['base_offset']} of segment {segment.base_offset} @ "
-                    f"{row['position']} is as compaction leaves it (a delete horizon, or offsets "
-                    "missing in it or in front of it)"
-                )
-            last_offset = int(rows["last_offset"][-1])
+            mark = mark_of_rows(scan.rows, segment.base_offset, last_offset)
+            if mark is not None:
+                return mark
+            if scan.rows.size:
+                last_offset = int(scan.rows["last_offset"][-1])
     return None
+
+
+def mark_of_rows(
+    rows: NDArray[np.void], segment_base_offset: int, last_offset: int | None = None
+) -> str | None:
+    """`compaction_mark` among these headers of a segment (BATCH_ROW[b]); `last_offset`: of the
+    batch in front of them, None where the segment begins.
+    """
+    if not rows.size:
+        return None
+    # Where a segment begins nothing is missing by itself: its base may lie above the end of the one
+    # before for other reasons.
+    before = int(rows["base_offset"][0]) - 1 if last_offset is None else last_offset
+    marked = np.flatnonzero(shows_compaction(rows, before))
+    if not marked.size:
+        return None
+    row = rows[marked[0]]
+    return (
+        f"batch {row['base_offset']} of segment {segment_base_offset} @ "
+        f"{row['position']} is as compaction leaves it (a delete horizon, or offsets "
+        "missing in it or in front of it)"
+    )

@@ -73,16 +73,25 @@ class DiskTraces:
     ends: tuple[Witness, ...]
 
 
-def read_traces(partition: PartitionInventory, *, reads_indexes: bool = True) -> DiskTraces:
+def read_traces(
+    partition: PartitionInventory,
+    *,
+    reads_indexes: bool = True,
+    epochs: Sequence[EpochEntry] | None = None,
+) -> DiskTraces:
     """What is left of a partition beside its `.log` files; a file that cannot be read shows
     nothing.
 
     The lines of a log dir's checkpoints are those of the live directory, as are leader epochs that
-    a broker trims. `reads_indexes`: those of the last segment.
+    a broker trims. `reads_indexes`: those of the last segment. `epochs`: the leader epochs, of a
+    caller who has read them.
     """
     is_live = partition.kind is PartitionKind.LIVE
     is_stopped = is_clean_stop(partition.log_dir)
-    epochs = _leader_epochs(partition) if is_live else []
+    if not is_live:
+        epochs = ()
+    elif epochs is None:
+        epochs = _leader_epochs(partition)
     newest = max(partition.snapshot_offsets, default=None)
     # A stop in order writes one at the log's end; where that is gone an older one tells nothing.
     is_closing = newest is not None and newest >= partition.log_end_offset

@@ -10,10 +10,11 @@ change while they are looked at: what looks missing is looked at once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kafkalog.errors import LogChangedError
+from kafkalog.format.checkpoints import EpochEntry
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.disk_traces import DiskTraces, read_traces
 from kafkalog.log.inventory import PartitionInventory
@@ -36,36 +37,39 @@ def missing_ranges(
     *,
     span_of: SpanOf = segment_span,
     reads_indexes: bool = True,
+    epochs: Sequence[EpochEntry] | None = None,
 ) -> list[MissingRange]:
     """What is missing of the offsets from `start_offset` to `end_offset` (excluded), in order.
 
     A few KiB of each segment in that range are read, and the small files of the partition; with
     `span_of` of a caller who knows the segments none, unless something is missing, and without
-    `reads_indexes` those of the last segment are not asked. OSError or LogChangedError if a segment
-    cannot be read.
+    `reads_indexes` those of the last segment are not asked; `epochs`: as for `read_traces`. OSError
+    or LogChangedError if a segment cannot be read.
     """
     bounds = start_offset, end_offset
+    # Witnesses before what they speak of: what a live broker appends between the two reads makes
+    # the log longer than they say, never shorter.
+    traces = None
+    if partition.is_whole:
+        traces = read_traces(partition, reads_indexes=reads_indexes, epochs=epochs)
     for _ in range(_TRIES):
         try:
-            return _missing_now(partition, bounds, span_of, reads_indexes=reads_indexes)
+            return _missing_now(partition, bounds, span_of, traces)
         except (FileNotFoundError, LogChangedError):
             # Retention or a swap took a segment meanwhile.
-            partition, span_of, reads_indexes = reopened(partition), segment_span, True
-    return _missing_now(partition, bounds, span_of, reads_indexes=reads_indexes)
+            partition, span_of, traces = reopened(partition), segment_span, None
+    return _missing_now(partition, bounds, span_of, traces)
 
 
 def _missing_now(
     partition: PartitionInventory,
     bounds: tuple[int, int],
     span_of: SpanOf,
-    *,
-    reads_indexes: bool,
+    known: DiskTraces | None,
 ) -> list[MissingRange]:
     if not partition.is_whole:
         return []
-    # Witnesses before what they speak of: what a live broker appends between the two reads makes
-    # the log longer than they say, never shorter.
-    traces = read_traces(partition, reads_indexes=reads_indexes)
+    traces = known or read_traces(partition)
     found = list(_judged(partition, traces, traces, bounds, span_of))
     if not found:
         return []

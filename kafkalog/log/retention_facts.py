@@ -11,6 +11,8 @@ Source: Kafka LogLoader.recoverLog, LogSegments.values, LogSegment.sanityCheck, 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, KafkaLogError
@@ -44,16 +46,31 @@ def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
     )
 
 
-def repaired_segments(partition: PartitionInventory) -> list[SegmentInfo]:
-    """The live segments whose indexes a broker makes anew when it loads the log."""
+def repaired_segments(
+    partition: PartitionInventory, unusable: Collection[int] | None = None
+) -> list[SegmentInfo]:
+    """The live segments whose indexes a broker makes anew when it loads the log. `unusable`: those
+    of `unusable_indexes`, of a caller who has looked already.
+    """
     first = _first_recovered(partition)
+    bases = unusable_indexes(partition) if unusable is None else unusable
     return [
         segment
         for segment in partition.segments
-        if segment.base_offset >= first
-        or not _has_offset_index(partition.path, segment)
-        or (segment.txn_index_bytes and not _has_sound_transaction_index(segment))
+        if segment.base_offset >= first or segment.base_offset in bases
     ]
+
+
+def unusable_indexes(partition: PartitionInventory) -> tuple[int, ...]:
+    """Base offsets of the live segments without an offset index, or with a transaction index that
+    cannot be read.
+    """
+    return tuple(
+        segment.base_offset
+        for segment in partition.segments
+        if not _has_offset_index(partition.path, segment)
+        or (segment.txn_index_bytes and not _has_sound_transaction_index(segment))
+    )
 
 
 def _first_recovered(partition: PartitionInventory) -> int:
@@ -80,7 +97,8 @@ def read_leader_epochs(directory: str) -> list[EpochEntry] | None:
 def _has_offset_index(directory: str, segment: SegmentInfo) -> bool:
     if segment.offset_index_bytes:
         return True
-    return Path(directory, offset_index_file_name(segment.base_offset)).exists()
+    # A text, not a path: there is one for each segment of some thousand partitions.
+    return os.path.exists(f"{directory}/{offset_index_file_name(segment.base_offset)}")  # noqa: PTH110
 
 
 def _has_sound_transaction_index(segment: SegmentInfo) -> bool:

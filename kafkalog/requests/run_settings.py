@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.errors import CorruptCheckpointError, InvalidConfigError, KafkaLogError
+from kafkalog.format.checkpoints import EpochEntry
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE
 from kafkalog.format.java_properties import parse_properties
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
@@ -60,15 +61,11 @@ class KnownEpoch:
     read_from: str
 
 
-def why_metadata_is_older(directory: str, known: KnownEpoch) -> str | None:
-    """A leader writes with the epoch that the metadata gave it: a log with a later one than the
-    metadata here knows has been written since. None if it has not.
+def why_metadata_is_older(epochs: Iterable[EpochEntry], known: KnownEpoch) -> str | None:
+    """A leader writes with the epoch that the metadata gave it: a log with a later one (`epochs`:
+    its leader epochs) than the metadata here knows has been written since. None if it has not.
     """
-    try:
-        entries = read_leader_epochs(directory)
-    except (KafkaLogError, OSError):
-        return None  # its plan tells
-    newest = max((entry[0] for entry in entries or ()), default=-1)
+    newest = max((epoch for epoch, _ in epochs), default=-1)
     if newest <= known.epoch:
         return None
     return (
@@ -151,7 +148,13 @@ class RunSettings:
 
     def _why_older(self, partition: PartitionInventory) -> str | None:
         known = self.leader_epoch(partition)
-        return None if known is None else why_metadata_is_older(partition.path, known)
+        if known is None:
+            return None
+        try:
+            epochs = read_leader_epochs(partition.path)
+        except (KafkaLogError, OSError):
+            return None  # its plan tells
+        return why_metadata_is_older(epochs or (), known)
 
     def leader_epoch(self, partition: PartitionInventory) -> KnownEpoch | None:
         """The partition's leader epoch in the cluster's metadata; None if it does not tell."""
