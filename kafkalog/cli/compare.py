@@ -74,4 +74,5 @@ def request_of(args: argparse.Namespace) -> CompareRequest:
         topic_partitions=tuple(args.topic_partition),
         memory_bytes=check_memory(memory),
         max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
+        hash_key=args.hash_key,
     )

@@ -110,8 +110,16 @@ VERBS = (
     Verb(
         "compare", "what consumers get from each replica, and which one is right",
         "kafkalog.cli.compare",
-        names="log dirs of the nodes, or copies of them: two at least",
+        names="log dirs of the nodes, copies of them, or digests: two at least",
         example="data/samples/replicas/node1 data/samples/replicas/node2",
+    ),
+    Verb(
+        "digest", "hashes of replicas, for compare where hosts share no disk",
+        "kafkalog.cli.digest",
+        names="log dirs of this host",
+        changes="Writes a new file; the log dirs are not changed.",
+        example="data/samples/replicas/node1 --output /tmp/node1.digest "
+        "--hash-key /tmp/hash.key",
     ),
     Verb(
         "verify", "check checksums, order, indexes, and what a broker's start would say",

@@ -19,7 +19,7 @@ from kafkalog.remote.layouts import LAYOUTS
 _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
 _CHOOSING = (
-    *_CHANGING, "audit", "cluster", "compare", "export", "salvage", "segments", "verify"
+    *_CHANGING, "audit", "cluster", "compare", "digest", "export", "salvage", "segments", "verify"
 )  # fmt: skip
 _HISTORY = ("runs", "undo", "purge")
 _TABLES = (*_CHOOSING, *_HISTORY, "info", "lag")
@@ -30,6 +30,7 @@ _PRINTING = (
     "audit",
     "cluster",
     "compare",
+    "digest",
     "dump",
     "salvage",
     "segments",
@@ -152,7 +153,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--workers", "N", "worker processes (default: one per core)",
-        ("compact", "compare", "recover", "verify", "audit"), parse_count,
+        ("compact", "compare", "digest", "recover", "verify", "audit"), parse_count,
     ),
     Option(
         "--run-dir", "DIR",
@@ -177,10 +178,12 @@ SHARED_OPTIONS = (
         _CHANGING,
     ),
     Option(
-        "--output", "DIR", "write there; a new or empty directory", ("compact", "salvage", "sql"),
+        "--output", "DIR", "write there; a new or empty directory",
+        ("compact", "digest", "salvage", "sql"),
         does_there={
             "compact": "write the new files and a swap script there, and leave the log dirs alone; "
             "a new or empty directory",
+            "digest": "the digest; a new file",
             "salvage": "write the copies there; a new or empty directory",
             "sql": "write the files of --format parquet there; a new or empty directory",
         },
@@ -195,7 +198,10 @@ SHARED_OPTIONS = (
     Option(
         "--max-batch-bytes", "SIZE",
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
-        ("compact", "compare", "dump", "recover", "salvage", "sql", "verify", "audit", "why"),
+        (
+            "compact", "compare", "digest", "dump", "recover", "salvage", "sql", "verify", "audit",
+            "why",
+        ),
         parse_bytes,
         does_there={
             "salvage": "a larger batch, stored or decompressed, is copied without a look at its "

@@ -54,9 +54,18 @@ VERB_OPTIONS = (
         _COMPACT, words=("keep",),
     ),
     Option(
-        "--replicas", "DIR",
-        "log dir of another node (repeatable): tombstones and markers that a replica there has not "
-        "got stay",
+        "--hash-key", "FILE",
+        "the key that hosts share, 16 bytes or more: digests are compared if they were made with "
+        "the same one",
+        ("compare", "digest"),
+        does_there={
+            "compare": "the key that the digests were made with, to compare them with log dirs"
+        },
+    ),
+    Option(
+        "--replicas", "DIR|DIGEST",
+        "log dir or digest of another node (repeatable): tombstones and markers that a replica "
+        "there has not got stay",
         _COMPACT, is_repeatable=True,
     ),
     Option(

@@ -16,8 +16,10 @@ from kafkalog.comparing.record_stream import RecordStream
 from kafkalog.comparing.request import CompareTask
 from kafkalog.comparing.verdicts import Judge
 from kafkalog.errors import KafkaLogError
-from kafkalog.replicas.copies import why_unlike
-from kafkalog.replicas.replica import Replica, ReplicaFacts, replica_facts
+from kafkalog.replicas.copies import Copy, why_unlike
+from kafkalog.replicas.digested import DigestedReplica
+from kafkalog.replicas.hash_key import SECRET_BYTES
+from kafkalog.replicas.replica import ReplicaFacts, replica_facts
 from kafkalog.resources.memory import memory_budget
 
 COMPARED, SINGLE, FAILED = "compared", "single", "failed"
@@ -34,19 +36,28 @@ def compare_partition(task: CompareTask) -> ComparedPartition:
         if unlike is not None:
             return ComparedPartition(name, FAILED, f"the copy in {other.place} {unlike}")
     # Nobody who writes records can aim at a hash whose secret is drawn for the run.
-    secret = np.frombuffer(secrets.token_bytes(16), np.uint64)
+    secret = task.secret or secrets.token_bytes(SECRET_BYTES)
     try:
-        facts = [replica_facts(each) for each in task.replicas]
         budget = memory_budget(task.memory_bytes, task.max_batch_bytes)
-        sources = [
-            RecordStream(each.partition, own.log_end_offset, secret, budget.max_batch_bytes)
-            for each, own in zip(task.replicas, facts, strict=True)
-        ]
+        facts, sources = [], list[RowSource]()
+        for each in task.replicas:
+            own, rows = opened(each, secret, budget.max_batch_bytes)
+            facts.append(own)
+            sources.append(rows)
         compared = compare_facts(facts, sources, budget.pool_bytes // 2)
     except (KafkaLogError, OSError) as error:
         return ComparedPartition(name, FAILED, str(error))
     named = tuple(_with_key(each, task.replicas) for each in compared.differences)
     return replace(compared, differences=named)
+
+
+def opened(copy: Copy, secret: bytes, max_batch_bytes: int) -> tuple[ReplicaFacts, RowSource]:
+    """The facts and the rows of a copy. Errors as from reading it."""
+    if isinstance(copy, DigestedReplica):
+        return copy.facts, copy.rows()
+    facts = replica_facts(copy)
+    words = np.frombuffer(secret, np.uint64)
+    return facts, RecordStream(copy.partition, facts.log_end_offset, words, max_batch_bytes)
 
 
 def compare_died(task: CompareTask) -> ComparedPartition:
@@ -111,16 +122,26 @@ def _last_epoch(result: ReplicaResult) -> int:
     return result.leader_epochs[-1][0] if result.leader_epochs else -1
 
 
-def _with_key(difference: Difference, replicas: Sequence[Replica]) -> Difference:
-    """With the record's key, read from a copy that has it."""
+def _with_key(difference: Difference, replicas: Sequence[Copy]) -> Difference:
+    """With the record's key, read from a copy that has it; of digests its hash."""
     if difference.kind not in _OF_A_KEY or (difference.records or 1) > 1:
         return difference
+    hashed = difference
     for each in replicas:
         if each.name in (*difference.wrong, *difference.right):
             try:
-                key = key_at(each.partition, difference.offset)
+                found = _key_of(each, difference)
             except (KafkaLogError, OSError):
                 continue
-            if key is not None:
-                return replace(difference, key=base64.b64encode(key).decode())
-    return difference
+            if found.key is not None:
+                return found
+            hashed = found if found.key_hash is not None else hashed
+    return hashed
+
+
+def _key_of(copy: Copy, difference: Difference) -> Difference:
+    if isinstance(copy, DigestedReplica):
+        words = copy.key_hash_at(difference.offset)
+        return replace(difference, key_hash=None if words is None else words.hex())
+    key = key_at(copy.partition, difference.offset)
+    return replace(difference, key=None if key is None else base64.b64encode(key).decode())

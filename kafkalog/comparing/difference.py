@@ -15,7 +15,8 @@ class Difference(JsonFacts):
     """`kind` is an id of `compare_kinds`. offset: of the record, or the first one of a range that
     ends with last_offset; records, size_in_bytes: in it, where they are known. wrong, right: names
     of copies; is_proven: whether `text` is a proof of that. key: base64 of the record's, None where
-    it has none or none was asked for. more: how many like it in the partition are not listed.
+    it has none or none was asked for; key_hash: of digests, hex digits of its hash. more: how many
+    like it in the partition are not listed.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Difference(JsonFacts):
     size_in_bytes: int | None = None
     producer_id: int | None = None
     key: str | None = None
+    key_hash: str | None = None
     path: str | None = None
     position: int | None = None
     more: int = 0

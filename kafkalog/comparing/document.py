@@ -69,7 +69,8 @@ def _replica(own: ReplicaResult) -> Row:
 
 
 def difference_row(each: Difference, *, redact: bool) -> Row:
-    """A difference; its key as UTF-8 with escapes and as base64, with `redact` as a digest."""
+    """A difference; its key as UTF-8 with escapes and as base64, with `redact` as a digest; of
+    digests of replicas the hash they have of it."""
     return {
         "id": each.kind,
         "severity": str(each.severity),
@@ -155,7 +156,7 @@ def failures(run: CompareRun) -> list[str]:
 
 def _key_text(each: Difference, *, redact: bool) -> str | None:
     if each.key is None:
-        return None
+        return None if each.key_hash is None else f"siphash:{each.key_hash}"
     key = base64.b64decode(each.key)
     return redacted(key) if redact else _printable(key)
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from kafkalog.comparing.alignment import Aligned, Masks, align
 from kafkalog.comparing.key_entries import Candidates, KeyEntries
 from kafkalog.comparing.missing_runs import MissingRuns
-from kafkalog.comparing.record_stream import CorruptRange, Facts
+from kafkalog.comparing.record_stream import Facts
 from kafkalog.comparing.transactions import TransactionEnds, WrongEnd
 from kafkalog.kernels.record_facts import ABORT, COMMIT, CONTROL
+from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.epochs import leading, truncation_offset
 from kafkalog.replicas.replica import ReplicaFacts
 from kafkalog.resources.spilled_array import SpilledArray

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,8 @@ from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.control_batches import judge_chunk
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.replicas.corrupt_range import CorruptRange
 
 Facts = NDArray[np.void]
 
@@ -54,17 +54,6 @@ Facts = NDArray[np.void]
 _CHUNK_BYTES = 6 * 1024 * 1024
 _ARENA_BYTES = 2 * 1024 * 1024
 _BAD_BATCH = (CorruptRecordError, UnsupportedCompressionTypeError)
-
-
-@dataclass(frozen=True, slots=True)
-class CorruptRange(JsonFacts):
-    """Offsets [start, end) of a copy that cannot be read, where in which file, and why."""
-
-    start_offset: int
-    end_offset: int
-    path: str
-    position: int
-    reason: str
 
 
 class RecordStream:

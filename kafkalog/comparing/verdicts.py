@@ -19,9 +19,9 @@ import numpy as np
 
 from kafkalog.comparing.difference import Difference
 from kafkalog.comparing.evidence import MOST_LISTED, Evidence, RowSource
-from kafkalog.comparing.record_stream import CorruptRange
 from kafkalog.comparing.transactions import ABORTED, COMMITTED, OPEN, WrongEnd
 from kafkalog.kernels.record_facts import TRANSACTIONAL
+from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.replica import ReplicaFacts
 
 _MARKER_BLOCK = 3 * 64 * 1024

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import Protocol, TypeVar
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.options import did_you_mean
 
 _GLOB_CHARACTERS = frozenset("*?[")
+
+
+class _OfPartition(Protocol):
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+
+Chosen = TypeVar("Chosen", bound=_OfPartition)
 
 
 def named_topics(
@@ -26,10 +34,10 @@ def named_topics(
 
 
 def select_partitions(
-    partitions: Iterable[PartitionInventory],
+    partitions: Iterable[Chosen],
     topics: Sequence[str] = (),
     topic_partitions: Sequence[TopicPartition] = (),
-) -> list[PartitionInventory]:
+) -> list[Chosen]:
     """The partitions asked for; all of them where nothing is named.
 
     InvalidConfigError for a name (not a glob) that matches nothing: a typing error must not pass as

@@ -5,6 +5,8 @@ records. What compares them and what goes by them decides both here.
     copies     which directories are copies of one partition                  by partition
     log_end    where a copy ends by its batches, whatever an index says       LogEnd
     epochs     where histories of leaders part, and what truncation takes     first offsets
+    digested   a copy in a digest of another host: facts and hashes           DigestedReplica
+    hash_key   the key under which hosts that share it make their digests     secret
 
 It reads and changes nothing.
 """

@@ -5,7 +5,7 @@ Source: Kafka UnifiedLog, LeaderEpochFileCache, ProducerStateManager.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.errors import KafkaLogError
@@ -61,6 +61,7 @@ class ReplicaFacts(JsonFacts):
     leader_epochs: tuple[tuple[int, int], ...]
     snapshots: tuple[OpenProducers, ...]
     size_in_bytes: int
+    problems: tuple[str, ...] = ()
 
     @property
     def last_epoch(self) -> int:
@@ -83,6 +84,20 @@ class Replica:
     node_id: int | None
 
     @property
+    def where(self) -> str:
+        """What it is called where its node does not tell."""
+        return self.partition.log_dir
+
+    def named(self, name: str) -> Replica:
+        """The same under another name."""
+        return replace(self, name=name)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is told from others by."""
+        return (Path(self.partition.path).resolve(),)
+
+    @property
     def topic_partition(self) -> TopicPartition:
         """Its name."""
         return self.partition.topic_partition
@@ -101,6 +116,11 @@ class Replica:
     def problems(self) -> tuple[str, ...]:
         """Why it cannot be relied on."""
         return self.partition.problems
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes to read."""
+        return self.partition.size_in_bytes
 
 
 def replica_facts(replica: Replica) -> ReplicaFacts:
@@ -124,6 +144,7 @@ def replica_facts(replica: Replica) -> ReplicaFacts:
         leader_epochs=tuple(_leader_epochs(own, end.offset)),
         snapshots=tuple(_snapshots(own)),
         size_in_bytes=own.size_in_bytes,
+        problems=own.problems,
     )
 
 

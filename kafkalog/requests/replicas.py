@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory, TopicPartition
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.replicas.copies import copies_by_partition, is_same_replica, why_unlike
+from kafkalog.replicas.copies import Copy, copies_by_partition, is_same_replica, why_unlike
+from kafkalog.replicas.digested import DigestedReplica, is_digest, read_digest
 from kafkalog.replicas.epochs import truncation_offset
-from kafkalog.replicas.replica import Replica, replica_facts
+from kafkalog.replicas.replica import Replica, ReplicaFacts, replica_facts
 
 # Said once of a run that does not know all replicas.
 BY_TIME_ALONE = (
     "tombstones and transaction markers go by time alone, as in a broker: a replica that was away "
     "for longer than delete.retention.ms may serve deleted keys or aborted records again; "
-    "--replicas DIR takes the other nodes' log dirs into account"
+    "--replicas DIR|DIGEST takes the other nodes' logs into account"
 )
 
 
@@ -60,16 +60,21 @@ class ReplicaLogs:
     by_name: the copies of each partition; given: places of those that were given.
     """
 
-    by_name: Mapping[TopicPartition, tuple[Replica, ...]]
+    by_name: Mapping[TopicPartition, tuple[Copy, ...]]
     given: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, own: Iterable[PartitionInventory], paths: Sequence[str]) -> ReplicaLogs:
-        """`own`: the partitions of a run; `paths`: log dirs of other nodes. InvalidConfigError for
-        a path that is not there.
+        """`own`: the partitions of a run; `paths`: log dirs and digests of other nodes.
+        InvalidConfigError for a path that is not there, CorruptRecordError for a digest that is not
+        whole.
         """
-        given = open_log_dir(*paths).partitions if paths else ()
-        return cls(copies_by_partition([*own, *given]), frozenset(p.path for p in given))
+        digests = [path for path in paths if is_digest(path)]
+        log_dirs = [path for path in paths if path not in digests]
+        given = open_log_dir(*log_dirs).partitions if log_dirs else ()
+        digested = [each for path in digests for each in read_digest(path)]
+        places = frozenset([*(p.path for p in given), *digests])
+        return cls(copies_by_partition([*own, *given], digested), places)
 
     def replicated_end(
         self, partition: PartitionInventory, assigned: Sequence[int] | None
@@ -78,11 +83,11 @@ class ReplicaLogs:
         tell.
         """
         copies = self.by_name.get(partition.topic_partition, ())
-        path = Path(partition.path).resolve()
-        own = next((each for each in copies if Path(each.place).resolve() == path), None)
+        key = Replica("", partition, None, None).key
+        own = next((each for each in copies if each.key == key), None)
         if own is None:
             return ReplicatedEnd(missing=tuple(assigned or ()))
-        ends: list[tuple[int, Replica]] = []
+        ends: list[tuple[int, Copy]] = []
         others = [other for other in copies if not is_same_replica(own, other)]
         for other in others:
             end, problem = _common_end(own, other)
@@ -102,7 +107,7 @@ class ReplicaLogs:
         )
 
 
-def _common_end(own: Replica, other: Replica) -> tuple[int, str | None]:
+def _common_end(own: Copy, other: Copy) -> tuple[int, str | None]:
     """(up to where another replica has what this one has, why it does not tell)."""
     if other.problems:
         return 0, f"cannot be relied on: {'; '.join(other.problems)}"
@@ -110,7 +115,7 @@ def _common_end(own: Replica, other: Replica) -> tuple[int, str | None]:
     if unlike is not None:
         return 0, unlike
     try:
-        leader, follower = replica_facts(own), replica_facts(other)
+        leader, follower = _facts_of(own), _facts_of(other)
     except (KafkaLogError, OSError) as error:
         return 0, f"cannot be compared: {error}"
     # What it got from another leader it cuts off before it follows this one: there its offsets are
@@ -124,6 +129,10 @@ def _common_end(own: Replica, other: Replica) -> tuple[int, str | None]:
     return min(follower.sound_end_offset, kept), None
 
 
-def _where(replica: Replica) -> str:
+def _facts_of(copy: Copy) -> ReplicaFacts:
+    return copy.facts if isinstance(copy, DigestedReplica) else replica_facts(copy)
+
+
+def _where(replica: Copy) -> str:
     node = replica.node_id
-    return replica.place if node is None else f"node {node} ({replica.partition.log_dir})"
+    return replica.place if node is None else f"node {node} ({replica.where})"

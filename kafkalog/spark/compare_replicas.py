@@ -35,12 +35,13 @@ def compare(
     topic_partitions: NamedPartitions = (),
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    hash_key: str | None = None,
 ) -> DataFrame:
     """What differs between the replicas of the selected partitions: a row a difference, in the
     columns `compare_schemas.DIFFERENCES`.
 
-    The arguments are the options of `kafkalog compare`; `memory_bytes` is of a worker. Nothing
-    below the log dirs is changed.
+    The arguments are the options of `kafkalog compare`; `log_dirs` may name digests, `memory_bytes`
+    is of a worker. Nothing below the log dirs is changed.
 
     Raises InvalidConfigError for paths and partitions that do not exist, log dirs of two clusters,
     and where no partition is there twice; KafkaLogError for partitions that could not be compared,
@@ -52,6 +53,7 @@ def compare(
         partitions_in(topic_partitions),
         check_memory(memory_bytes),
         max_batch_bytes,
+        hash_key,
     )
     run = compare_run(request, spark_executor(spark))
     failed = [f"{each.topic_partition}: {each.reason}" for each in run.failed]

@@ -79,6 +79,7 @@ def test_the_example_of_a_verb_runs(
 ) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "hash.key").write_bytes(bytes(32))
     words = shlex.split(verb.example.replace("/tmp/", f"{tmp_path}/"))
     assert main([verb.name, *words]) in (0, 1), capfd.readouterr().err
     out, err = capfd.readouterr()

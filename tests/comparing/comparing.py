@@ -2,19 +2,65 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kafkalog.comparing.comparison import compare_partition
 from kafkalog.comparing.difference import ComparedPartition
+from kafkalog.comparing.digest import DigestRequest, digest_partition, digest_run
 from kafkalog.comparing.request import CompareRequest
 from kafkalog.comparing.run import CompareRun, compare_run
 from kafkalog.format import meta_properties
 
 
 def compare(*log_dirs: Path, **options: Any) -> CompareRun:
-    request = CompareRequest(tuple(map(str, log_dirs)), **options)
+    """Of log dirs; digests of them, and one of them beside the log dirs of the others, say the same
+    with the key's hash in the key's place.
+    """
+    run = _compare(map(str, log_dirs), **options)
+    with tempfile.TemporaryDirectory() as work:
+        key = Path(work, "key")
+        key.write_bytes(b"a key of tests, for all hosts")
+        digests = [
+            digest(log_dir, Path(work, f"{n}.digest"), key) for n, log_dir in enumerate(log_dirs)
+        ]
+        for paths in (digests, [digests[0], *map(str, log_dirs[1:])]):
+            again = _compare(paths, hash_key=str(key), **options)
+            assert _without_keys(again) == _without_keys(run)
+    return run
+
+
+def digest(log_dir: Path, output: Path, key: Path) -> str:
+    """A digest of a log dir: its path."""
+    request = DigestRequest((str(log_dir),), str(output), str(key))
+    results = digest_run(request, lambda tasks: map(digest_partition, tasks))
+    assert {each.status for each in results} == {"digested"}, results
+    return str(output)
+
+
+def _compare(paths: Iterable[str], **options: Any) -> CompareRun:
+    request = CompareRequest(tuple(paths), **options)
     return compare_run(request, lambda tasks: map(compare_partition, tasks))
+
+
+def _without_keys(run: CompareRun) -> list[ComparedPartition]:
+    return [
+        replace(
+            partition,
+            # of topics that share a name the text says which directory is which
+            reason="" if partition.status == "failed" else partition.reason,
+            differences=tuple(
+                replace(
+                    each, key=str(each.key is not None or each.key_hash is not None), key_hash=None
+                )
+                for each in partition.differences
+            ),
+        )
+        for partition in run.partitions
+    ]
 
 
 def only(*log_dirs: Path) -> ComparedPartition:

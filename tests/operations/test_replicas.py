@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkalog.errors import CorruptRecordError
 from kafkalog.format.checkpoints import pack_offset_checkpoint
 from kafkalog.format.offset_index import pack_offset_index
 from kafkalog.format.record import Record
@@ -16,6 +17,7 @@ from kafkalog.log.log_dir import open_log_dir
 from kafkalog.operations.compact import CompactionRun, plan_run
 from kafkalog.reading.tables import read_records
 from kafkalog.requests.run_request import CompactionRequest
+from tests.comparing.comparing import digest
 from tests.comparing.outages import (
     CONFIG,
     DAY_MS,
@@ -130,6 +132,22 @@ def test_a_replica_ends_at_its_batches_though_its_index_says_more(tmp_path: Path
     compact_to_the_end(tmp_path / "1", tmp_path / "2")
     kept = read_records(path, columns=["offset", "value"]).read_all()
     assert kept.to_pylist()[0] == {"offset": 20, "value": None}
+
+
+def test_a_digest_tells_of_a_replica_as_its_log_dir_does(tmp_path: Path) -> None:
+    log = random_log(tmp_path / "1", 5)
+    whole = batches_in([bytes(segment.log) for segment in log.segments])
+    written_on(1, log)
+    written_on(2, copied(tmp_path / "2", whole[:7]))
+    key = tmp_path / "hash.key"
+    key.write_bytes(bytes(32))
+    by_digest = digest(tmp_path / "2", tmp_path / "2.digest", key)
+    plans = [planned(tmp_path / "1", path).plans[0] for path in (tmp_path / "2", Path(by_digest))]
+    assert plans[0] == plans[1]
+    assert plans[0].replicated_end_offset == parse_header(whole[6]).last_offset + 1
+    (tmp_path / "cut").write_bytes(Path(by_digest).read_bytes()[:-5])
+    with pytest.raises(CorruptRecordError, match="3 are left"):
+        planned(tmp_path / "1", tmp_path / "cut")
 
 
 def test_a_replica_ends_before_a_batch_that_a_recovery_would_cut(tmp_path: Path) -> None:

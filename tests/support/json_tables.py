@@ -28,6 +28,8 @@ _NAMES = {
 _BY_NAME = ("configSources", "kinds", "unread")
 _BROKER = "data/samples/broker"
 _ORDERS = ("--log-dir", _BROKER, "--topic", "orders")
+_NODE = "data/samples/replicas/node1"
+_KEY = f"{_NODE}/meta.properties"  # any file that is long enough
 _RETAIN = ("--config", "retention.ms=86400000", "--now", "2026-11-29")
 _COMPACT = ("--config", "min.compaction.lag.ms=0", "--force", "config-differs", "--now")
 
@@ -72,6 +74,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("verify", "--log-dir", str(damaged)),
         ("cluster", *(word for path in cluster for word in ("--log-dir", path))),
         ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2"),
+        ("digest", _NODE, "--output", f"{scratch}/1.digest", "--hash-key", _KEY),
         ("segments", *_ORDERS),
         ("salvage", "--log-dir", str(damaged), "--topic", "orders", "--output", f"{scratch}/out"),
         ("why", "orders-1", "--offset", "3", "--now", "2026-12-01", "--log-dir", _BROKER),

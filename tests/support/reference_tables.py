@@ -38,6 +38,7 @@ GUIDES = {
     "audit": "audit.md",
     "cluster": "cluster.md",
     "compare": "compare.md",
+    "digest": "compare.md#hosts-that-share-no-disk",
     "verify": "verify-and-recover.md#verify",
     "recover": "verify-and-recover.md#recover",
     "sql": "query.md",
