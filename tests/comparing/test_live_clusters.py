@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
+from kafkalog.cli.main import main
 from tests.comparing.comparing import compare
 from tests.support.broker_cluster import BrokerCluster
 
@@ -27,6 +28,17 @@ COMPACTED = {
 ROUNDS = 80
 
 
+OURS = [
+    f"--config={name}={value}"
+    for name, value in {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0",
+        "min.compaction.lag.ms": "0",
+        "delete.retention.ms": "0",
+    }.items()
+]
+
+
 def produce(cluster: BrokerCluster, topic: str, values: list[str], acks: str = "all") -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks})
     for value in values:
@@ -34,24 +46,37 @@ def produce(cluster: BrokerCluster, topic: str, values: list[str], acks: str = "
     assert producer.flush(120) == 0
 
 
-def consumed(cluster: BrokerCluster, topic: str, wanted: int) -> list[tuple[int, bytes | None]]:
-    """(offset, value) of so many records, read_committed."""
+Row = tuple[int, bytes | None, bytes | None]
+
+
+def consumed(cluster: BrokerCluster, topic: str) -> list[Row]:
+    """(offset, key, value) of all records up to the last stable offset, read_committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
             "group.id": "none",
             "isolation.level": "read_committed",
+            "enable.partition.eof": True,
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    deadline = time.monotonic() + 60
-    found: list[tuple[int, bytes | None]] = []
-    while len(found) < wanted and time.monotonic() < deadline:
+    deadline = time.monotonic() + 120
+    found: list[Row] = []
+    while time.monotonic() < deadline:
         message = consumer.poll(1)
-        if message is not None and message.error() is None:
-            found.append((message.offset() or 0, message.value()))
-    consumer.close()
-    return found
+        error = None if message is None else message.error()
+        if error is not None and error.code() == KafkaError._PARTITION_EOF:
+            consumer.close()
+            return found
+        if message is not None and error is None:
+            found.append((message.offset() or 0, message.key(), message.value()))
+    raise TimeoutError(f"no end of {topic} after {found}")
+
+
+def latest(cluster: BrokerCluster, topic: str) -> set[bytes | None]:
+    """The values that are there for good: each key's last one."""
+    last = {key: value for _, key, value in consumed(cluster, topic)}
+    return set(last.values())
 
 
 def test_what_an_unclean_election_costs_is_what_the_broker_cuts(tmp_path: Path) -> None:
@@ -81,7 +106,7 @@ def test_what_an_unclean_election_costs_is_what_the_broker_cuts(tmp_path: Path) 
         cuts = re.findall(r"Truncating partition lost-0 with TruncationState\(offset=(\d+)", text)
         assert cuts, [line for line in text.splitlines() if "lost-0" in line]
         assert min(map(int, cuts)) == found.offset
-        values = [value for _, value in consumed(cluster, "lost", BEFORE + AFTER)]
+        values = [value for _, _, value in consumed(cluster, "lost")]
         assert values == [
             *(b"both-%d" % n for n in range(BEFORE)), *(b"after-%d" % n for n in range(AFTER))
         ]  # fmt: skip
@@ -137,6 +162,71 @@ def test_what_an_absence_leaves_behind_is_found(tmp_path: Path) -> None:
 
         cluster.start(2, 3)
         cluster.await_state(topics, lambda state: state.leader == 2)
-        assert (0, b"erased") in consumed(cluster, "deleted", 2)
-        assert (0, b"aborted-value") in consumed(cluster, "aborted", 2)
-        assert consumed(cluster, "stuck", 1) == []
+        assert consumed(cluster, "deleted")[0] == (0, b"erased", b"erased")
+        assert b"erased" in latest(cluster, "deleted")
+        assert b"aborted-value" in latest(cluster, "aborted")
+        assert consumed(cluster, "stuck") == []
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_compaction_that_knows_the_replica_leaves_nothing_behind(
+    tmp_path: Path, told: bool
+) -> None:
+    """Node 2 is away while keys are deleted and a transaction aborts; all stop, node 1 is compacted
+    by us, and node 2 comes back and leads."""
+    topics = ("deleted", "aborted")
+    with BrokerCluster(tmp_path) as cluster:
+        for topic in topics:
+            # The brokers' own cleaner keeps away.
+            cluster.create(
+                topic, [1, 2], cleanup_policy="compact", segment_ms="300",
+                min_compaction_lag_ms=str(10**12),
+            )  # fmt: skip
+        produce(cluster, "deleted", ["erased", "kept"])
+        settings = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "tx"}
+        transaction = Producer(settings)
+        transaction.init_transactions(120)
+        transaction.begin_transaction()
+        transaction.produce("aborted", key="a", value="aborted-value")
+        assert transaction.flush(120) == 0
+        cluster.brokers[2].stop()
+        cluster.await_state(topics, lambda state: state.isrs == [1])
+        others = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        others.produce("deleted", key="erased", value=None)
+        transaction.abort_transaction(120)
+        for number in range(4):
+            time.sleep(1)
+            for topic in topics:
+                others.produce(topic, key="fill", value=str(number))
+            assert others.flush(120) == 0
+        cluster.stop(1, 3)
+
+        # A tombstone, or a marker without records, that is met first only gets its delete horizon.
+        known = ["--replicas", str(cluster.log_dir(2))] if told else []
+        for days in (1, 2, 3):
+            # All of it again, whatever was clean.
+            (cluster.log_dir(1) / "cleaner-offset-checkpoint").unlink(missing_ok=True)
+            now = str(int(time.time() * 1000) + days * 86_400_000)
+            for topic in topics:
+                words = ["compact", str(cluster.log_dir(1)), "--topic", topic, *OURS, *known]
+                words += ["--now", now, "--force", "clock-differs", "--force"]
+                words += ["config-differs", "--apply"]
+                assert main(words) == 0, words
+
+        cluster.start(1, 2, 3)
+        cluster.await_state(topics, lambda state: set(state.isrs) == {1, 2})
+        transaction = Producer(settings)
+        transaction.init_transactions(120)
+        transaction.begin_transaction()
+        transaction.produce("aborted", key="b", value="committed-value")
+        transaction.commit_transaction(120)
+        cluster.brokers[1].stop()
+        cluster.await_state(topics, lambda state: state.leader == 2)
+        deleted, aborted = (latest(cluster, topic) for topic in topics)
+        assert (b"erased" in deleted, b"kept" in deleted) == (not told, True)
+        assert (b"aborted-value" in aborted, b"committed-value" in aborted) == (not told, True)
+        cluster.stop(2, 3)
+        found = {
+            each.kind for each in compare(*map(cluster.log_dir, (1, 2)), topics=topics).differences
+        }
+        assert found == (set() if told else {"resurrected-key", "aborted-served-as-committed"})
