@@ -16,6 +16,11 @@ import kafkalog
 from kafkalog.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
+TOP_LEVEL = set(
+    """.ci .gitignore CHANGELOG.md CONTRIBUTING.md DESIGN.md LICENSE Makefile NOTICE README.md
+    SECURITY.md data docs jobs kafkalog mkdocs.yml pyproject.toml pyspark_kafkalog
+    requirements-docs.in requirements-docs.lock requirements.lock spark_conf tests""".split()
+)
 
 
 def test_spark_source_is_found_from_any_directory(tmp_path: Path) -> None:
@@ -45,6 +50,15 @@ def test_version_is_the_one_of_the_package() -> None:
 
 def test_types_are_announced() -> None:
     assert resources.files("kafkalog").joinpath("py.typed").is_file()
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    """What an example writes belongs below /tmp."""
+    command = ["git", "-C", str(ROOT), "ls-files"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no clone")
+    assert {path.partition("/")[0] for path in done.stdout.splitlines()} == TOP_LEVEL
 
 
 def test_every_locked_package_has_hashes() -> None:
