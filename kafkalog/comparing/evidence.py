@@ -154,7 +154,7 @@ def _blind(part: Aligned, sources: Sequence[RowSource]) -> Masks:
     offsets = part.rows["offset"]
     for number, source in enumerate(sources):
         for each in source.corrupt:
-            start, end = np.searchsorted(offsets, [each.start_offset, each.end_offset])
+            start, end = np.searchsorted(offsets, [each.unread_from, each.end_offset])
             blind[start:end] |= np.uint16(1 << number)
     return blind
 

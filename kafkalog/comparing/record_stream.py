@@ -125,7 +125,8 @@ class RecordStream:
             self.corrupt[-1] = replace(last, end_offset=end)
         else:
             position = error.position or 0
-            self.corrupt.append(CorruptRange(start, end, path, position, error.reason))
+            unread = max(start, int(self._previous[0]) + 1)
+            self.corrupt.append(CorruptRange(start, end, path, position, error.reason, unread))
 
     def _aborted_in(self, segment: SegmentInfo, end: int) -> dict[int, list[tuple[int, int]]]:
         """By producer the ranges that the transaction indexes list, of those that touch the

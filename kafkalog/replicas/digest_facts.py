@@ -62,13 +62,15 @@ def ranges_from_json(values: Any) -> tuple[int, list[CorruptRange]]:
     ranges = []
     for each in _list("ranges", values["ranges"]):
         row = _list("range", each)
-        if len(row) != 5:
+        if len(row) != 6:
             _refuse("range", row)
-        start, end, position = (_number("range", row[n]) for n in (0, 1, 3))
-        if end <= start:
+        start, end, position, unread = (_number("range", row[n]) for n in (0, 1, 3, 5))
+        if end <= start or unread < start:
             _refuse("range", row)
         ranges.append(
-            CorruptRange(start, end, _text("path", row[2]), position, _text("reason", row[4]))
+            CorruptRange(
+                start, end, _text("path", row[2]), position, _text("reason", row[4]), unread
+            )
         )
     return _number("first", values["first"]), ranges
 
