@@ -19,8 +19,8 @@ class Option:
     takes: what its text is, as `DIR` or `a number`; None for a switch, which has no text. does:
     what it does, by taker where `does_there` has other words. takers: the verbs or views that it is
     for; every other one refuses it. parse: text → value; ValueError says what was expected. words:
-    where they are given the text is one of them. default: of one that is not given; of a
-    `is_repeatable` one that is a list.
+    where they are given the text is one of them, in any case. default: of one that is not given; of
+    a `is_repeatable` one that is a list.
     """
 
     name: str
@@ -40,6 +40,8 @@ class Option:
 
     def value(self, text: str) -> Any:
         """What the text means; ValueError says what was expected."""
+        if self.words:
+            text = {word.lower(): word for word in self.words}.get(text.strip().lower(), text)
         if self.words and text not in self.words:
             if len(self.words) == 1:
                 raise ValueError(f"{text!r} is not {self.words[0]}, which is all there is")

@@ -21,7 +21,7 @@ from kafkalog.cli.sql import check_arguments, given_statements, source_options
 from kafkalog.cli.sql_output import TABLE_ROWS, ShownRows, write_csv, write_shown
 from kafkalog.errors import KafkaLogError
 from kafkalog.job import Tell, in_session
-from kafkalog.spark import create_views, zookeeper_views
+from kafkalog.spark import create_topic_views, create_views, zookeeper_views
 from kafkalog.spark.releases import arrow_from_spark
 
 _CHUNK_ROWS = 1000
@@ -52,6 +52,8 @@ def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     names: list[str] = []
     if args.paths:
         names += create_views(spark, args.paths, **source_options(args))
+    if args.paths and args.decode:
+        names += create_topic_views(spark, args.paths, mode=args.mode, now_ms=args.now, decode=True)
     if args.zookeeper_dir:
         names += zookeeper_views(spark, args.zookeeper_dir, zk_root=args.zk_root, mode="PERMISSIVE")
     queries = given_statements(args)

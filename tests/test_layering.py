@@ -40,7 +40,7 @@ def floor(own: str, outside: str = "", **barred: frozenset[str]) -> Floor:
 
 LOWER = (
     "errors clock texts html code_digest options format kernels native batches messages columns "
-    "remote log cluster planning zookeeper reading runs"
+    "payloads remote log cluster planning zookeeper reading runs"
 )
 CHANGING = "resources replicas requests cleaning swap repair operations"
 
@@ -63,6 +63,8 @@ FLOORS: dict[str, Floor] = {
     "batches": floor("errors format kernels native", "numpy", barred_calls=FILES),
     "messages": floor("errors format", barred_calls=FILES),
     "columns": floor("errors format messages batches", "numpy pyarrow", barred_calls=FILES),
+    # What is in keys and values, by schemas: libraries of the formats, and nothing of logs.
+    "payloads": floor("errors format columns", "pyarrow fastavro google"),
     # Objects of remote storage: where they lie, how they are laid out and decoded.
     "remote": floor("errors format", "Crypto obstore"),
     "log": floor(
@@ -79,13 +81,15 @@ FLOORS: dict[str, Floor] = {
     # A dead ZooKeeper's tree, and what it says of the clusters; of `log` their facts only.
     "zookeeper": floor("errors format log.cluster_settings log.small_files"),
     "reading": floor(
-        "errors clock options format kernels batches messages columns remote log cluster "
+        "errors clock options format kernels batches messages columns payloads remote log cluster "
         "planning zookeeper",
         "numpy pyarrow",
     ),
     # SQL in this process; what it reads, the readers above read.
     "dialect": floor("errors", "pyarrow sqlglot", barred_stdlib=INPUT_OUTPUT),
-    "duckdb": floor("errors columns dialect log.names reading", "pyarrow duckdb"),
+    "duckdb": floor(
+        "errors columns payloads.topic_table dialect log.names reading", "pyarrow duckdb"
+    ),
     "resources": floor("errors code_digest format texts", "numpy"),
     # Copies of a partition: whose each is, and where it ends.
     "replicas": floor("errors format kernels batches log", "numpy"),
@@ -114,7 +118,7 @@ FLOORS: dict[str, Floor] = {
     "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
         f"{LOWER} {CHANGING} checking comparing auditing report",
-        "numpy pyarrow pyspark py4j google",
+        "numpy pyarrow pyspark py4j",
     ),
     "cli": floor(
         f"{LOWER} {CHANGING} checking comparing auditing overview report duckdb",

@@ -101,7 +101,7 @@ def source_options(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _log(args: argparse.Namespace, progress: ScanProgress) -> LogTables:
-    return LogTables(
+    log = LogTables(
         paths=tuple(args.paths),
         options=source_options(args),
         threads=usable_cores(),
@@ -110,3 +110,4 @@ def _log(args: argparse.Namespace, progress: ScanProgress) -> LogTables:
         # Rows that go to the terminal at once would stand between the line's own states.
         progress=None if args.format in ("json", "csv") and sys.stdout.isatty() else progress,
     )
+    return log.with_topics() if args.decode else log

@@ -185,6 +185,11 @@ VERB_OPTIONS = (
         _SQL, words=READ_MODES, default=READ_MODES[0],
     ),
     Option(
+        "--decode", None,
+        "also tables topic_NAME: keys and values as their types, by the schemas in the topic "
+        "_schemas there", _SQL,
+    ),
+    Option(
         "--option", "NAME=VALUE", "an option of the data source, as isolationLevel; repeatable",
         _EXPORT, parse_source_option, is_repeatable=True,
     ),

@@ -33,6 +33,7 @@ def sql(
     zk_root: str | None = None,
     memory_limit: str | int = MEMORY_LIMIT,
     threads: int | None = None,
+    decode: bool = False,
     **options: OptionValue,
 ) -> pa.Table:
     """The rows of a query over the views of the logs below `path` (a log dir, partition directory,
@@ -45,11 +46,13 @@ def sql(
     (`subscribe`, `isolationLevel` …) and go to the views that take them. With `zookeeper_dir` there
     are the views `zookeeper_…` of a dead ZooKeeper, of the cluster below `zk_root` or of all. What
     does not fit into `memory_limit` (bytes, or `512MB`; default a quarter of the machine's) goes to
-    temporary files; `threads` are the cores used (default all).
+    temporary files; `threads` are the cores used (default all). With `decode` there is a table
+    `topic_…` of each topic whose keys or values have a schema in the topic `_schemas` there, with
+    key and value as their types (`payloads.topic_table`).
 
     InvalidConfigError for a query that is wrong, and as `read_records` raises.
     """
-    log = _log(path, {"mode": mode, **options}, zookeeper_dir, zk_root, threads)
+    log = _log(path, {"mode": mode, **options}, zookeeper_dir, zk_root, threads, decode)
     with SqlSession(log, memory_limit=memory_limit) as session:
         found = session.run(query)
         if found is None:
@@ -65,6 +68,7 @@ def connect(
     zk_root: str | None = None,
     memory_limit: str | int = MEMORY_LIMIT,
     threads: int | None = None,
+    decode: bool = False,
     **options: OptionValue,
 ) -> DuckDBPyConnection:
     """A DuckDB connection with the views of the logs below `path`, for queries in DuckDB's own
@@ -74,7 +78,7 @@ def connect(
     and ZooKeeper once for the connection. It reaches no file, and its settings are locked. Errors
     of the readers come as DuckDB's, with their text.
     """
-    log = _log(path, {"mode": mode, **options}, zookeeper_dir, zk_root, threads)
+    log = _log(path, {"mode": mode, **options}, zookeeper_dir, zk_root, threads, decode)
     tables = log.tables(log.names(), Reads(log))
     return open_connection(
         tables, Failures(), macros=MACROS, memory_limit=memory_limit, threads=log.threads
@@ -87,14 +91,16 @@ def _log(
     zookeeper_dir: str | PathLike[str] | Iterable[str | PathLike[str]],
     zk_root: str | None,
     threads: int | None,
+    decode: bool,
 ) -> LogTables:
-    return LogTables(
+    log = LogTables(
         paths=tuple(str(each) for each in paths_in(path)),
         options={name: _text(value) for name, value in options.items()},
         threads=threads or usable_cores(),
         zookeeper_dir=tuple(str(each) for each in paths_in(zookeeper_dir)),
         zk_root=zk_root,
     )
+    return log.with_topics() if decode else log
 
 
 def _text(value: OptionValue) -> str:

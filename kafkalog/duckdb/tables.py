@@ -4,7 +4,7 @@ function views of `reading.function_views`, and those of a dead ZooKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from kafkalog.duckdb.dataset import ComputedRows, RowSource
 from kafkalog.duckdb.log_rows import LogRows, Progress
-from kafkalog.errors import InvalidConfigError
+from kafkalog.payloads.topic_table import PLACES, TopicTable
 from kafkalog.reading.function_views.record_queries import RecordQuery
 from kafkalog.reading.function_views.table import (
     FUNCTION_VIEWS,
     OFFSETS_RETENTION_MINUTES,
     ZOOKEEPER_VIEWS,
 )
-from kafkalog.reading.request import ReadMode
+from kafkalog.reading.pushing import Comparison
+from kafkalog.reading.request import ReadMode, read_mode
 from kafkalog.reading.source_options import option_values
 from kafkalog.reading.sql_views import SQL_VIEWS, options_for
 
@@ -39,6 +40,27 @@ class SqlTable:
     query: Callable[[str], str] | None = None
 
 
+# Options that say which topics: a topic's table has its own.
+_SELECTING = ("subscribe", "assign", "subscribepattern")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRows:
+    """A topic's records with their payloads decoded; see `dataset.RowSource`."""
+
+    table: TopicTable
+    schema: pa.Schema
+    records: LogRows
+
+    def read(
+        self, columns: Sequence[str], comparisons: Sequence[Comparison]
+    ) -> Iterator[pa.RecordBatch]:
+        """What is compared of payloads is not what is on the disk, so only places reach it."""
+        places = [one for one in comparisons if one.column.lower() in PLACES]
+        records = self.records.read(self.table.read_columns(columns), places)
+        return self.table.rows(records, pa.schema([self.schema.field(n) for n in columns]))
+
+
 @dataclass(frozen=True, slots=True)
 class LogTables:
     """What the tables are of.
@@ -54,16 +76,14 @@ class LogTables:
     zookeeper_dir: tuple[str, ...] = ()
     zk_root: str | None = None
     offsets_retention_minutes: int = OFFSETS_RETENTION_MINUTES
+    topics: Mapping[str, TopicTable] = field(default_factory=dict, repr=False)
     progress: Progress | None = None
 
     @property
     def mode(self) -> ReadMode:
         """What becomes of what cannot be read; InvalidConfigError for a mode that is not there."""
         given = (text for name, text in self.options.items() if name.lower() == "mode")
-        text = next(given, ReadMode.FAILFAST)
-        if text.upper() not in ReadMode.__members__:
-            raise InvalidConfigError(f"mode '{text}' is not one of {', '.join(ReadMode)}")
-        return ReadMode(text.upper())
+        return read_mode(next(given, ReadMode.FAILFAST))
 
     @property
     def now_ms(self) -> int | None:
@@ -74,8 +94,16 @@ class LogTables:
 
     def names(self) -> list[str]:
         """Of all tables there are."""
-        names = [*SQL_VIEWS, *FUNCTION_VIEWS] if self.paths else []
+        names = [*SQL_VIEWS, *FUNCTION_VIEWS, *self.topics] if self.paths else []
         return [*names, *(ZOOKEEPER_VIEWS if self.zookeeper_dir else ())]
+
+    def with_topics(self) -> LogTables:
+        """With a table for each topic that has schemas in the topic `_schemas`, which is read
+        now. Raises as `topic_tables`."""
+        # Readers need kernels, for which nobody waits who does not ask for this.
+        from kafkalog.reading.registered_schemas import topic_tables
+
+        return replace(self, topics=topic_tables(self.paths, mode=self.mode))
 
     def tables(self, names: Sequence[str], reads: Reads) -> list[SqlTable]:
         """Those of these names; nothing is read. InvalidConfigError for options that no view knows,
@@ -89,6 +117,9 @@ class LogTables:
             view, own = SQL_VIEWS[name]
             rows = self._rows_of(view, own)
             return SqlTable(name, rows.schema, rows)
+        if name in self.topics:
+            topic_rows = self._rows_of_topic(self.topics[name])
+            return SqlTable(name, topic_rows.schema, topic_rows)
         view_of = FUNCTION_VIEWS.get(name) or ZOOKEEPER_VIEWS[name]
         schema = view_of.schema_in(self.mode)
         if view_of.query is not None:
@@ -102,6 +133,14 @@ class LogTables:
         given = {name.lower() for name in self.options}
         own = {name: text for name, text in level.items() if name.lower() not in given}
         return self._rows_of(query.view, {**own, "columns": ",".join(query.columns)})
+
+    def _rows_of_topic(self, table: TopicTable) -> TopicRows:
+        schema = table.schema(with_error=self.mode == ReadMode.PERMISSIVE)
+        columns = ",".join(table.read_columns(schema.names))
+        others = {k: v for k, v in self.options.items() if k.lower() not in _SELECTING}
+        own = {"subscribe": table.topic, "columns": columns}
+        rows = replace(self, options=others)._rows_of("records", own)
+        return TopicRows(table, schema, rows)
 
     def _rows_of(self, view: str, own: Mapping[str, str]) -> LogRows:
         chosen = {**options_for(view, self.options), **own}

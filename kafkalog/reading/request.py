@@ -9,6 +9,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from kafkalog.columns.column import Column, arrow_schema
+from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 
@@ -21,6 +22,13 @@ class ReadMode(StrEnum):
     FAILFAST = "FAILFAST"
     PERMISSIVE = "PERMISSIVE"
     DROPMALFORMED = "DROPMALFORMED"
+
+
+def read_mode(text: str) -> ReadMode:
+    """A mode in any case; InvalidConfigError for one that is not there."""
+    if text.upper() not in ReadMode.__members__:
+        raise InvalidConfigError(f"mode '{text}' is not one of {', '.join(ReadMode)}")
+    return ReadMode(text.upper())
 
 
 # Columns of records that are made of their bytes.

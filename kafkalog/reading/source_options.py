@@ -135,11 +135,9 @@ def _refuse_contradictions(values: Mapping[str, Any]) -> None:
 
 
 def _value(option: Option, text: str) -> Any:
-    """What the text of an option means; InvalidConfigError says what the option takes. Words are
-    matched without case."""
-    word = {word.lower(): word for word in option.words}.get(text.strip().lower(), text)
+    """What the text of an option means; InvalidConfigError says what the option takes."""
     try:
-        return option.value(word)
+        return option.value(text)
     except ValueError as error:
         because = f": {error}" if str(error) and not option.words else ""
         raise InvalidConfigError(

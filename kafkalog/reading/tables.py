@@ -14,7 +14,7 @@ from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.named_partitions import NamedOffsets, offsets_in
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
-from kafkalog.reading.request import ReadMode, ReadRequest
+from kafkalog.reading.request import ReadMode, ReadRequest, read_mode
 from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
 from kafkalog.reading.view_reader import ScanNeeds
@@ -83,7 +83,7 @@ def read_records(
         path,
         selection,
         columns=columns,
-        mode=ReadMode(mode),
+        mode=read_mode(mode),
         verify_checksums=verify_checksums,
         include_control=include_control,
         row_filter=RowFilter(keys=wanted_keys),
@@ -122,7 +122,7 @@ def read_batches(
         path,
         selection,
         columns=columns,
-        mode=ReadMode(mode),
+        mode=read_mode(mode),
         verify_checksums=verify_checksums,
         max_batch_bytes=max_batch_bytes,
     ).read_all()
@@ -151,7 +151,7 @@ def read_view(
         path,
         selection,
         columns=columns,
-        mode=ReadMode(mode),
+        mode=read_mode(mode),
         verify_checksums=view_named(view).checks_checksums,
         max_batch_bytes=max_batch_bytes,
     ).read_all()

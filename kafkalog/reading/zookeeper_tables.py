@@ -16,7 +16,7 @@ from kafkalog.columns.cluster_schemas import CLUSTER_TABLES, OLD_CONSUMER_OFFSET
 from kafkalog.columns.column import Column
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
 from kafkalog.log.names import names_in, paths_in
-from kafkalog.reading.request import ReadMode
+from kafkalog.reading.request import ReadMode, read_mode
 from kafkalog.zookeeper.cluster_changes import ClusterTables, Problems, TableBuilder, build_tables
 from kafkalog.zookeeper.consumers import ConsumerOffsets
 from kafkalog.zookeeper.data_dir import open_zookeeper_dir
@@ -74,7 +74,7 @@ def read_zookeeper(
         )
     history = ZooKeeperHistory(open_zookeeper_dir(paths_in(directory)), Until(until_zxid, until_ms))
     found = build_tables(history, {table: _BUILDERS[table] for table in tables}, zk_root)
-    _report(found, ReadMode(mode))
+    _report(found, read_mode(mode))
     return {
         table: build_cluster_table(found.rows[table], ZOOKEEPER_TABLES[table]) for table in tables
     }

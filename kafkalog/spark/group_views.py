@@ -21,8 +21,9 @@ from kafkalog import clock
 from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.log.names import paths_in
 from kafkalog.reading.function_views.table import OFFSETS_RETENTION_MINUTES
+from kafkalog.reading.request import read_mode
 from kafkalog.spark.gathered import made_in_one_task, made_of_all, summed_up
-from kafkalog.spark.internal_topics import load_rows, load_view, read_mode
+from kafkalog.spark.internal_topics import load_rows, load_view
 from kafkalog.spark.latest_commits import judged_offsets, latest_records
 from kafkalog.spark.loading import Paths
 from kafkalog.spark.zookeeper import old_commits

@@ -12,20 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kafkalog.columns.schemas import ERROR
-from kafkalog.errors import InvalidConfigError
-from kafkalog.reading.request import ReadMode
+from kafkalog.reading.request import ReadMode, read_mode
 from kafkalog.reading.views import default_columns, select_columns
 from kafkalog.spark.loading import Paths, load
 from kafkalog.spark.releases import spark_from_arrow
 from kafkalog.spark.same_code import on_same_code
 from kafkalog.spark.types import spark_schema
-
-
-def read_mode(mode: str) -> ReadMode:
-    """InvalidConfigError for one that is not there."""
-    if mode.upper() not in ReadMode.__members__:
-        raise InvalidConfigError(f"mode '{mode}' is not one of {', '.join(ReadMode)}")
-    return ReadMode(mode.upper())
 
 
 @dataclass(frozen=True, slots=True)

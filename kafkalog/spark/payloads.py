@@ -4,7 +4,7 @@ A schema registry's clients write a frame before each payload (Confluent's wire 
 
     0                     magic byte
     schema id             4 bytes, big endian
-    message indexes       Protobuf only: which message of the schema's file, see protobuf_payloads
+    message indexes       Protobuf only: which message of the file, see payloads.protobuf_payloads
     payload               JSON, Avro binary or Protobuf
 
 What cannot be decoded never ends a query: it is null, and the error column says why. JSON and Avro
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.spark.loading import Paths
 from kafkalog.spark.releases import is_utf8
 
 FORMATS = ("json", "avro", "protobuf")
@@ -36,14 +38,17 @@ _MARK = b"kafkalog"
 
 def decode(
     df: DataFrame,
-    payload: str,
-    schema: str | bytes | Path | StructType,
+    payload: str | None = None,
+    schema: str | bytes | Path | StructType | None = None,
     *,
     column: str = "value",
     into: str = "decoded",
     message: str | None = None,
     schema_registry: bool = False,
     writer_schemas: Mapping[int, str] | None = None,
+    schemas: str | None = None,
+    path: Paths | None = None,
+    subject: str | None = None,
 ) -> DataFrame:
     """`df` with the binary `column` decoded: columns `into` (a struct), `<into>Error` (why it is
     null though `column` is not) and, with `schema_registry`, `<into>SchemaId`.
@@ -56,8 +61,18 @@ def decode(
     schema id → schema: each payload is read by the schema it was written with, resolved into
     `schema`, and an id that is not there is an error of its row.
 
+    With `schemas="disk"` everything comes from the topic `_schemas` of the log dirs at `path`, as
+    Schema Registry keeps it, without a registry: every payload has a frame and is read by the
+    schema that it was written with, into the columns of the latest version of `subject`
+    (`orders-value`) or, of Avro, of `schema`. `payload` need not be said then.
+
     Raises InvalidConfigError for a schema that is none.
     """
+    if schemas is not None:
+        _refuse_beside_disk(schemas, schema_registry or writer_schemas is not None)
+        return _from_disk(df, payload, schema, column, into, message, path, subject)
+    if path is not None or subject is not None:
+        raise InvalidConfigError('path and subject are for schemas="disk"')
     if payload not in FORMATS:
         raise InvalidConfigError(f"payloads are {', '.join(FORMATS)}, not '{payload}'")
     if (message is None) == (payload == "protobuf"):
@@ -78,6 +93,42 @@ def decode(
         framed = F.when(given.isNotNull() & body.isNull(), "no frame of a schema registry")
     result = df.withColumns({into: decoded, f"{into}Error": F.coalesce(framed, why)})
     return result if schema_id is None else result.withColumn(f"{into}SchemaId", schema_id)
+
+
+def _refuse_beside_disk(schemas: str, has_others: bool) -> None:
+    if schemas != "disk":
+        raise InvalidConfigError(f"schemas are taken from 'disk', not from '{schemas}'")
+    if has_others:
+        raise InvalidConfigError(
+            'with schemas="disk" neither schema_registry nor writer_schemas are given'
+        )
+
+
+def _from_disk(
+    df: DataFrame,
+    payload: str | None,
+    schema: object,
+    column: str,
+    into: str,
+    message: str | None,
+    path: Paths | None,
+    subject: str | None,
+) -> DataFrame:
+    # Needs kernels; nobody else in this module does.
+    from kafkalog.payloads.registered import subject_payloads
+    from kafkalog.reading.registered_schemas import registered_schemas
+    from kafkalog.spark.registered_payloads import decode_registered
+
+    if path is None or subject is None:
+        raise InvalidConfigError('schemas="disk" needs path, with the topic _schemas, and subject')
+    found = subject_payloads(registered_schemas(path), subject, message=message)
+    if payload is not None and payload.upper() != found.kind:
+        raise InvalidConfigError(f"subject '{subject}' is {found.kind}, not {payload}")
+    if schema is not None:
+        if found.kind != "AVRO":
+            raise InvalidConfigError(f"subject '{subject}' is {found.kind}: schema is for Avro")
+        found = replace(found, reader=_avro_schema(schema))
+    return decode_registered(df, found, column=column, into=into)
 
 
 def _body(given: Column) -> Column:
@@ -137,22 +188,27 @@ def _from_avro(
 
 def _marked(schema: object) -> str:
     """The schema of a record around the payload, with the mark behind it."""
+    wanted = _avro_schema(schema)
+    mark = {"type": "fixed", "name": "kafkalog.Mark", "size": len(_MARK)}
+    fields = [{"name": "payload", "type": wanted}, {"name": "mark", "type": mark}]
+    return json.dumps({"type": "record", "name": "kafkalog.Marked", "fields": fields})
+
+
+def _avro_schema(schema: object) -> dict[str, Any]:
     try:
         wanted: Any = json.loads(schema) if isinstance(schema, str) else None
     except ValueError:
         wanted = None
     if not isinstance(wanted, dict):
         raise InvalidConfigError("the schema of Avro is its JSON, an object")
-    mark = {"type": "fixed", "name": "kafkalog.Mark", "size": len(_MARK)}
-    fields = [{"name": "payload", "type": wanted}, {"name": "mark", "type": mark}]
-    return json.dumps({"type": "record", "name": "kafkalog.Marked", "fields": fields})
+    return wanted
 
 
 def _from_protobuf(
     body: Column, schema: object, message: str, *, is_framed: bool
 ) -> tuple[Column, Column]:
     # Google's library, an extra of the package, is needed for Protobuf alone
-    from kafkalog.spark.protobuf_payloads import protobuf_decoder
+    from kafkalog.spark.protobuf_udf import protobuf_decoder
 
     if isinstance(schema, str | Path):
         schema = Path(schema).read_bytes()

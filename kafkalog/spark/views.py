@@ -134,15 +134,30 @@ def create_topic_views(
     prefix: str = "",
     mode: str = "FAILFAST",
     now_ms: int | None = None,
+    decode: bool = False,
 ) -> list[str]:
     """Temporary views of what the internal topics below `path` say: groups, group_offsets,
     transactional_ids …, each the function of that name in `kafkalog.spark`; returns their names.
     `mode`: what becomes of what cannot be read, as for `groups`. `now_ms`: the time that ages are
     computed for, the clock by default.
 
+    With `decode` also a view `topic_…` of each topic whose keys or values have a schema in the
+    topic `_schemas` there: partition, offset, timestamp, key and value as their types, and why one
+    is null (`keyError`, `valueError`). See `decode`.
+
     Apart from `create_views`, because these look at the disk when they are made.
     """
     for name in TOPIC_VIEWS:
         ages: dict[str, Any] = {"now_ms": now_ms} if name in _WITH_AGES else {}
         getattr(room, name)(spark, path, mode=mode, **ages).createOrReplaceTempView(prefix + name)
-    return [prefix + name for name in TOPIC_VIEWS]
+    tables = _topic_tables(spark, path, mode) if decode else {}
+    for name, frame in tables.items():
+        frame.createOrReplaceTempView(prefix + name)
+    return [prefix + name for name in (*TOPIC_VIEWS, *tables)]
+
+
+def _topic_tables(spark: SparkSession, path: Paths, mode: str) -> dict[str, DataFrame]:
+    # Needs kernels, and the libraries of the formats.
+    from kafkalog.spark.registered_payloads import topic_frames
+
+    return topic_frames(spark, path, mode=mode)

@@ -1,7 +1,4 @@
-"""Protobuf payloads to structs, by Google's library in Spark's Python workers.
-
-Spark's own from_protobuf is in no release of pyspark and answers a bad payload like an empty one.
-This costs a Python object per record, some microseconds each.
+"""Protobuf payloads by Google's library.
 
     message indexes     zigzag varints: how many, then the place of the message in its file, the
                         outermost first; a lone 0 is [0], the first message of the file
@@ -14,7 +11,7 @@ the format tells (messages, oneof, optional), else the default of its type.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,11 +19,10 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
-from pyspark.sql import Column
 
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
 from kafkalog.format.varint import parse_varint
-from kafkalog.spark.releases import HAS_ARROW_UDF, needs, spark_from_arrow
+from kafkalog.payloads.payload import Decoder
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -45,52 +41,100 @@ _SCALARS = {
 Convert = Callable[[Any], Any]
 
 
-def protobuf_decoder(descriptors: bytes, message: str, *, is_framed: bool) -> Callable[..., Column]:
-    """A function of a binary column → struct<payload, error>; with `is_framed` message indexes are
-    in front. InvalidConfigError for a descriptor set that is none, and a message that is not in it
-    or holds itself.
-    """
-    needs(HAS_ARROW_UDF, "decoding Protobuf", "4.1")
-    from pyspark.sql.pandas.functions import arrow_udf
-
-    fields = pa.schema([("payload", _struct(_descriptor(descriptors, message), ()))])
-    returns = pa.struct([*fields, pa.field("error", pa.string())])
-    spark_type = spark_from_arrow(pa.schema([("both", returns)])).fields[0].dataType
-
-    def decode(bodies: pa.Array) -> pa.Array:
-        rows = [_decoded(descriptors, message, body, is_framed) for body in bodies.to_pylist()]
-        return pa.array(rows, returns)
-
-    # pyspark's overloads ask for a functionType, which it finds out by the annotations
-    udf: Callable[..., Column] = arrow_udf(decode, returnType=spark_type)  # type: ignore[call-overload]
-    return udf
+def message_type(descriptors: bytes, message: str) -> pa.DataType:
+    """The type of a message's column; InvalidConfigError for a descriptor set that is none, and a
+    message that is not in it or holds itself."""
+    return _struct(_descriptor(descriptors, message), ())
 
 
-def _decoded(
-    descriptors: bytes, message: str, body: bytes | None, is_framed: bool
+def registered_decoder(writers: Mapping[int, bytes], reader: bytes, message: str | None) -> Decoder:
+    """writers: schema id → descriptor set, its own file the last one; reader: the same of what is
+    asked for, and the full name of the message (default: the first one of its file). What was
+    written as another message is an error of its own. As Protobuf has it, fields are known by their
+    numbers, so that the reader's own class reads what an older or newer schema wrote."""
+    name = message or first_message(reader)
+    kind = message_type(reader, name)
+
+    def decode(schema_id: int, body: bytes) -> Any:
+        if schema_id not in writers:
+            raise CorruptRecordError(f"no Protobuf schema of the subject has id {schema_id}")
+        start, written = _message_written(writers[schema_id], body)
+        if written != name:
+            raise CorruptRecordError(f"message {written}, not {name}")
+        return _read(reader, name, body[start:])
+
+    return Decoder(kind, decode)
+
+
+def first_message(descriptors: bytes) -> str:
+    """The full name of the first message in the file of a descriptor set, which is the last."""
+    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
+    if not file.message_type:
+        raise InvalidConfigError("the schema of Protobuf has no message")
+    name = file.message_type[0].name
+    return f"{file.package}.{name}" if file.package else name
+
+
+def _message_written(descriptors: bytes, body: bytes) -> tuple[int, str]:
+    """(position behind the message indexes, full name of the message that they mean)."""
+    found, position = _indexes_of(body)
+    name = _message_at(descriptors, tuple(found))
+    if name is None:
+        raise CorruptRecordError(f"message {found} is not in its schema's file")
+    return position, name
+
+
+@cache
+def _message_at(descriptors: bytes, indexes: tuple[int, ...]) -> str | None:
+    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
+    names = [file.package] if file.package else []
+    kinds: Sequence[Any] = file.message_type
+    for index in indexes:
+        written = [kind for kind in kinds if not kind.options.map_entry]
+        if not 0 <= index < len(written):
+            return None
+        names.append(written[index].name)
+        kinds = written[index].nested_type
+    return ".".join(names)
+
+
+def _read(descriptors: bytes, message: str, body: bytes) -> Any:
+    kind, convert, _ = _reader(descriptors, message)
+    try:
+        return convert(kind.FromString(body))
+    except (DecodeError, ValueError):  # what is no message; text that is no UTF-8
+        raise CorruptRecordError(f"not Protobuf of {message}") from None
+
+
+def decode_message(
+    descriptors: bytes, message: str, body: bytes | None, *, is_framed: bool
 ) -> dict[str, Any]:
+    """`payload` and `error` of one message; with `is_framed` message indexes are in front."""
     if body is None:
         return {"payload": None, "error": None}
-    kind, convert, indexes = _reader(descriptors, message)
     try:
+        indexes = _reader(descriptors, message)[2]
         start = _skip_indexes(body, indexes) if is_framed else 0
-        return {"payload": convert(kind.FromString(body[start:])), "error": None}
+        return {"payload": _read(descriptors, message, body[start:]), "error": None}
     except CorruptRecordError as error:
         return {"payload": None, "error": error.reason}
-    except (DecodeError, ValueError):  # what is no message; text that is no UTF-8
-        return {"payload": None, "error": f"not Protobuf of {message}"}
 
 
 def _skip_indexes(body: bytes, indexes: Sequence[int]) -> int:
     """The position behind the message indexes; CorruptRecordError if they name another message."""
+    found, position = _indexes_of(body)
+    if found != list(indexes):
+        raise CorruptRecordError(f"message {found} of its schema's file, not {list(indexes)}")
+    return position
+
+
+def _indexes_of(body: bytes) -> tuple[list[int], int]:
     count, position = parse_varint(body)
     found = [] if count else [0]
     while len(found) < count:
         index, position = parse_varint(body, position)
         found.append(index)
-    if found != list(indexes):
-        raise CorruptRecordError(f"message {found} of its schema's file, not {list(indexes)}")
-    return position
+    return found, position
 
 
 @cache
