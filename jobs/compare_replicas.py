@@ -17,7 +17,7 @@ from kafkalog.spark.compare_replicas import spark_executor
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     """Compare with Spark tasks."""
-    return run_with(args, spark_executor(spark), tell)
+    return run_with(args, spark_executor(spark, tell), tell)
 
 
 if __name__ == "__main__":

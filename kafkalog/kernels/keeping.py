@@ -17,7 +17,9 @@ import fcntl
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,8 @@ from numba.core.caching import (
 _LOCK_FILE = "kafkalog-compile.lock"
 # Has the name of the run that said last that it compiles.
 _TOLD_FILE = "kafkalog-compile.run"
-_COMPILING = (
-    "kafkalog: compiling kernels (once, about 20 s on one core; `kafkalog compile` does it before)"
-)
+# Has the name of the run that compiled last, and the seconds that it took.
+_TOOK_FILE = "kafkalog-compile.seconds"
 _NO_PLACE = (
     "kafkalog: no place to keep compiled kernels: they are compiled in each process, which takes "
     "many seconds; set KAFKALOG_CACHE_DIR to a directory of your own"
@@ -67,10 +68,37 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
+def _kept_file(name: str) -> Path:
+    return Path(cache_dir() or Path(__file__).parent / "__pycache__") / name
+
+
+@cache
+def _compiling() -> str:
+    """The line that says so, with what it took here before. Once a process: the seconds grow."""
+    try:
+        took = f"{float(_kept_file(_TOOK_FILE).read_text().split()[-1]):.0f} s the last time here"
+    except (OSError, ValueError, IndexError):
+        took = "up to 25 s on one core"
+    return f"kafkalog: compiling kernels (once, {took}; `kafkalog compile` does it before)"
+
+
+def _add_seconds(seconds: float) -> None:
+    """To those that this run took so far; behind the lock. A process without a run is one."""
+    run = os.environ.get("KAFKALOG_RUN") or f"process-{os.getpid()}"
+    file = _kept_file(_TOOK_FILE)
+    try:
+        before = file.read_text().split() if file.exists() else []
+        if len(before) == 2 and before[0] == run:
+            seconds += float(before[1])
+        file.write_text(f"{run} {seconds:.2f}")
+    except (OSError, ValueError):
+        pass  # the next one is told the usual
+
+
 def tell_once_a_run(text: str) -> None:
     """The same, unless another process of this run has said already that kernels are compiled."""
     run = os.environ.get("KAFKALOG_RUN", "")
-    file = Path(cache_dir() or Path(__file__).parent / "__pycache__") / _TOLD_FILE
+    file = _kept_file(_TOLD_FILE)
     try:
         if run and file.exists() and file.read_text() == run:
             return
@@ -123,6 +151,7 @@ class Turn:
         self._place = place
         self._descriptor: int | None = None
         self._began = False
+        self._compiling_since: float | None = None
 
     def begin(self) -> None:
         if self._began:
@@ -141,9 +170,16 @@ class Turn:
         except OSError:
             return
 
+    def compiles(self) -> None:
+        """From now until the end."""
+        self._compiling_since = time.monotonic()
+
     def end(self) -> None:
         if not self._began:
             return
+        if self._compiling_since is not None:
+            _add_seconds(time.monotonic() - self._compiling_since)
+            self._compiling_since = None
         # Closing gives the lock up; the file stays, for removing it would let two processes lock
         # two files.
         if self._descriptor is not None:
@@ -182,7 +218,8 @@ def keep_in_turn(kept: Any, packaged: Any, turn: Turn) -> None:
             turn.begin()
             found = look(signature, context)
             if found is None:
-                tell_once_a_run(_COMPILING)
+                tell_once_a_run(_compiling())
+                turn.compiles()
         return found
 
     kept.load_overload = load_overload

@@ -18,7 +18,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.options import Option, did_you_mean
 from kafkalog.reading.conditions import Condition, RowFilter
-from kafkalog.reading.option_table import OPTIONS
+from kafkalog.reading.option_table import OPEN_TRANSACTIONS, OPTIONS
 from kafkalog.reading.request import ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.views import default_columns, select_columns, view_named
@@ -70,7 +70,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     def value(name: str) -> Any:
         return values.get(name, OPTIONS[name].default)
 
-    view = view_named(value("view"))
+    view = view_named(value("view"), beside=(OPEN_TRANSACTIONS,))
     for name in values:
         if view.name not in (takers := OPTIONS[name].takers):
             views = ", ".join(sorted(takers))

@@ -243,11 +243,12 @@ NARROW_VIEWS: dict[str, tuple[str, tuple[str, ...]]] = {
 # -- looking it up ---------------------------------------------------------------------------------
 
 
-def view_named(name: str) -> View:
-    """The row of a view; InvalidConfigError names the views there are."""
+def view_named(name: str, *, beside: Sequence[str] = ()) -> View:
+    """The row of a view; InvalidConfigError names the views there are, and those `beside` them."""
     view = VIEWS.get(name)
     if view is None:
-        raise InvalidConfigError(f"view '{name}' is unknown; available: {', '.join(VIEWS)}")
+        known = ", ".join((*VIEWS, *beside))
+        raise InvalidConfigError(f"view '{name}' is unknown; available: {known}")
     return view
 
 

@@ -16,7 +16,7 @@ from kafkalog.reading.request import ReadRequest
 from kafkalog.reading.source_options import SourceOptions
 from kafkalog.reading.views import view_named
 from kafkalog.spark.releases import DataSourceReader, InputPartition
-from kafkalog.spark.worker_errors import in_one_line
+from kafkalog.spark.worker_errors import in_one_line, in_one_line_of_task
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -67,6 +67,7 @@ class KafkaLogReader(DataSourceReader):
         needs = ScanNeeds.of(self._request(), sizes)
         return [ScanPartition(t) for t in plan_scan(options.view, inventory, selection, needs)]
 
+    @in_one_line
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches of one task."""
         from kafkalog.reading.scan import read_task
@@ -77,7 +78,7 @@ class KafkaLogReader(DataSourceReader):
         if isinstance(partition, ScanPartition):
             partition.check_code()
         leave_modules_to_no_collector()
-        return read_task(partition.value, self._request())
+        return in_one_line_of_task(read_task(partition.value, self._request()))
 
     def _request(self) -> ReadRequest:
         return self.options.request(self.columns, self.arrow_schema)

@@ -7,7 +7,7 @@ the log dirs of all nodes under the same paths.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +25,9 @@ from kafkalog.planning.packing import pack_evenly
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.spark.tasks import run_pickled_packs
 from kafkalog.spark.types import spark_schema
+from kafkalog.texts import format_bytes
+
+Tell = Callable[[str], None]
 
 
 def compare(
@@ -69,14 +72,30 @@ def compare(
     return spark.createDataFrame(rows, spark_schema(DIFFERENCES))
 
 
-def spark_executor(spark: SparkSession) -> Executor:
-    """What compares partitions with Spark tasks; see `kafkalog.comparing.run`."""
+def spark_executor(spark: SparkSession, tell: Tell | None = None) -> Executor:
+    """What compares partitions with Spark tasks; see `kafkalog.comparing.run`. `tell` gets a line
+    for each partition that is compared."""
 
     def execute(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
         packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
-        return run_pickled_packs(spark, packs, _compare_pack, f"compare {len(tasks)} partitions")
+        text = f"compare {len(tasks)} partitions"
+        results = run_pickled_packs(spark, packs, _compare_pack, text)
+        return results if tell is None else _told(results, tasks, tell)
 
     return execute
+
+
+def _told(
+    results: Iterable[ComparedPartition], tasks: Sequence[CompareTask], tell: Tell
+) -> Iterator[ComparedPartition]:
+    sizes = {task.topic_partition: task.size_in_bytes for task in tasks}
+    for result in results:
+        name = result.topic_partition
+        count = len(result.differences)
+        found = "1 difference" if count == 1 else f"{count} differences"
+        done = f"{len(result.replicas)} replicas, {format_bytes(sizes[name])}, {found}"
+        tell(f"{name}: {result.reason or done}")
+        yield result
 
 
 def _compare_pack(tasks: Sequence[CompareTask]) -> Iterator[ComparedPartition]:

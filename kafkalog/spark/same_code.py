@@ -41,7 +41,9 @@ def on_same_code(work: BatchFunction) -> BatchFunction:
             check(planned)
         except Exception as error:
             raise RuntimeError(f"{begin}{error}{end}") from None
-        yield from load(packed)(batches)
+        from kafkalog.spark.worker_errors import in_one_line_of_task
+
+        yield from in_one_line_of_task(load(packed)(batches))
 
     return checked
 

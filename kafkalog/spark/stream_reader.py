@@ -24,7 +24,7 @@ from kafkalog.spark.releases import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from kafkalog.spark.worker_errors import in_one_line
+from kafkalog.spark.worker_errors import in_one_line, in_one_line_of_task
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -90,6 +90,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for task in plan_between(options.paths, options.selection, start, end, needs)
         ]
 
+    @in_one_line
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches of one task."""
         from kafkalog.reading.following import read_following
@@ -99,7 +100,8 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(partition, ScanPartition):
             partition.check_code()
         leave_modules_to_no_collector()
-        return read_following(partition.value, self._request(), self._options.selection)
+        rows = read_following(partition.value, self._request(), self._options.selection)
+        return in_one_line_of_task(rows)
 
     def _request(self) -> ReadRequest:
         return self._options.request(self._columns, self._schema)

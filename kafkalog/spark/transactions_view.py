@@ -22,7 +22,7 @@ from kafkalog.reading.source_options import option_values, paths_of
 from kafkalog.spark.batch_reader import ScanPartition
 from kafkalog.spark.releases import DataSourceReader, InputPartition
 from kafkalog.spark.types import asked_schema, spark_schema
-from kafkalog.spark.worker_errors import in_one_line
+from kafkalog.spark.worker_errors import in_one_line, in_one_line_of_task
 
 _OPTIONS = ("path", "paths", "view", "columns", "mode", "now")
 
@@ -89,6 +89,9 @@ class OpenTransactionsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows, the oldest transaction first."""
+        return in_one_line_of_task(self._rows(partition))
+
+    def _rows(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
 
         if isinstance(partition, ScanPartition):

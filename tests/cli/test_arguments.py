@@ -38,6 +38,11 @@ def test_defaults_change_nothing_and_guess_nothing() -> None:
     assert (args.json, args.apply, args.no_undo) == (False, False, False)
 
 
+def test_words_are_taken_in_any_case() -> None:
+    args = parse_arguments(["sql", "--mode", "permissive", "--format", "JSON", "/data"])
+    assert (args.mode, args.format) == ("PERMISSIVE", "json")
+
+
 def test_a_job_takes_the_same_options_without_the_verb() -> None:
     args = parse_verb_arguments(
         "compact", ["--log-dir", "/data", "--json"], prog="compact_topics.py"

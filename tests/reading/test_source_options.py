@@ -88,6 +88,11 @@ def test_names_of_files_and_releases() -> None:
     assert not selection.accepts_file("/logs/7.log/00000000000000000008.log")
 
 
+def test_an_unknown_view_is_refused_with_those_of_the_source() -> None:
+    with pytest.raises(InvalidConfigError, match=r"'orders' is unknown.*, open_transactions$"):
+        parse_options({"path": "a", "view": "orders"})
+
+
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:
     with pytest.raises(InvalidConfigError, match="'nonsense' is unknown; available: path"):
         parse_options({"path": "a", "nonsense": "4.3"})

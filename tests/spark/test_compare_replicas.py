@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from pyspark.sql import SparkSession
@@ -39,3 +40,7 @@ def test_spark_submit_prints_one_document() -> None:
     done = submit("compare_replicas.py", *NODES, "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     assert len(json.loads(done.stdout)["findings"]) == 2
+    compared = {each["topic"] for each in json.loads(done.stdout)["partitions"]}
+    assert compared
+    for topic in compared:
+        assert re.search(rf"{topic}-\d+: \d+ replicas, .*\d differences?\n", done.stderr)

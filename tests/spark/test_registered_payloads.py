@@ -16,7 +16,7 @@ from kafkalog.spark import create_topic_views, decode, records
 from tests.spark.test_function_views import types_of
 from tests.support.registered import AVRO_V1, write_registered_topics
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 def test_topics_are_typed_tables_with_the_rows_of_duckdb(

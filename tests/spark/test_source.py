@@ -18,8 +18,9 @@ from kafkalog.columns.schemas import RECORDS
 from kafkalog.reading.function_views.table import RECORD_VIEWS
 from kafkalog.reading.option_table import OPEN_TRANSACTIONS
 from kafkalog.reading.sql_views import SQL_VIEWS
+from kafkalog.reading.streams_views import SUFFIXES
 from kafkalog.reading.views import VIEWS, view_columns
-from kafkalog.spark import batches, create_views, records, session
+from kafkalog.spark import batches, create_views, records, scan, session
 from kafkalog.spark.source import KafkaLogSource
 from tests.support.client_records import CLIENT_VIEWS, write_client_topics
 from tests.support.log_builder import START_MS, LogBuilder
@@ -85,7 +86,9 @@ def test_headers_and_odd_timestamps(spark: SparkSession, path: str) -> None:
     assert rows[4].timestamp == dt.datetime(1969, 12, 31, 23, 59, 59, 995_000)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "view", [pytest.param(v, marks=[pytest.mark.thorough] * (v in SUFFIXES)) for v in VIEWS]
+)
 def test_every_column_of_every_view_passes_sparks_schema_check(
     spark: SparkSession, path: str, tmp_path: Path, view: str
 ) -> None:
@@ -112,6 +115,20 @@ def test_each_column_alone_equals_it_among_all(spark: SparkSession, path: str) -
     for name in ("value", "headers"):
         narrow = load(spark, path, columns=name).collect()
         assert [row[name] for row in narrow] == [row[name] for row in wide]
+
+
+def test_what_a_task_says_of_a_log_is_the_last_line(spark: SparkSession, tmp_path: Path) -> None:
+    path = LogBuilder(tmp_path, "orders-0").batch(("a", "1")).write() / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(PySparkException) as raised:
+        scan(spark, str(tmp_path)).collect()
+    text = str(raised.value).strip()
+    last = text.splitlines()[-1]
+    assert last.startswith("kafkalog.errors.CorruptRecordError: ")
+    assert last.endswith("stored checksum differs from the one of the bytes")
+    assert "Traceback" not in text
 
 
 def test_temporary_view_from_sql_reads_only_its_columns(spark: SparkSession, path: str) -> None:
