@@ -61,7 +61,8 @@ def measure_directory(path: str, kind: PartitionKind) -> DirectoryBytes:
         for entry in entries:
             size = _size(entry)
             name = parse_file_name(entry.name)
-            left = _left_kind(entry.name)
+            is_live = name is not None and name.suffix == LIVE_SUFFIX
+            left = None if is_live else _left_kind(entry.name)
             if left is not None:
                 by_kind["undo" if left == "undo" else "leftover"] += size
                 leftovers.append(Leftover(entry.path, left, size))

@@ -144,7 +144,7 @@ def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:
         code_digest(),
         partition.digest,
         str(partition.kind),
-        json.dumps(partition.checkpoints.to_row()),
+        repr(partition.checkpoints.to_row()),
         str(partition.has_remote_segments),
         str(partition.log_start_offset),
         str(partition.log_end_offset),

@@ -36,12 +36,6 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     audited = _judged(task, scan, problems)
     if scan.headers is not None:
         audited = with_contents(audited, task, task.loaded, scan.headers)
-    audited = replace(
-        audited,
-        scan=scan.text,
-        is_carried=scan.is_carried,
-        carried_segments=scan.carried_segments,
-    )
     return audited, scan.facts
 
 
@@ -84,6 +78,9 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
             scan.files,
         ),
         problems=tuple(problems),
+        scan=scan.text,
+        is_carried=scan.is_carried,
+        carried_segments=scan.carried_segments,
     )
     context = FindingContext(
         audited,

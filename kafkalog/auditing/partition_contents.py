@@ -54,4 +54,5 @@ def with_contents(
         task.alive_ms,
         lambda limit_ms: has_expired_tombstone(closed, limit_ms),
     )
-    return replace(audited, findings=(*audited.findings, *found))
+    added = tuple(found)
+    return replace(audited, findings=(*audited.findings, *added)) if added else audited

@@ -29,6 +29,7 @@ from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import SegmentStatistics, StatisticsBuilder
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.disk_traces import index_witnesses
+from kafkalog.log.header_sums import HeaderSums, header_sums
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
@@ -67,14 +68,14 @@ class _Walk:
     counts: dict[int, StatisticsBuilder] = field(default_factory=dict)
     scans: dict[int, list[ScanContents]] = field(default_factory=dict)
 
-    def see(self, segment: SegmentInfo, scan: HeaderScan) -> None:
-        """Gather what one scan says."""
+    def see(self, segment: SegmentInfo, scan: HeaderScan, sums: HeaderSums | None) -> None:
+        """Gather what one scan says, whose sums these are."""
         if segment.base_offset == self.first_base:
             self.first = None if segment.base_offset in self.counts else scan
-        self.counts.setdefault(segment.base_offset, StatisticsBuilder()).add(scan)
+        self.counts.setdefault(segment.base_offset, StatisticsBuilder()).add(scan, sums)
         if self.headers is not None:
             found = self.scans.setdefault(segment.base_offset, [])
-            found.append(self.headers.scanned(scan.rows))
+            found.append(self.headers.scanned(scan.rows, sums))
 
     def recall(self) -> None:
         """Take what was not read from where it is known."""
@@ -239,6 +240,6 @@ def _each_alone(partition: PartitionInventory, walk: _Walk, problem: str) -> Par
         with contextlib.suppress(KafkaLogError, OSError):
             facts = scan_segment_facts(segment)
             for scan in iterate_headers(segment.path):
-                walk.see(segment, scan)
+                walk.see(segment, scan, header_sums(scan.rows))
             found.append(facts)
     return PartitionFacts(tuple(found), problems=(problem,))

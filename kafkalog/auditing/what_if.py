@@ -280,7 +280,11 @@ def _points(under: _ScenarioLogs, times_ms: Sequence[int]) -> dict[tuple[str, in
     """(bytes, records, expected bytes) by topic and time, those of topic "" for all together."""
     points: dict[tuple[str, int], list[int]] = {}
     for log, config in under.logs:
-        local, size_now = local_config(config), log.size_in_bytes
+        local, size_now, largest = (
+            local_config(config),
+            log.size_in_bytes,
+            log.largest_segment_bytes,
+        )
         kept = kept_at(log, config, times_ms)
         for at_ms, (size, records) in zip(times_ms, kept, strict=True):
             expected = expected_bytes(
@@ -288,7 +292,7 @@ def _points(under: _ScenarioLogs, times_ms: Sequence[int]) -> dict[tuple[str, in
                 local,
                 kept_bytes=size,
                 bytes_now=size_now,
-                largest_segment_bytes=log.largest_segment_bytes,
+                largest_segment_bytes=largest,
                 elapsed_ms=at_ms - times_ms[0],
                 was_compacted=log.config.is_compacted,
                 now_ms=times_ms[0],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring
+from math import isfinite
 from types import NoneType
 from typing import Any
 
@@ -20,9 +21,11 @@ _STEP = "  "
 _SCALARS: dict[type, Callable[[Any], str]] = {
     str: encode_basestring,
     int: int.__repr__,
+    float: lambda value: repr(value) if isfinite(value) else json.dumps(value),
     bool: lambda value: "true" if value else "false",
     NoneType: lambda _: "null",
 }
+_TEXTS = {str}
 
 
 def json_pieces(document: Any) -> Iterator[str]:
@@ -59,15 +62,17 @@ def json_text(value: Any, newline: str = "\n") -> str:
     if scalar is not None:
         return scalar(value)
     inner = newline + _STEP
-    if kind is dict and value and all(type(key) is str for key in value):
+    if kind is dict and {*map(type, value)} == _TEXTS:
         pairs = []
         for key, item in value.items():
             scalar = _SCALARS.get(type(item))
             text = json_text(item, inner) if scalar is None else scalar(item)
             pairs.append(f"{encode_basestring(key)}: {text}")
         return f"{{{inner}{f',{inner}'.join(pairs)}{newline}}}"
-    if kind in (list, tuple) and value:
+    if kind is list or kind is tuple:
+        if not value:
+            return "[]"
         return f"[{inner}{f',{inner}'.join([json_text(item, inner) for item in value])}{newline}]"
-    # All else (floats, enums, keys that are numbers) as the library has it, its lines moved in:
-    # inside a text no line ends.
+    # All else (enums, keys that are numbers) as the library has it, its lines moved in: inside a
+    # text no line ends.
     return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", newline)

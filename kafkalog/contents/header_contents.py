@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from kafkalog.contents.scan_contents import ScanContents, scan_contents
 from kafkalog.format.constants import NO_TIMESTAMP
+from kafkalog.log.header_sums import HeaderSums
 from kafkalog.log.json_facts import JsonFacts
 
 Int64s = NDArray[np.int64]
@@ -88,17 +89,19 @@ class HeaderContentsScan:
         self._data = self._aborted = self._marked = 0
         self._markers = self._bare_markers = 0
         self._oldest, self._newest = NO_TIMESTAMP, NO_TIMESTAMP
-        self._slices = np.empty((0, 5), np.int64)
+        self._slices: list[list[int]] = []
         self._horizons: dict[int, list[int]] = {}
 
     def aborted_within(self, first_offset: int, end_offset: int) -> Int64s:
         """Of the markers of aborted transactions those with an offset from, and below."""
+        if not self._aborted_markers.size:
+            return self._aborted_markers
         first, end = np.searchsorted(self._aborted_markers, (first_offset, end_offset))
         return self._aborted_markers[first:end]
 
-    def scanned(self, rows: Rows) -> ScanContents:
-        """What these headers say by themselves."""
-        return scan_contents(rows, self._aborted_markers)
+    def scanned(self, rows: Rows, sums: HeaderSums | None = None) -> ScanContents:
+        """What these headers say by themselves; `sums`: of them, of a caller who has them."""
+        return scan_contents(rows, self._aborted_markers, sums)
 
     def add(self, scanned: ScanContents, *, is_active: bool) -> None:
         """Count what a scan said."""
@@ -130,7 +133,7 @@ class HeaderContentsScan:
             bare_markers=self._bare_markers,
             oldest_timestamp_ms=self._oldest,
             newest_timestamp_ms=self._newest,
-            slices=tuple(TimeSlice(*row) for row in self._slices.tolist()),
+            slices=tuple(TimeSlice(*row) for row in self._slices),
             horizons=tuple(
                 Horizon(at_ms, batches, markers)
                 for at_ms, (batches, markers) in sorted(self._horizons.items())
@@ -163,15 +166,14 @@ class HeaderContentsScan:
             self._horizons[pair[-1][0]] = [sum(c[i] for _, c in pair) for i in (0, 1)]
 
     def _add_slices(self, slices: tuple[tuple[int, ...], ...], *, is_active: bool) -> None:
-        found = np.zeros((len(slices), 5), np.int64)
-        for row, (first_ms, last_ms, size, records) in enumerate(slices):
-            found[row] = (first_ms, last_ms, *((0, size) if is_active else (size, 0)), records)
-        self._slices = np.concatenate([self._slices, found])
+        for first_ms, last_ms, size, records in slices:
+            closed, active = (0, size) if is_active else (size, 0)
+            self._slices.append([first_ms, last_ms, closed, active, records])
         while len(self._slices) > MOST_SLICES:
-            self._slices = _thinned(self._slices)
+            self._slices = _thinned(np.array(self._slices, np.int64))
 
 
-def _thinned(slices: Int64s) -> Int64s:
+def _thinned(slices: Int64s) -> list[list[int]]:
     """About half as many: neighbours are put together, the nearest first."""
     slices = slices[np.lexsort((slices[:, _TO], slices[:, _FROM]))]
     widths = slices[1:, _TO].astype(np.float64) - slices[:-1, _FROM]
@@ -190,4 +192,4 @@ def _thinned(slices: Int64s) -> Int64s:
         else:
             kept.append(row)
             was_merged = False
-    return np.array(kept, np.int64)
+    return kept

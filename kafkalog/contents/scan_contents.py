@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import has_delete_horizon, is_control, is_transactional
-from kafkalog.format.constants import DELETE_HORIZON_FLAG_MASK, NO_TIMESTAMP
+from kafkalog.format.constants import (
+    DELETE_HORIZON_FLAG_MASK,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG_MASK,
+)
+from kafkalog.log.header_sums import HeaderSums, header_sums, time_slices
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.producer_replay import (
     Producer,
@@ -24,14 +29,9 @@ from kafkalog.log.producer_replay import (
     has_marker,
 )
 from kafkalog.log.producer_runs import Data
-from kafkalog.log.segment_facts import smallest_timestamps
 
 Int64s = NDArray[np.int64]
 Rows = NDArray[np.void]
-
-_SLICES_A_SCAN = 8
-# columns of slices
-_FROM, _TO, _BYTES, _RECORDS = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +71,30 @@ class ScanContents(JsonFacts):
     horizons: tuple[tuple[int, ...], ...]
 
 
-def scan_contents(rows: Rows, aborted_markers: Int64s) -> ScanContents:
+def scan_contents(
+    rows: Rows, aborted_markers: Int64s, sums: HeaderSums | None = None
+) -> ScanContents:
     """Of the headers of some whole batches, BATCH_ROW[b]. `aborted_markers`: the last offsets of
-    all entries of the transaction indexes, sorted.
+    all entries of the transaction indexes, sorted; `sums`: of the rows, of a caller who has them.
     """
-    sizes = rows["size_in_bytes"].astype(np.int64)
-    control = is_control(rows)
-    marker_bytes = int(sizes[control].sum())
+    sums = sums or header_sums(rows)
+    if sums is None:
+        return ScanContents(0, 0, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, (), (), (), (), ())
     transactions = _Transactions(aborted_markers)
-    in_transaction = is_transactional(rows)
-    if in_transaction.any():
-        transactions.replay(rows[in_transaction])
-    times = rows["max_timestamp"].astype(np.int64)
-    oldest, known = smallest_timestamps(rows), times[times != NO_TIMESTAMP]
-    records = rows["records_count"].astype(np.int64).clip(min=0)
+    if sums.attributes & TRANSACTIONAL_FLAG_MASK:
+        transactions.replay(rows[is_transactional(rows)])
     return ScanContents(
-        data_bytes=int(sizes.sum()) - marker_bytes,
-        marker_bytes=marker_bytes,
-        markers=int(control.sum()),
+        data_bytes=sums.size_in_bytes - sums.control_bytes,
+        marker_bytes=sums.control_bytes,
+        markers=sums.control_batches,
         aborted_bytes=transactions.aborted_bytes,
-        oldest_timestamp_ms=int(oldest.min()) if oldest.size else NO_TIMESTAMP,
-        newest_timestamp_ms=int(known.max()) if known.size else NO_TIMESTAMP,
+        oldest_timestamp_ms=sums.smallest_timestamp_ms,
+        newest_timestamp_ms=sums.largest_timestamp_ms,
         first_txns=tuple(transactions.first_txns),
         last_txns=tuple(transactions.last_txns),
         bare_markers=tuple(transactions.bare_markers),
-        slices=tuple(map(tuple, _slices(times, sizes, records).tolist())),
-        horizons=_horizons(rows, control),
+        slices=time_slices(rows, sums),
+        horizons=_horizons(rows) if sums.attributes & DELETE_HORIZON_FLAG_MASK else (),
     )
 
 
@@ -142,31 +140,9 @@ class _Transactions(ProducerSink):
             self.bare_markers.append(offset)
 
 
-def _horizons(rows: Rows, control: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def _horizons(rows: Rows) -> tuple[tuple[int, ...], ...]:
     stamped = has_delete_horizon(rows)
-    if not stamped.any():
-        return ()
     times, places = np.unique(rows["base_timestamp"][stamped], return_inverse=True)
     batches = np.bincount(places, minlength=times.size)
-    markers = np.bincount(places[control[stamped]], minlength=times.size)
+    markers = np.bincount(places[is_control(rows)[stamped]], minlength=times.size)
     return tuple(zip(times.tolist(), batches.tolist(), markers.tolist(), strict=True))
-
-
-def _slices(times: Int64s, sizes: Int64s, records: Int64s) -> Int64s:
-    """int64[n, 4]: the batches by equal parts of the time they span; those without one apart."""
-    is_known = times != NO_TIMESTAMP
-    known = times[is_known]
-    # Python's integers: timestamps are whatever a producer wrote, their distance may be 65 bits.
-    first, last = (int(known.min()), int(known.max())) if known.size else (0, 0)
-    width = (last - first) // _SLICES_A_SCAN + 1
-    places = np.full(times.size, -1, np.int64)
-    places[is_known] = (known.astype(np.float64) - first) // width
-    numbers, index = np.unique(places, return_inverse=True)
-    found = np.zeros((numbers.size, 4), np.int64)
-    found[:, _FROM] = np.iinfo(np.int64).max
-    found[:, _TO] = np.iinfo(np.int64).min
-    np.minimum.at(found[:, _FROM], index, times)
-    np.maximum.at(found[:, _TO], index, times)
-    np.add.at(found[:, _BYTES], index, sizes)
-    np.add.at(found[:, _RECORDS], index, records)
-    return found

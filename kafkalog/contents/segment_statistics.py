@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kafkalog.format.constants import (
-    COMPRESSION_CODEC_MASK,
-    CONTROL_FLAG_MASK,
-    NO_TIMESTAMP,
-    TRANSACTIONAL_FLAG_MASK,
-)
+from kafkalog.format.constants import NO_TIMESTAMP
+from kafkalog.log.header_sums import HeaderSums
 from kafkalog.log.inventory import JsonFacts, SegmentFacts, SegmentInfo
 from kafkalog.log.segment_headers import HeaderScan
 
@@ -100,30 +93,21 @@ class StatisticsBuilder(JsonFacts):
     largest_timestamp_offset: int = -1
     largest_timestamp_position: int = -1
 
-    def add(self, scan: HeaderScan) -> None:
-        """Count the batches of a scan."""
-        rows = scan.rows
-        if not rows.size:
+    def add(self, scan: HeaderScan, sums: HeaderSums | None) -> None:
+        """Count the batches of a scan, whose sums these are."""
+        if sums is None:
             return
-        sizes = rows["size_in_bytes"].astype(np.int64)
-        attributes = rows["attributes"]
-        self._add_codecs(attributes & COMPRESSION_CODEC_MASK, sizes)
-        self.transactional_bytes += int(sizes[(attributes & TRANSACTIONAL_FLAG_MASK) != 0].sum())
-        is_control = (attributes & CONTROL_FLAG_MASK) != 0
-        self.control_batches += int(is_control.sum())
-        self.control_bytes += int(sizes[is_control].sum())
-        b = int(rows["max_timestamp"].argmax())
-        if rows["max_timestamp"][b] > self.largest_timestamp_ms:
-            self.largest_timestamp_ms = int(rows["max_timestamp"][b])
-            self.largest_timestamp_offset = int(rows["last_offset"][b])
-            self.largest_timestamp_position = int(rows["position"][b])
-
-    def _add_codecs(self, codecs: NDArray[np.int16], sizes: NDArray[np.int64]) -> None:
-        found = {int(codecs[0])} if (codecs == codecs[0]).all() else set(np.unique(codecs).tolist())
-        for codec in sorted(found):
+        for codec, size in sums.codec_bytes.items():
             name = CODEC_NAMES[codec] if codec < len(CODEC_NAMES) else f"codec {codec}"
-            size = int(sizes[codecs == codec].sum())
             self.bytes_by_codec[name] = self.bytes_by_codec.get(name, 0) + size
+        self.transactional_bytes += sums.transactional_bytes
+        self.control_batches += sums.control_batches
+        self.control_bytes += sums.control_bytes
+        if sums.largest_timestamp_ms > self.largest_timestamp_ms:
+            self.largest_timestamp_ms = sums.largest_timestamp_ms
+            row = scan.rows[sums.largest_at]
+            self.largest_timestamp_offset = int(row["last_offset"])
+            self.largest_timestamp_position = int(row["position"])
 
     def build(
         self, segment: SegmentInfo, facts: SegmentFacts, files: FileBytes

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from kafkalog.format.constants import MAX_INT32, MAX_INT64
 
@@ -77,6 +78,8 @@ class LogFileName:
     epoch: int | None = None
 
 
+# A run looks at a directory several times.
+@lru_cache(maxsize=4096)
 def parse_file_name(name: str) -> LogFileName | None:
     """The parts of a bare file name, or None if Kafka would not have written it."""
     # The whole name: what Kafka would read as another name (`5.log`) is not a segment of that

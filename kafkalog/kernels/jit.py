@@ -49,6 +49,7 @@ I32: Any = types.int32
 I64: Any = types.int64
 U8: Any = types.uint8
 U64: Any = types.uint64
+F64: Any = types.float64
 
 
 def readonly(dtype: Any) -> Any:

@@ -55,7 +55,7 @@ class JsonFacts:
 
     def to_row(self) -> list[Any]:
         """The values of `to_json` without their names, of facts within as well, for what is kept in
-        large numbers.
+        large numbers; tuples of plain values are themselves.
         """
         values_of, encoded = _row_encoder(cast("Hashable", type(self)))
         row = values_of(self)
@@ -93,11 +93,20 @@ def _names(facts: Hashable) -> tuple[str, ...]:
 @cache
 def _row_encoder(facts: Hashable) -> tuple[Callable[[Any], list[Any]], tuple[int, ...]]:
     """What makes a list of a value's fields, and the places of those that JSON does not have."""
-    names = _names(facts)
+    hints, names = get_type_hints(facts), _names(facts)
     get = attrgetter(*names)
     values_of = (lambda value: list(get(value))) if len(names) > 1 else (lambda value: [get(value)])
-    places = (place for place, (_, encode) in enumerate(_encoders(facts)) if encode is not None)
+    places = (place for place, name in enumerate(names) if not _is_plain_in_rows(hints[name]))
     return values_of, tuple(places)
+
+
+def _is_plain_in_rows(hint: Any) -> bool:
+    """Whether JSON has values of this type, tuples of plain ones as well: they are most of what is
+    in rows, and are written as lists.
+    """
+    if get_origin(hint) is tuple:
+        return all(arm is Ellipsis or _is_plain_in_rows(arm) for arm in get_args(hint))
+    return _is_plain(hint)
 
 
 @cache

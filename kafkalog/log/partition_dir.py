@@ -133,7 +133,7 @@ def read_partition_dir(
         directory_id=log_dir.meta.directory_id if log_dir.meta else None,
         dir_device=log_dir.device,
         dir_inode=log_dir.inode,
-        topic_id=own.topic_id if own else _topic_id(path / PARTITION_METADATA_FILE, problems),
+        topic_id=own.topic_id if own else _topic_id(f"{path}/{PARTITION_METADATA_FILE}", problems),
         segments=segments,
         other_segments=_other_segments(files),
         leftovers=leftovers,
@@ -163,15 +163,16 @@ def _name_of(path: Path, problems: list[str]) -> PartitionDirName:
 
 def _other_segments(files: Files) -> tuple[SegmentInfo, ...]:
     """What is being cleaned, swapped or deleted."""
-    others = (suffix for suffix in _STATES if suffix != LIVE_SUFFIX)
+    present = {suffix for _, _, suffix in files}
+    others = (suffix for suffix in _STATES if suffix != LIVE_SUFFIX and suffix in present)
     return tuple(segment for suffix in others for segment in _segments(files, suffix))
 
 
 def _deleted_files(files: Files) -> tuple[DeletedFile, ...]:
+    deleted = [entry for (_, _, suffix), entry in files.items() if suffix == DELETED_SUFFIX]
     return tuple(
         DeletedFile(entry.name, entry.stat(follow_symlinks=False).st_size)
-        for (_, _, suffix), entry in sorted(files.items(), key=lambda item: item[1].name)
-        if suffix == DELETED_SUFFIX
+        for entry in sorted(deleted, key=lambda entry: entry.name)
     )
 
 
@@ -328,9 +329,9 @@ def _has_remote_segments(log_dir: Path, log_start: int | None, first_base: int) 
     return log_start < first_base or (log_dir / REMOTE_INDEX_CACHE_DIR).is_dir()
 
 
-def _topic_id(path: Path, problems: list[str]) -> str | None:
+def _topic_id(path: str, problems: list[str]) -> str | None:
     try:
-        return parse_partition_metadata(read_small_file(path), str(path))
+        return parse_partition_metadata(read_small_file(path), path)
     except FileNotFoundError:
         return None
     except (OSError, KafkaLogError) as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +23,20 @@ from kafkalog.errors import KafkaLogError, LogChangedError, UnsupportedMagicErro
 from kafkalog.format.constants import (
     COMPRESSION_CODEC_MASK,
     CONTROL_FLAG_MASK,
-    DELETE_HORIZON_FLAG_MASK,
     MAGIC_VALUE_V2,
     MAX_BATCH_BYTES,
     NO_TIMESTAMP,
-    TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_FLAG_MASK,
 )
 from kafkalog.format.legacy_record import parse_legacy_entry
+from kafkalog.log.header_sums import HeaderSums, header_sums
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.producer_state import ProducerState, restore_producer_state
+from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 
 Rows = NDArray[np.void]
-_FEW = 64
 
 __all__ = ["PartitionFacts", "SegmentFacts", "scan_partition_facts", "scan_segment_facts"]
 
@@ -55,14 +55,14 @@ def scan_partition_facts(
     *,
     now_ms: int,
     expiration_ms: int,
-    see: Callable[[SegmentInfo, HeaderScan], None] | None = None,
+    see: Callable[[SegmentInfo, HeaderScan, HeaderSums | None], None] | None = None,
     known: Mapping[int, SegmentFacts] | None = None,
 ) -> PartitionFacts:
     """The facts of every live segment and the producer state at the log's end, in one pass.
 
-    `expiration_ms` is producer.id.expiration.ms. `see` is shown every scan. `known`: facts by base
-    offset of segments that are as an earlier pass found them: of these only those are read that
-    have producers and lie behind the snapshot. OSError if a file cannot be read.
+    `expiration_ms` is producer.id.expiration.ms. `see` is shown every scan and its sums. `known`:
+    facts by base offset of segments that are as an earlier pass found them: of these only those are
+    read that have producers and lie behind the snapshot. OSError if a file cannot be read.
     """
     state = restore_producer_state(partition, now_ms=now_ms, expiration_ms=expiration_ms)
     open_since = [p.current_txn_first_offset for p in state.active_producers()]
@@ -71,7 +71,7 @@ def scan_partition_facts(
     # may lie. Of a legacy wrapper only its content tells the first offset.
     wanted = [log_start, *(max(first, log_start) for first in open_since if first is not None)]
     still_there: dict[int, tuple[str, np.void] | str] = {}
-    segments = []
+    segments, buffers = [], ChunkBuffers()
     for segment in partition.segments:
         facts = None if known is None else known.get(segment.base_offset)
         # Known from an earlier pass, and nothing in it is news about producers: it is not read.
@@ -81,13 +81,16 @@ def scan_partition_facts(
             segments.append(facts)
             continue
         facts = None
-        for scan in iterate_headers(segment.path, judges_control=True):
-            facts = with_tail(_next_facts(facts, segment.base_offset, scan), segment, scan)
+        for scan in iterate_headers(segment.path, judges_control=True, buffers=buffers):
+            sums = header_sums(scan.rows, segment.base_offset)
+            facts = with_tail(_next_facts(facts, segment.base_offset, scan, sums), segment, scan)
             if see is not None:
-                see(segment, scan)
+                see(segment, scan, sums)
             _find_batches(segment.path, scan.rows, wanted, still_there)
             if facts.next_offset > state.next_offset or segment.is_active:
-                state.apply(scan.rows)
+                if sums is not None and sums.has_producer_ids:
+                    state.apply(scan.rows)
+                state.next_offset = max(state.next_offset, _end_of(scan.rows))
                 if scan.error is not None:
                     state.problems.append(f"cannot be rebuilt: {scan.error}")
         assert facts is not None, "there is one scan at least"  # noqa: S101
@@ -105,6 +108,11 @@ def scan_partition_facts(
         else (),
         tuple(state.problems),
     )
+
+
+def _end_of(rows: Rows) -> int:
+    """One past the last of these batches."""
+    return int(rows["last_offset"][-1]) + 1 if rows.size else 0
 
 
 def _is_replayed(facts: SegmentFacts, segment: SegmentInfo, state: ProducerState) -> bool:
@@ -167,17 +175,17 @@ def _base_offset(path: str, row: np.void) -> int:
     return records[0].offset if records else int(row["base_offset"])
 
 
-def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
-    """The facts of a segment whose headers were scanned from its first byte."""
+def segment_facts(
+    base_offset: int, scan: HeaderScan, sums: HeaderSums | None = None
+) -> SegmentFacts:
+    """The facts of a segment whose headers were scanned from its first byte. `sums`: of the scan,
+    of a caller who has them.
+    """
     rows = scan.rows
-    disorder = _first_disorder(rows, base_offset)
-    attributes = rows["attributes"]
-    # Batches without a timestamp (-1: magic 0, and empty ones) say nothing of the time.
-    timestamps = rows["max_timestamp"][rows["max_timestamp"] != NO_TIMESTAMP]
-    smallest = smallest_timestamps(rows)
+    sums = sums or header_sums(rows, base_offset)
     corrupt, corrupt_position = None, None
-    if disorder is not None:
-        batch = rows[disorder]
+    if sums is not None and sums.disorder is not None:
+        batch = rows[sums.disorder]
         corrupt = (
             f"batch of offsets {batch['base_offset']} to {batch['last_offset']} is out of order"
         )
@@ -187,19 +195,7 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
     control = scan.control_problem
     return SegmentFacts(
         base_offset=base_offset,
-        batches_count=rows.size,
-        records_count=int(rows["records_count"].astype(np.int64).clip(min=0).sum()),
-        first_offset=int(rows["base_offset"][0]) if rows.size else None,
-        last_offset=int(rows["last_offset"].max()) if rows.size else None,
-        min_timestamp_ms=int(smallest.min()) if smallest.size else NO_TIMESTAMP,
-        max_timestamp_ms=int(timestamps.max()) if timestamps.size else NO_TIMESTAMP,
-        first_batch_max_timestamp_ms=int(rows["max_timestamp"][0]) if rows.size else None,
-        has_transactional=bool((attributes & TRANSACTIONAL_FLAG_MASK).any()),
-        has_control=bool((attributes & CONTROL_FLAG_MASK).any()),
-        has_producer_ids=bool((rows["producer_id"] >= 0).any()),
-        magics=_distinct(rows["magic"]),
-        codecs=_distinct(attributes & COMPRESSION_CODEC_MASK),
-        largest_batch_bytes=int(rows["size_in_bytes"].max()) if rows.size else 0,
+        **_counted(rows, sums),
         valid_bytes=scan.valid_bytes,
         trailing_bytes=scan.trailing_bytes,
         unsupported_magic=isinstance(scan.error, UnsupportedMagicError),
@@ -209,6 +205,33 @@ def segment_facts(base_offset: int, scan: HeaderScan) -> SegmentFacts:
         bad_control_position=None if control is None else control.error.position,
         bad_control_stops_cleaner=control is not None and control.stops_cleaner,
     )
+
+
+def _counted(rows: Rows, sums: HeaderSums | None) -> dict[str, Any]:
+    """The facts that batches alone tell."""
+    if sums is None:
+        return {
+            "batches_count": 0, "records_count": 0, "first_offset": None, "last_offset": None,
+            "min_timestamp_ms": NO_TIMESTAMP, "max_timestamp_ms": NO_TIMESTAMP,
+            "first_batch_max_timestamp_ms": None, "has_transactional": False, "has_control": False,
+            "has_producer_ids": False, "magics": (), "codecs": (), "largest_batch_bytes": 0,
+        }  # fmt: skip
+    return {
+        "batches_count": rows.size,
+        "records_count": sums.records,
+        "first_offset": int(rows["base_offset"][0]),
+        "last_offset": sums.last_offset,
+        "min_timestamp_ms": sums.smallest_timestamp_ms,
+        # Batches without a timestamp (-1: magic 0, and empty ones) say nothing of the time.
+        "max_timestamp_ms": sums.largest_timestamp_ms,
+        "first_batch_max_timestamp_ms": sums.first_largest_ms,
+        "has_transactional": bool(sums.attributes & TRANSACTIONAL_FLAG_MASK),
+        "has_control": bool(sums.attributes & CONTROL_FLAG_MASK),
+        "has_producer_ids": sums.has_producer_ids,
+        "magics": sums.magics,
+        "codecs": tuple(sums.codec_bytes),
+        "largest_batch_bytes": sums.largest_batch_bytes,
+    }
 
 
 def with_tail(facts: SegmentFacts, segment: SegmentInfo, scan: HeaderScan) -> SegmentFacts:
@@ -225,10 +248,15 @@ def with_tail(facts: SegmentFacts, segment: SegmentInfo, scan: HeaderScan) -> Se
     return replace(facts, corrupt=error.reason, corrupt_position=scan.valid_bytes)
 
 
-def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan) -> SegmentFacts:
+def _next_facts(
+    before: SegmentFacts | None,
+    base_offset: int,
+    scan: HeaderScan,
+    sums: HeaderSums | None = None,
+) -> SegmentFacts:
     """The facts of what was scanned before and of this scan, which goes on behind it."""
     if before is None:
-        return segment_facts(base_offset, scan)
+        return segment_facts(base_offset, scan, sums)
     # A large segment comes in several scans: sums add up, extremes are compared, and of errors the
     # first one counts.
     facts = segment_facts(before.next_offset, scan)
@@ -259,35 +287,3 @@ def _next_facts(before: SegmentFacts | None, base_offset: int, scan: HeaderScan)
         bad_control_position=control.bad_control_position,
         bad_control_stops_cleaner=control.bad_control_stops_cleaner,
     )
-
-
-def _first_disorder(rows: Rows, base_offset: int) -> int | None:
-    """Index of the first batch that does not lie after the one before it, or below the base."""
-    if not rows.size:
-        return None
-    previous = np.concatenate([[base_offset - 1], rows["last_offset"][:-1]])
-    wrong = (rows["base_offset"] <= previous) | (rows["last_offset"] < rows["base_offset"])
-    return int(wrong.argmax()) if wrong.any() else None
-
-
-def smallest_timestamps(rows: Rows) -> NDArray[np.int64]:
-    """Per batch the smallest timestamp its header tells, without those that have none.
-
-    Of a batch that is stamped with a delete horizon, or has log-append time, only the largest is
-    known; of the others the first record's, which need not be the smallest of out-of-order ones.
-    """
-    base, largest = rows["base_timestamp"], rows["max_timestamp"]
-    only_largest = (rows["attributes"] & (DELETE_HORIZON_FLAG_MASK | TIMESTAMP_TYPE_MASK)) != 0
-    only_largest |= base == NO_TIMESTAMP
-    smallest = np.where(only_largest, largest, np.minimum(base, largest)).astype(np.int64)
-    known: NDArray[np.int64] = smallest[smallest != NO_TIMESTAMP]
-    return known
-
-
-def _distinct(values: NDArray[np.integer]) -> tuple[int, ...]:
-    # numpy's own `unique` takes 20 us of a few values, and sorts those of a large segment.
-    if values.size <= _FEW:
-        return tuple(sorted(set(values.tolist())))
-    if (values == values[0]).all():
-        return (int(values[0]),)
-    return tuple(int(value) for value in np.unique(values))

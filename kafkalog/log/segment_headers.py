@@ -71,12 +71,17 @@ def iterate_headers(
     *,
     most_rows: int = MOST_ROWS,
     judges_control: bool = False,
+    buffers: ChunkBuffers | None = None,
 ) -> Iterator[HeaderScan]:
     """The same as `scan_headers` in several scans, each of about `most_rows` batches: a segment may
     hold more small batches than fit into memory. All but the last have nothing trailing.
     """
+    buffers = buffers or ChunkBuffers()
     while True:
-        scan = scan_headers(path, start, end, most_rows=most_rows, judges_control=judges_control)
+        scan = scan_headers(
+            path, start, end,
+            most_rows=most_rows, judges_control=judges_control, buffers=buffers,
+        )  # fmt: skip
         if scan.status != OK or not scan.trailing_bytes:
             yield scan
             return
@@ -92,15 +97,17 @@ def scan_headers(
     window_bytes: int = WINDOW_BYTES,
     most_rows: int | None = None,
     judges_control: bool = False,
+    buffers: ChunkBuffers | None = None,
 ) -> HeaderScan:
     """The headers of the batches in [start, end) of a file; `start` is where a batch starts.
 
     Bodies are not looked at, and where batches are large not read; those of control batches are
     with `judges_control`. The walk ends early when it has `most_rows` batches or some more; the
-    rest is trailing then. Raises OSError if the file cannot be read and LogChangedError if it
-    shrinks meanwhile; everything else is in the result.
+    rest is trailing then. `buffers`: memory to use again, of a caller who scans many. Raises
+    OSError if the file cannot be read and LogChangedError if it shrinks meanwhile; everything else
+    is in the result.
     """
-    buffers = ChunkBuffers()
+    buffers = buffers or ChunkBuffers()
     window_bytes = max(window_bytes, RECORD_BATCH_OVERHEAD)
     most = MAX_INT64 if most_rows is None else most_rows
     control_problem: ControlProblem | None = None
