@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.processes import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
@@ -24,8 +24,11 @@ SAMPLES_NOW_MS = 1_795_996_800_000
 _MEMORY = Path("/dev/shm")
 # Each JVM of Spark lives for seconds or minutes: its second compiler costs more than it gives.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-# No example fails for the time it took: that is the machine's business, and a compiled kernel's.
-settings.register_profile("no deadline", deadline=None)
+# No example fails for the time it, or its making, took: that is the machine's business, and a
+# compiled kernel's.
+settings.register_profile(
+    "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("no deadline")
 # pytest-xdist tells its workers a width; a table would fit it.
 os.environ.pop("COLUMNS", None)

@@ -10,7 +10,8 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -45,6 +46,8 @@ LARGE = (
     ["compact", "--apply", "--topic", "big", "--force", "null-keys"],
     ["recover", "--topic", "big"],
 )
+# A line that does not move is noticed after so long.
+WAIT_S = 300.0
 SIZES = {"a": 3 << 20, "b": 1 << 20, "c": 4 << 20}
 
 
@@ -87,10 +90,10 @@ def test_closed_early_it_closes_the_work(
 
 
 def reading(parts: int) -> Generator[str, None, None]:
-    """A run over the bytes of SIZES, `a` in so many reads."""
+    """A run over the bytes of SIZES, `a` in so many reads; the line is asked for after each."""
     for _ in range(parts):
         spend(SIZES["a"] // parts)
-        time.sleep(0.05)
+        signal.raise_signal(signal.SIGALRM)
     yield from ("a", "b", "c")
 
 
@@ -100,48 +103,85 @@ def states(shown: str) -> set[str]:
 
 
 def test_it_moves_within_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the timer of the system, for as long as it takes to be drawn."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 0.02)
-    assert next(iter(with_progress(reading(15), SIZES, str, "verify"))) == "a"
-    assert len(states(terminal.getvalue())) >= 10
+
+    def reading() -> Iterator[str]:
+        for number in range(15):
+            spend(SIZES["a"] // 15)
+            wait_until(lambda: len(states(terminal.getvalue())) > number)  # noqa: B023
+        yield "a"
+
+    assert next(iter(with_progress(reading(), SIZES, str, "verify"))) == "a"
+    assert len(states(terminal.getvalue())) >= 15
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < until, "it does not move"
+        time.sleep(0.002)
+
+
+class SharedTerminal(Terminal):
+    """Worker processes, which are forked, see how many states it has shown."""
+
+    states = RawValue("i", 0)
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        self.states.value = len(states(self.getvalue()))
+        return written
 
 
 def test_it_moves_with_what_worker_processes_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
+    terminal = SharedTerminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 0.02)
-    results = in_processes(["a", "b"], read_slowly, 2, str)
+    results = in_processes(["a", "b"], read_and_wait, 2, str)
     assert sorted(with_progress(results, SIZES, str, "verify")) == ["a", "b"]
-    # Two when they are done; how often it is drawn before depends on how busy the machine is.
-    assert len(states(terminal.getvalue())) >= 4
+    assert terminal.states.value >= 5
 
 
-def read_slowly(name: str) -> str:
-    for _ in range(15):
-        spend(SIZES[name] // 15)
-        time.sleep(0.05)
+def read_and_wait(name: str) -> str:
+    """Some reads, after each of which the driver draws its line again."""
+    shown = SharedTerminal.states
+    for _ in range(5):
+        before = shown.value
+        spend(SIZES[name] // 5)
+        wait_until(lambda: shown.value > before)  # noqa: B023
     return name
 
 
 def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0.2)
-    began = time.monotonic()
     list(with_progress(reading(15), SIZES, str, "verify"))
-    most = (time.monotonic() - began) / 0.2
     lines = stream.getvalue().splitlines()
-    assert 1 <= len(lines) <= most
+    assert len(lines) == 15  # as often as the timer asked
     line = r"verify: [0-9.]+ (KiB|MiB) of 8.0 MiB \(\d+%\), .* a second, .* left; 0 of 3 partitions"
     assert all(re.fullmatch(line, each) for each in lines), lines
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+def test_the_timer_asks_for_a_line_in_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0.05)
+    began = time.monotonic()
+
+    def waiting() -> Iterator[str]:
+        wait_until(lambda: stream.getvalue().count("\n") >= 3)
+        yield from ("a", "b", "c")
+
+    list(with_progress(waiting(), SIZES, str, "verify"))
+    assert 3 <= len(stream.getvalue().splitlines()) <= (time.monotonic() - began) / 0.05
+
+
 def test_it_never_goes_back_and_is_done_at_the_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 0.02)
+    monkeypatch.setattr(progress, "_SHOWN_EVERY_S", 1000.0)  # only as `reading` asks
     # twice as much is read as was guessed
     list(with_progress(reading(15), SIZES, str, "compact", passes=0.1))
     shown = [int(text) for text in re.findall(r"(\d+)%", terminal.getvalue())]

@@ -11,7 +11,7 @@ from confluent_kafka import Message as ClientMessage
 from tests.support.broker import Broker
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
-READ_TIMEOUT_S = 180.0
+READ_TIMEOUT_S = 600.0
 
 # offset, key, value
 Message = tuple[int, bytes | None, bytes | None]

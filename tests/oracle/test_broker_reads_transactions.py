@@ -20,7 +20,7 @@ from tests.oracle.consuming import COMMITTED, UNCOMMITTED, consume
 from tests.oracle.dump_notices import bad_lines
 from tests.oracle.kafka import Kafka
 from tests.oracle.rounds import CompactCall, compact_with_kafkalog, work_directory
-from tests.support.broker import Broker, running_broker
+from tests.support.broker import CLIENT_WAIT_S, Broker, running_broker
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow, pytest.mark.thorough]
 
@@ -91,7 +91,7 @@ def test_both_isolation_levels_read_what_compaction_leaves(
 def _create_topic(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     (future,) = admin.create_topics([NewTopic(TOPIC, 1, 1, config=CONFIG)]).values()
-    future.result(30)
+    future.result(CLIENT_WAIT_S)
 
 
 def _producer(broker: Broker, transactional_id: str) -> Producer:
@@ -105,7 +105,7 @@ def _producer(broker: Broker, transactional_id: str) -> Producer:
             "log_level": 0,
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(CLIENT_WAIT_S)
     return producer
 
 
@@ -126,10 +126,19 @@ def _produce(broker: Broker) -> Producer:
                 _write(writer, outcome, rnd)
         for writer, outcome in zip(writers, outcomes, strict=True):
             if outcome == "commit":
-                writer.commit_transaction(30)
+                writer.commit_transaction(CLIENT_WAIT_S)
             else:
-                writer.abort_transaction(30)
+                writer.abort_transaction(CLIENT_WAIT_S)
+    _await_markers(broker, "one", "other")
     return opener
+
+
+def _await_markers(broker: Broker, *transactional_ids: str) -> None:
+    """Markers are written after the client was answered; a producer of the same id gets its own
+    answer when they are.
+    """
+    for transactional_id in transactional_ids:
+        _producer(broker, transactional_id)
 
 
 def _write(producer: Producer, outcome: str, rnd: random.Random) -> None:
@@ -137,7 +146,7 @@ def _write(producer: Producer, outcome: str, rnd: random.Random) -> None:
         key = f"key-{rnd.randrange(12)}"
         value = f"{outcome} {rnd.randrange(10**6)}"
         producer.produce(TOPIC, partition=0, key=key, value=value)
-    assert producer.flush(180) == 0  # aborted data reaches the log as well
+    assert producer.flush(CLIENT_WAIT_S) == 0  # aborted data reaches the log as well
 
 
 def _fence_and_go_on(broker: Broker) -> None:
@@ -145,7 +154,8 @@ def _fence_and_go_on(broker: Broker) -> None:
     producer = _producer(broker, "open")
     producer.begin_transaction()
     producer.produce(TOPIC, partition=0, key=b"new", value=b"commit, after all")
-    producer.commit_transaction(30)
+    producer.commit_transaction(CLIENT_WAIT_S)
+    _await_markers(broker, "open")
 
 
 def _left(messages: list[Message], end: int) -> list[Message]:

@@ -32,7 +32,7 @@ from tests.operations.undo.trees import differences, files, kept, tree
 from tests.oracle.consuming import COMMITTED, UNCOMMITTED, consume
 from tests.oracle.rounds import work_directory
 from tests.oracle.scripts import CODECS
-from tests.support.broker import Broker, running_broker
+from tests.support.broker import CLIENT_WAIT_S, Broker, running_broker
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.soak]
 
@@ -127,7 +127,7 @@ def _produce(broker: Broker, rnd: random.Random) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     new = [NewTopic(topic, 1, 1, config=CONFIG) for topic in TOPICS]
     for future in admin.create_topics(new).values():
-        future.result(60)
+        future.result(CLIENT_WAIT_S)
     for number, topic in enumerate(TOPICS):
         settings: dict[str, Any] = {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -140,18 +140,20 @@ def _produce(broker: Broker, rnd: random.Random) -> None:
             settings["transactional.id"] = topic
         producer = Producer(settings)
         if number % 2:
-            producer.init_transactions(60)
+            producer.init_transactions(CLIENT_WAIT_S)
         for _ in range(8):
             if number % 2:
                 producer.begin_transaction()
             for _ in range(60):
                 value = rnd.randbytes(rnd.randrange(60)) if rnd.random() < 0.9 else None
                 producer.produce(topic, key=f"key-{rnd.randrange(40)}", value=value, partition=0)
-            assert producer.flush(180) == 0
+            assert producer.flush(CLIENT_WAIT_S) == 0
             if number % 2 and rnd.random() < 0.3:
-                producer.abort_transaction(60)
+                producer.abort_transaction(CLIENT_WAIT_S)
             elif number % 2:
-                producer.commit_transaction(60)
+                producer.commit_transaction(CLIENT_WAIT_S)
+        if number % 2:  # answered when the last marker is written, which a commit is not
+            Producer(settings).init_transactions(CLIENT_WAIT_S)
 
 
 def _read_all(broker: Broker) -> dict[tuple[str, str], Any]:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from tests.oracle.rounds import work_directory
-from tests.support.broker import Broker
+from tests.support.broker import CLIENT_WAIT_S, Broker
 from tests.support.coordinator_variants import NOW_MS, VARIANTS, Loads, Variant
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow]
@@ -57,8 +57,11 @@ def test_coordinators_load_what_the_table_says() -> None:
                 for topic, found in by_topic.items()
             ]
             for future in admin.create_topics(new).values():
-                future.result()
+                future.result(CLIENT_WAIT_S)
             del admin
+            broker.await_logs(
+                *(f"{t}-{n}" for t, found in by_topic.items() for n in range(len(found)))
+            )
         finally:
             broker.stop()
         for topic, found in by_topic.items():

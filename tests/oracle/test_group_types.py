@@ -13,7 +13,7 @@ from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
 from tests.oracle.rounds import work_directory
 from tests.oracle.test_coordinator_loading import Loads, verdict
-from tests.support.broker import Broker
+from tests.support.broker import CLIENT_WAIT_S, Broker
 from tests.support.coordinator_variants import NOW_MS
 from tests.support.group_type_changes import CHANGES
 from tests.support.kafka_protocol import Connection
@@ -31,8 +31,9 @@ def test_groups_that_change_their_type_are_loaded_as_the_table_says() -> None:
             admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
             new = NewTopic(TOPIC, len(CHANGES), 1, config={"cleanup.policy": "compact"})
             for future in admin.create_topics([new]).values():
-                future.result()
+                future.result(CLIENT_WAIT_S)
             del admin
+            broker.await_logs(*(f"{TOPIC}-{partition}" for partition in range(len(CHANGES))))
         finally:
             broker.stop()
         for partition, (name, change) in enumerate(CHANGES.items()):

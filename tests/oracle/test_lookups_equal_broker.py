@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 from confluent_kafka import Producer
@@ -20,7 +20,7 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.lookups import MAX_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED
 from tests.oracle.consuming import consume
 from tests.oracle.rounds import work_directory
-from tests.support.broker import Broker, running_broker
+from tests.support.broker import CLIENT_WAIT_S, Broker, running_broker
 from tests.support.kafka_protocol import COMMITTED, UNCOMMITTED, Connection
 from tests.support.log_builder import START_MS
 
@@ -36,7 +36,6 @@ TOPICS: dict[str, dict[str, str]] = {
     "appended": {**CONFIG, "message.timestamp.type": "LogAppendTime"},
     "transactional": CONFIG,
 }
-NOT_LEADER_OR_FOLLOWER = 6
 LEVELS = {READ_UNCOMMITTED: UNCOMMITTED, READ_COMMITTED: COMMITTED}
 
 
@@ -60,6 +59,7 @@ def running() -> Iterator[Running]:
         with running_broker(work / "broker") as broker:
             still_open = _produce(broker, 2)
         with running_broker(work / "broker") as broker:
+            _await_leaders(broker)
             found = open_log_dir(*(broker.log_dir / f"{topic}-0" for topic in TOPICS))
             partitions = {p.topic_partition.topic: p for p in found}
             yield Running(broker, partitions, still_open)
@@ -68,20 +68,25 @@ def running() -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def connection(running: Running) -> Iterator[Connection]:
     opened = Connection(running.broker.port)
-    for topic in TOPICS:  # a broker that says it has started may not lead them yet
-        for _ in range(600):
-            if opened.list_offsets(topic, -1)[0] != NOT_LEADER_OR_FOLLOWER:
-                break
-            sleep(0.1)
     yield opened
     opened.close()
+
+
+def _await_leaders(broker: Broker) -> None:
+    """A broker that says it has started may not lead yet; when it does it notes its epoch."""
+    connection, until = Connection(broker.port), monotonic() + CLIENT_WAIT_S
+    for topic in TOPICS:
+        while connection.list_offsets(topic, -1)[0] != 0:
+            assert monotonic() < until, f"no leader of {topic}"
+            sleep(0.1)
+    connection.close()
 
 
 def _create_topics(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     topics = [NewTopic(topic, 1, 1, config=config) for topic, config in TOPICS.items()]
     for future in admin.create_topics(topics).values():
-        future.result(60)
+        future.result(CLIENT_WAIT_S)
 
 
 def _producer(broker: Broker, **settings: object) -> Producer:
@@ -105,15 +110,15 @@ def _produce(broker: Broker, generation: int) -> Producer:
             time = START_MS + generation * 400 + number * 2 + rnd.randrange(-60, 60)
             producer.produce(topic, rnd.randbytes(60), f"k{number}", partition=0, timestamp=time)
             if number % 7 == 0:
-                assert producer.flush(180) == 0
-        assert producer.flush(180) == 0
+                assert producer.flush(CLIENT_WAIT_S) == 0
+        assert producer.flush(CLIENT_WAIT_S) == 0
     # The one that stays open must not be aborted meanwhile.
     timeout = {"transaction.timeout.ms": 900_000}
     writers = [
         _producer(broker, **{"transactional.id": f"writer-{n}", **timeout}) for n in range(3)
     ]
     for writer in writers:
-        writer.init_transactions(60)
+        writer.init_transactions(CLIENT_WAIT_S)
     for round_number in range(12):
         last = generation == 2 and round_number == 11
         for writer in writers:
@@ -121,18 +126,18 @@ def _produce(broker: Broker, generation: int) -> Producer:
         for writer in writers * 2:
             for _ in range(rnd.randint(1, 4)):
                 writer.produce("transactional", rnd.randbytes(40), "k", partition=0)
-            assert writer.flush(180) == 0
+            assert writer.flush(CLIENT_WAIT_S) == 0
         for number, writer in enumerate(writers):
             if last and number == 0:
                 continue
             if rnd.random() < 0.5:
-                writer.commit_transaction(60)
+                writer.commit_transaction(CLIENT_WAIT_S)
             else:
-                writer.abort_transaction(60)
+                writer.abort_transaction(CLIENT_WAIT_S)
     # Markers are written after the client was answered; this one is answered when they are. Else
     # the broker would write them when it starts again, after the log was read here.
     for ended in ("writer-1", "writer-2"):
-        _producer(broker, **{"transactional.id": ended, **timeout}).init_transactions(60)
+        _producer(broker, **{"transactional.id": ended, **timeout}).init_transactions(CLIENT_WAIT_S)
     return writers[0]
 
 
@@ -178,7 +183,7 @@ def test_record_of_the_largest_timestamp(running: Running, topic: str) -> None:
     for level in LEVELS:
         asked = {ClientPartition(topic, 0): OffsetSpec.max_timestamp()}
         (future,) = admin.list_offsets(asked).values()
-        answer = future.result(60)
+        answer = future.result(CLIENT_WAIT_S)
         ours = list_offsets(running.partitions[topic], MAX_TIMESTAMP, isolation_level=level)
         if level == READ_UNCOMMITTED:
             assert ours is not None

@@ -24,7 +24,7 @@ from tests.oracle.consuming import COMMITTED, UNCOMMITTED, consume_topics
 from tests.oracle.kafka import Kafka
 from tests.oracle.rebuilding import random_case
 from tests.oracle.rounds import work_directory
-from tests.support.broker import Broker, running_broker
+from tests.support.broker import CLIENT_WAIT_S, Broker, running_broker
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.slow, pytest.mark.thorough]
 
@@ -63,6 +63,7 @@ def served(kafka: Kafka) -> Iterator[Served]:
             partitions[f"random-{seed}"] = case.log_dir / case.partition
         with running_broker(work / "broker", SETTINGS) as broker:
             _create_topics(broker, list(partitions))
+            broker.await_logs(*(f"{topic}-0" for topic in partitions))
         for topic, partition in partitions.items():
             _take_over(partition, broker.log_dir / f"{topic}-0")
         _take_over_log_starts(partitions, broker.log_dir)
@@ -84,7 +85,7 @@ def _create_topics(broker: Broker, topics: list[str]) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     created = admin.create_topics([NewTopic(topic, 1, 1) for topic in topics])
     for future in created.values():
-        future.result(60)
+        future.result(CLIENT_WAIT_S)
 
 
 def _take_over(partition: Path, target: Path) -> None:

@@ -215,11 +215,13 @@ def test_a_log_dir_in_use_is_not_touched(log_dir: Path, capsys: pytest.CaptureFi
     path = write_log(log_dir)
     (path / f"{0:020d}.index").unlink()
     script = (
-        "import fcntl,os,sys,time; fd=os.open(sys.argv[1],os.O_RDWR|os.O_CREAT);"
-        "fcntl.lockf(fd,fcntl.LOCK_EX); print('held',flush=True); time.sleep(60)"
+        "import fcntl,os,sys; fd=os.open(sys.argv[1],os.O_RDWR|os.O_CREAT);"
+        "fcntl.lockf(fd,fcntl.LOCK_EX); print('held',flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(log_dir / ".lock")], stdout=subprocess.PIPE
+        [sys.executable, "-c", script, str(log_dir / ".lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"

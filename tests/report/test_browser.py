@@ -14,7 +14,7 @@ import pytest
 from kafkalog.report.page import write_page
 from tests.report.evaluate import evaluate
 from tests.report.example import example_document
-from tests.support.browser import axe_source, headless
+from tests.support.browser import WAIT_MS, axe_source, headless
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -54,6 +54,7 @@ def path(document: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def opened(browser: Browser, path: Path, width: int = 1280, scheme: str = "light") -> Opened:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    context.set_default_timeout(WAIT_MS)
     seen = Opened(context.new_page())
     seen.page.on("console", lambda message: seen.talk.append(message.text))
     seen.page.on("pageerror", lambda error: seen.talk.append(str(error)))
@@ -87,11 +88,13 @@ def test_a_request_would_be_stopped_and_seen(browser: Browser, path: Path) -> No
 @pytest.mark.thorough
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_nothing(browser: Browser, path: Path, width: int, scheme: str) -> None:
-    page = browser.new_context(
+    context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme=scheme,  # type: ignore[arg-type]
         bypass_csp=True,  # axe comes in past the page's own policy
-    ).new_page()
+    )
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
     page.goto(path.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     page.add_script_tag(content=axe_source())

@@ -41,13 +41,13 @@ from tests.jobs.submit import submit
 from tests.spark.releases import RELEASES, feature
 from tests.spark.test_payloads import V1, descriptor_set, values
 from tests.support.log_builder import LogBuilder
+from tests.support.streams import run_to_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples" / "broker"
 PATH = str(SAMPLES)
 ORDERS = 2700
-WAIT_S = 600
 NO_STREAM = 'format\\("kafkalog"\\) needs Spark 4.0'
 
 
@@ -124,13 +124,11 @@ def test_source_is_found_and_can_be_registered_again(spark: SparkSession) -> Non
 def stream(spark: SparkSession, log_dir: Path, work: Path, **options: str) -> list[int]:
     """The rows of each batch that has some, of a stream that ends where the log does."""
     register(spark)
-    query = (
+    query = run_to_end(
         spark.readStream.format("kafkalog").options(columns="offset", **options).load(str(log_dir))
         .writeStream.format("parquet").option("path", str(work / "out"))
         .option("checkpointLocation", str(work / "checkpoint"))
-        .trigger(availableNow=True).start()
     )  # fmt: skip
-    assert query.awaitTermination(WAIT_S)
     return [each.numInputRows for each in query.recentProgress if each.numInputRows]
 
 

@@ -10,22 +10,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.log_builder import LogBuilder
+from tests.support.streams import run_to_end
 
 pytestmark = pytest.mark.spark
-
-WAIT_S = 600
 
 
 def available_now(frame: DataFrame, work: Path) -> int:
     """Run the query to the end of the log as it is now; how many batches had rows."""
-    query = (
-        frame.writeStream.format("parquet")
-        .option("path", str(work / "out"))
-        .option("checkpointLocation", str(work / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(WAIT_S)
+    writer = frame.writeStream.format("parquet").option("path", str(work / "out"))
+    query = run_to_end(writer.option("checkpointLocation", str(work / "checkpoint")))
     assert query.exception() is None
     return sum(progress.numInputRows > 0 for progress in query.recentProgress)
 

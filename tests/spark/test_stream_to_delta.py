@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -27,12 +26,11 @@ from pyspark.sql.streaming import StreamingQuery
 from kafkalog.spark import gaps
 from tests.support.growing_log import GrowingLog
 from tests.support.log_builder import LogBuilder
+from tests.support.streams import WAIT_S, run_to_end
 
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 600
-TRIES = 5
 # Records ahead of the stream in each partition, and what retention leaves of one: less than that.
 AHEAD, RETENTION_BYTES = 1000, 60_000
 KILLS = int(os.environ.get("KAFKALOG_KILLS", "15"))
@@ -57,19 +55,8 @@ def test_a_batch_that_is_run_again_is_in_the_table_once(spark: SparkSession, log
 
 
 def available_now(frame: DataFrame, table: Path, checkpoint: Path) -> StreamingQuery:
-    """Run to the end. Spark gives a Python worker ten seconds to start, which a busy machine may
-    exceed: then again."""
     writer = frame.writeStream.format("delta").option("checkpointLocation", str(checkpoint))
-    for _ in range(TRIES):
-        query = writer.trigger(availableNow=True).start(str(table))
-        try:
-            assert query.awaitTermination(WAIT_S)
-        except StreamingQueryException as error:
-            if "failed to connect back" not in str(error):
-                raise
-        else:
-            return query
-    raise AssertionError(f"no worker came up, {TRIES} times")
+    return run_to_end(writer, str(table))
 
 
 class KilledStream:

@@ -11,12 +11,13 @@ ports stay. Its whole output is kept in `<directory>/broker.log`.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from tests.oracle.setup import OracleRuntime, ensure_oracle
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 READY_LINE = "Kafka Server started"
+# How long a client waits for an answer: only a broker that hangs is cut off.
+CLIENT_WAIT_S = 300.0
 SETTINGS: Mapping[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -48,6 +51,16 @@ SETTINGS: Mapping[str, str] = {
     "log.initial.task.delay.ms": "100",
     "log.segment.delete.delay.ms": "600000",
 }
+
+
+# Who says an error where a node registers before its controller is ready, as on a busy machine.
+_STARTING = (
+    "(kafka.server.ControllerApis)",
+    "(kafka.server.BrokerLifecycleManager)",
+    "(kafka.server.NodeToControllerRequestThread)",
+    "(org.apache.kafka.raft.",
+)
+_MENDING = ("WARN", "orrupt", "Recovering unflushed", "Rebuilding", "Deleted", "Found file")
 
 
 class BrokerFailedError(Exception):
@@ -119,7 +132,7 @@ class Broker:
             raise
         return self
 
-    def stop(self, timeout_s: float = 180.0) -> None:
+    def stop(self, timeout_s: float = CLIENT_WAIT_S) -> None:
         """Ends it as a service manager does (SIGTERM): leaves `.kafka_cleanshutdown`."""
         process, self._process = self._process, None
         if process is None:
@@ -138,6 +151,15 @@ class Broker:
         if process is not None:
             process.send_signal(signal.SIGKILL)
             process.wait()
+
+    def await_logs(self, *partitions: str) -> None:
+        """Until there is a log of each (`topic-0`): topics are created before their logs are."""
+        deadline = time.monotonic() + CLIENT_WAIT_S
+        first = f"{0:020d}.log"
+        while missing := [p for p in partitions if not (self.log_dir / p / first).exists()]:
+            if time.monotonic() > deadline:
+                raise BrokerFailedError(f"no logs of {missing}\n{self._tail(0)}")
+            time.sleep(0.05)
 
     def tool(self, name: str, *arguments: str) -> list[str]:
         """The command of a class of Kafka's jars; only its errors are logged."""
@@ -197,6 +219,18 @@ def running_broker(directory: Path, settings: Mapping[str, str] | None = None) -
     broker.stop()
 
 
+def complaints(log: str, topics: Iterable[str]) -> list[str]:
+    """Lines of a broker's log with an error, or in which the loader mends a log of these topics."""
+    ours = [f"partition={topic}-0" for topic in topics]
+    return [
+        line
+        for line in log.splitlines()
+        if (" ERROR " in line and not any(who in line for who in _STARTING))
+        or " FATAL " in line
+        or (any(name in line for name in ours) and any(word in line for word in _MENDING))
+    ]
+
+
 BrokerFactory = Callable[..., Broker]
 
 
@@ -218,11 +252,14 @@ def broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
 def free_ports(count: int) -> list[int]:
     """Ports nobody listens on, below the range that outgoing connections are given.
 
-    A broker that is down for a while would otherwise find its port lent to some client.
+    A broker that is down for a while would otherwise find its port lent to some client. Each
+    process of a test run has a range of its own: between this look and the broker's start, and
+    while it is down, another one would take a port for free.
     """
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
     ports: list[int] = []
     while len(ports) < count:
-        port = random.SystemRandom().randrange(20_000, 32_000)
+        port = 20_000 + 2_000 * number + random.SystemRandom().randrange(2_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
@@ -239,10 +276,12 @@ def _answers(port: int) -> bool:
 
 
 __all__ = [
+    "CLIENT_WAIT_S",
     "Broker",
     "BrokerFactory",
     "BrokerFailedError",
     "broker_factory",
+    "complaints",
     "free_ports",
     "running_broker",
 ]

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# A browser that hangs is given up; a busy machine may take long for each step.
+WAIT_MS = 300_000
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -30,7 +32,9 @@ def headless() -> Iterator[Browser]:
 
     with sync_playwright() as playwright:
         # Root may not use the sandbox; the pages are our own.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"], timeout=WAIT_MS
+        )
         try:
             yield browser
         finally:

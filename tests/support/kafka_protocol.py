@@ -28,7 +28,7 @@ class Connection:
     """A connection to one broker; requests one after the other about partition 0 of a topic."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=300)
         self._sent = 0
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,15 +19,16 @@ BUCKET = "tiers"
 
 class S3Server:
     """`objects` by key. requests: (method, key) → how often; read_bytes: sent of objects by key.
-    refusals: so many of the next GETs of objects are answered with 503; hangs_s: how long each
-    object takes; heads: of all requests."""
+    refusals: so many of the next GETs of objects are answered with 503; answers: cleared, no object
+    is answered; heads: of all requests."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.requests: Counter[tuple[str, str]] = Counter()
         self.read_bytes: Counter[str] = Counter()
         self.refusals = 0
-        self.hangs_s = 0.0
+        self.answers = threading.Event()
+        self.answers.set()
         self.heads: list[str] = []
 
     def put_tree(self, root: Path) -> None:
@@ -48,6 +48,7 @@ class S3Server:
         try:
             yield self
         finally:
+            self.answers.set()
             self._server.shutdown()
             self._server.server_close()
             thread.join()
@@ -111,7 +112,7 @@ def _handler(server: S3Server) -> type[BaseHTTPRequestHandler]:
                 self._object(key, with_body=with_body)
 
         def _object(self, key: str, *, with_body: bool) -> None:
-            time.sleep(server.hangs_s)
+            server.answers.wait()
             data = server.objects[key]
             if not with_body:
                 self._send(200, data, sends_body=False)

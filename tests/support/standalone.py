@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-_DEADLINE_S = 120.0
+_DEADLINE_S = 600.0
 
 
 class Cluster:

@@ -23,7 +23,12 @@ from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.log_dir_lock import LogDirLock
 from kafkalog.swap.scratch import Scratch
 from tests.conftest import NOW_MS
-from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
+from tests.operations.faults.breaking_files import (
+    CRASH_TIMEOUT_S,
+    CountingFiles,
+    DyingFiles,
+    run_in_child,
+)
 from tests.operations.faults.conftest import Undisturbed
 from tests.operations.faults.logs import CONFIG, NAME, compact, contents
 from tests.operations.faults.test_failing_steps import leftovers
@@ -61,7 +66,7 @@ def start_attempt(plan: CompactionPlan, run: CleanRun, result: Path) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            signal.alarm(60)
+            signal.alarm(CRASH_TIMEOUT_S)
             ended = clean_partition(plan, run)
             result.write_text(json.dumps(ended.to_json()))
         finally:

@@ -31,19 +31,22 @@ from tests.oracle.kafka import Kafka
 def another_process(lock: Path, hold: Callable[[int], None]) -> Iterator[int]:
     """A child that opens `lock`, calls `hold` with it and stays; its process id."""
     ready, tell = os.pipe()
+    stays, leaves = os.pipe()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(60)
+        os.close(leaves)
         hold(os.open(lock, os.O_RDWR | os.O_CREAT, 0o644))
         os.write(tell, b"x")
-        signal.pause()
+        os.read(stays, 1)  # however slow the test is: until it is done, or dead
         os._exit(0)
     os.close(tell)
+    os.close(stays)
     try:
         assert os.read(ready, 1) == b"x"
         yield pid
     finally:
         os.close(ready)
+        os.close(leaves)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 

@@ -13,7 +13,7 @@ from kafkalog.errors import LogDirLockedError
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.swap.log_dir_lock import LogDirLock
-from tests.operations.faults.breaking_files import run_in_child
+from tests.operations.faults.breaking_files import CRASH_TIMEOUT_S, run_in_child
 from tests.operations.faults.conftest import Undisturbed
 from tests.operations.faults.logs import NAME, compact, contents
 from tests.operations.faults.test_attempts import RUN, InterruptedFiles, plan_of
@@ -35,7 +35,7 @@ def test_of_two_runs_at_once_one_does_the_work_and_the_other_nothing(
 
     first = os.fork()
     if first == 0:
-        signal.alarm(120)
+        signal.alarm(CRASH_TIMEOUT_S)
         code = 1
         try:
             in_the_swap = undisturbed.steps.index("sync directory") + 2

@@ -138,14 +138,14 @@ def test_what_is_noted_during_a_sync_is_forced_by_the_next_one(
     def sync(path: Path) -> None:
         lines_synced.append(len(path.read_text().splitlines()))
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(300)
 
     monkeypatch.setattr(durable, "sync_file", sync)
     later = LaterSyncs(tmp_path)
     for number in range(5):
         append_events(tmp_path, [{"event": "resolved", "what": str(number)}], at_ms=0, syncs=False)
         later.ask()
-        assert begun.wait(60)
+        assert begun.wait(300)
     go_on.set()
     later.wait()
     assert lines_synced == [1, 5]
