@@ -98,6 +98,8 @@ def _cleanable_at(log: _Log, plan: CompactionPlan) -> int:
     moments = sorted({m for m in _moments(log) if plan.now_ms < m <= MAX_INT64})
     if not moments or log.plan(moments[-1]).status != CLEAN:
         return NEVER
+    # Waiting makes a log no less cleanable: once the plan is to clean it stays so, and the first
+    # such moment is found by bisection, with the planner itself as the judge.
     low, high = 0, len(moments) - 1
     while low < high:
         middle = (low + high) // 2

@@ -52,6 +52,7 @@ def arrival_pace(slices: Iterable[TimeSlice], now_ms: int) -> float:
     for part in known:
         if part.to_ms > since_ms:
             width = part.to_ms - part.from_ms
+            # A slice that lies across the beginning of the window counts by its part in it.
             share = 1.0 if part.from_ms >= since_ms else (part.to_ms - since_ms) / width
             arrived += share * (part.closed_bytes + part.active_bytes)
     oldest_ms = min((part.from_ms for part in known), default=now_ms)
@@ -79,6 +80,8 @@ def expected_bytes(
     pace = outlook.bytes_per_ms if deletes else 0.0
     kept_ms: float = elapsed_ms
     if pace and config.retention_ms >= 0:
+        # Retention counts from a segment's newest record: its oldest one waits besides until the
+        # segment is closed, which is when it is full or segment.ms old.
         filling_ms = min(config.segment_ms, config.segment_bytes / pace)
         kept_ms = min(kept_ms, config.retention_ms + filling_ms)
     total += round(pace * kept_ms)
@@ -103,4 +106,5 @@ def _given_back(
     first_ms = outlook.cleanable_at_ms if was_compacted else now_ms + config.min_compaction_lag_ms
     if first_ms < 0 or at_ms < first_ms or at_ms == now_ms:
         return 0
+    # What retention has taken by then compaction cannot give back: the share of what is left.
     return round(outlook.gain_bytes * kept_bytes / bytes_now)

@@ -100,6 +100,8 @@ def slope(points: Sequence[tuple[int, int]]) -> int | None:
     days = [(at_ms - first) / _DAY_MS for at_ms in known]
     sizes = list(known.values())
     middle, mean = sum(days) / len(days), sum(sizes) / len(sizes)
+    # The least-squares line through all of them: one audit at a bad moment, in the middle of a
+    # compaction, moves it little. The days differ, so that `spread` is above 0.
     spread = sum((day - middle) ** 2 for day in days)
     together = sum((d - middle) * (s - mean) for d, s in zip(days, sizes, strict=True))
     return round(together / spread)

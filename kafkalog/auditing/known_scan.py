@@ -94,6 +94,8 @@ class KnownSegment:
         """Whether it still tells of a segment of the log that `headers` is to be shown."""
         if segment.identity != self.identity or segment.base_offset != self.facts.base_offset:
             return False
+        # The same bytes may mean another thing: what of them is aborted the transaction index says,
+        # which is a file of its own and may have come or gone.
         return headers is None or (
             bool(self.scans) and self.aborted == aborted_digest(headers, self.facts)
         )
@@ -167,12 +169,15 @@ def recall_scan(
     also of what cannot be understood.
     """
     key = scan_key(partition, expiration_ms) if text else ""
+    # The key stands in front: of a text that does not hold the megabytes behind it are not parsed.
     if not key or f'"{key}"' not in text[:256]:
         return None
     try:
         kept = json.loads(text)
         log = KnownLog.from_row(kept["log"])
         segments = tuple(_segment_of(row, with_scans=False) for row in kept["segments"])
+        # Facts name the producers that a broker would know then. Time alone changes that: where one
+        # has expired since the log is scanned again.
         if now_ms < log.now_ms or any(
             is_expired(producer, log.now_ms, expiration_ms)
             != is_expired(producer, now_ms, expiration_ms)

@@ -113,6 +113,8 @@ def scan_partition(
         )
     except (KafkaLogError, OSError) as error:
         problems.append(f"cannot be read: {error}")
+        # Damage in one segment ends the pass over the log: then each is read by itself, and nothing
+        # of an earlier audit is believed.
         walk = _Walk(headers, {}, first_base)
         facts = _each_alone(partition, walk, str(error))
     carried = len(facts.segments) - len(walk.counts)

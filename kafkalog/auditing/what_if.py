@@ -167,6 +167,8 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
         due = due_times(log.segments, limits)
     size = log.size_in_bytes
     records, gone, kept = sum(log.records), 0, []
+    # Retention takes segments from the front only, and `due` never goes back in time: one pass over
+    # both, whatever number of times is asked for.
     for at_ms in times_ms:
         while gone < len(due) and due[gone][0] <= at_ms:
             size -= log.segments[gone].size_in_bytes
@@ -187,6 +189,8 @@ def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
     for config, largest_segment_bytes in logs:
         if config.retention_bytes < 0 or "delete" not in config.cleanup_policy:
             return None
+        # A pass deletes a segment only if at least retention.bytes remain without it, so nearly one
+        # segment more may stay (UnifiedLog.deleteRetentionSizeBreachedSegments).
         total += config.retention_bytes + max(config.segment_bytes, largest_segment_bytes)
     return total
 
@@ -248,6 +252,9 @@ def _curve(
 ) -> dict[str, object]:
     under = _ScenarioLogs.of(logs, scenario)
     points = _points(under, times_ms)
+    # Of topics that are only compacted what arrives mostly replaces what is there: the pace of
+    # arrival says nothing of their size, the history of audits does. They shrink to nothing at
+    # most.
     for topic in under.only_compacted & growth.keys():
         for at_ms in times_ms:
             trend = round(growth[topic] * (at_ms - times_ms[0]) / _DAY_MS)

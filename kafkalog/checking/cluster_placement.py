@@ -122,6 +122,7 @@ def _racks(view: ClusterView) -> Iterator[Finding]:
         return
     for state in view.states:
         used = {racks[node] for node in state["replicas"] if node in racks}
+        # More racks than replicas cannot be used, more replicas than racks must share some.
         possible = min(len(known), len(state["replicas"]))
         if len(used) < possible:
             yield view.finding(
@@ -157,5 +158,7 @@ def _outliers(counts: Mapping[_Key, int], at_least: int) -> Iterator[tuple[_Key,
         return
     mean = sum(counts.values()) / len(counts)
     for key, count in counts.items():
+        # By share and by number: of three partitions one more is a large share, and nobody's
+        # concern.
         if count * 100 > mean * SKEW_PERCENT and count - mean >= at_least:
             yield key, count, mean

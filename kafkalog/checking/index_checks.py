@@ -137,6 +137,8 @@ class TimeIndexChecks:
         self._last_offset = base_offset - 1
         self._largest = -1
         wrong = (self._timestamps < 0) | (relative < 0)
+        # Timestamps rise strictly, for an entry is written for a larger one only (Kafka's
+        # TimeIndex.maybeAppend); offsets never fall.
         wrong[1:] |= (np.diff(self._timestamps) <= 0) | (np.diff(relative) < 0)
         self._is_sorted = not wrong.any()
         if not self._is_sorted:
@@ -146,6 +148,8 @@ class TimeIndexChecks:
         """The next batches."""
         if not self._is_sorted or not rows.size:
             return
+        # An entry has the largest timestamp from the segment's start to its offset: the running
+        # maximum there must be that very number.
         largest = np.maximum.accumulate(rows["max_timestamp"])
         np.maximum(largest, self._largest, out=largest)
         bounds = [self._last_offset + 1, int(rows["last_offset"][-1]) + 1]

@@ -42,6 +42,8 @@ _HALF = 1 << 30
 
 def is_repeated(previous_last: int, base_sequence: int) -> bool:
     """Whether a batch's base sequence is one its producer has used in this epoch."""
+    # Sequences go around at 2^31, so that a large step ahead and a small one back are the same
+    # number: what is more than half the way ahead is taken for a step back.
     ahead = (base_sequence - previous_last - 1) & MAX_INT32
     return base_sequence > 0 and previous_last >= 0 and ahead > _HALF
 
@@ -99,6 +101,8 @@ class ProducerTrack(ProducerSink):
     def _add_sequences(self, rows: Rows) -> None:
         if not rows.size:
             return
+        # Stable, so that each producer's batches stay in the order of the log: neighbours are then
+        # compared all at once.
         rows = rows[np.argsort(rows["producer_id"], kind="stable")]
         producer_ids, epochs = rows["producer_id"], rows["producer_epoch"]
         last = last_sequences(rows).astype(np.int64)

@@ -122,6 +122,8 @@ class _Walk:
         rows, sound = self.batches.check_content(chunk)
         self._block.append((rows, sound, self.producers.marker_types(chunk, sound)))
         self._block_rows += rows.size
+        # Bytes are checked chunk by chunk, while they are in the cache; headers are compared some
+        # thousand at once, for each call of numpy has its price.
         if self._block_rows >= _BLOCK_ROWS:
             self._check_headers()
 

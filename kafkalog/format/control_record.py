@@ -85,4 +85,5 @@ def parse_end_transaction_marker(
             position=position,
             offset=offset,
         )
+    # A coordinator that was replaced is told by its epoch: a broker refuses its late markers.
     return int(coordinator_epoch)

@@ -201,6 +201,7 @@ def wrapper_payload(entry: memoryview, magic: int) -> memoryview:
     """The compressed value of a whole compressed entry; empty where it has none."""
     at = HEADER_SIZE_UP_TO_MAGIC + 1 + (_I64.size if magic != MAGIC_VALUE_V0 else 0)
     try:
+        # The key comes first, and is passed over.
         start, end = _nullable_span(entry, _nullable_span(entry, at)[1])
     except CorruptRecordError:
         return entry[:0]

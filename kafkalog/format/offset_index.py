@@ -121,6 +121,8 @@ def pack_offset_index(
     base_offset: int,
 ) -> bytes:
     """The file's bytes for absolute `offsets` and byte `positions`."""
+    # Four bytes are enough: a broker rolls a segment before an offset is 2^31 above its base
+    # (LogSegment.canConvertToRelativeOffset), and a segment is no larger than 2 GiB.
     relative = np.asarray(offsets, np.int64) - base_offset
     positions = np.asarray(positions, np.int64)
     for values in (relative, positions):

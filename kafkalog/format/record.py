@@ -150,6 +150,8 @@ def _parse_record(
 def _parse_headers(data: memoryview, at: int, end: int) -> tuple[tuple[Header, ...], int]:
     start = at
     count, at = parse_varint(data, at, end)
+    # Each header takes a byte at least, the length of its key: more of them than there are bytes is
+    # a claim that no list is made for.
     if not 0 <= count <= end - at:
         raise CorruptRecordError(
             f"header count {count}, but {end - at} bytes are left", position=start
@@ -178,6 +180,7 @@ def _parse_nullable(data: memoryview, at: int, end: int) -> tuple[bytes | None, 
 
 
 def _pack_nullable(field: bytes | None) -> bytes:
+    # Null is length -1, which zigzag folds to 1.
     return b"\x01" if field is None else pack_varint(len(field)) + field
 
 

@@ -65,6 +65,8 @@ class TimeIndex:
 
         Below the first entry it is (-1, base offset).
         """
+        # What is later than the entry's timestamp lies behind its offset, and what is as late in
+        # the batch of that offset, or behind it: a search that begins there misses none.
         index = int(np.searchsorted(self.timestamps, target_timestamp, side="right")) - 1
         if index < 0:
             return NO_TIMESTAMP, self.base_offset

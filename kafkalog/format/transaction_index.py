@@ -67,6 +67,8 @@ def parse_transaction_index(
 
 def pack_transaction_index(entries: Iterable[AbortedTxn]) -> bytes:
     """The file's bytes."""
+    # In the order given: a search stops at the first entry that is past its end, so that one out of
+    # order would hide those behind it.
     return b"".join(
         _ENTRY.pack(
             ABORTED_TXN_VERSION,

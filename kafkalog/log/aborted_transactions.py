@@ -49,6 +49,9 @@ class AbortedTransactions:
             for entry in self.of_segment(segment):
                 if entry.last_offset >= self._log_start_offset and entry.first_offset < end_offset:
                     found.append(entry)
+                # The last stable offset only rises. Where it had come past the end when this marker
+                # was written, all that began below the end had ended by then: no later entry can
+                # touch the range.
                 if entry.last_stable_offset >= end_offset:
                     return found
         return found

@@ -150,6 +150,8 @@ def _find_batches(
     """For each of these offsets that has none yet: the first batch at or behind it."""
     if not rows.size:
         return
+    # Last offsets rise, so the first batch that reaches an offset is found by bisection; compaction
+    # may have taken the batch that had it, then the next one stands for it.
     last_offset = int(rows["last_offset"][-1])
     for offset in offsets:
         if offset not in found and offset <= last_offset:

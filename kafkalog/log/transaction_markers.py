@@ -72,6 +72,8 @@ def read_markers_at(
     starts = rows["position"].astype(np.int64)
     ends = starts + rows["size_in_bytes"]
     with open_file(path) as file:
+        # Markers are some hundred bytes each, spread over the segment: only these are read,
+        # neighbours at once, and never the data between them.
         for first, stop in _neighbours(starts.tolist(), ends.tolist()):
             size = int(ends[stop - 1] - starts[first])
             if size > MAX_BATCH_BYTES:

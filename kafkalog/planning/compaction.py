@@ -215,6 +215,8 @@ def _choose(config: LogConfig, cleanable: CleanableRange, *, must_compact: bool)
             f"nothing to clean: first dirty offset {cleanable.first_dirty_offset}, "
             f"cleanable up to {cleanable.end_offset} ({cleanable.uncleanable_reason})"
         )
+    # Above the ratio, not at it, as LogCleanerManager.grabFilthiestCompactedLog: 1.0 is never
+    # exceeded, which is how people turn cleaning off.
     ratio, limit = cleanable.ratio, config.min_cleanable_dirty_ratio
     numbers = f"({cleanable.cleanable_bytes} of {total_bytes} bytes)"
     if ratio > limit:

@@ -75,6 +75,8 @@ class Condition:
             met: Mask = (firsts <= self.high) & (lasts >= self.low)
             return met
         values = np.array(self.values, np.int64)
+        # A wanted value lies in a range exactly if fewer values lie below its first number than up
+        # to its last.
         return np.searchsorted(values, firsts) < np.searchsorted(values, lasts, side="right")
 
 

@@ -97,6 +97,8 @@ def _reach(rows: Rows, split: ScanSplit) -> NDArray[np.int64]:
     """int64[b]: up to which offset each batch may go: to the next one where offsets are missing in
     between. What a header that nobody summed up says of its end may be damage.
     """
+    # The last offset is under no checksum that was looked at yet. Between two batches everything
+    # may have belonged to the first: too large a reach costs a look, too small a one a record.
     next_bases = np.append(rows["base_offset"][1:], rows["last_offset"][-1:] + 1)
     is_end = int(rows["position"][-1]) + int(rows["size_in_bytes"][-1]) == split.size
     if is_end and split.segment_end_offset is not None:

@@ -60,6 +60,8 @@ def log_behind(partition: PartitionInventory, offset: int, end: LogEnd) -> LogBe
     below = sum(segment.base_offset <= offset for segment in segments)
     wanted = segments[max(below - 1, 0) :]
     for segment, following in zip_longest(wanted, wanted[1:]):
+        # From the first batch that reaches the offset on all bytes count, so only one segment is
+        # searched; of those behind it the sizes do.
         stop = segment.size_in_bytes if following is not None else end.position
         start = 0
         if first is None:

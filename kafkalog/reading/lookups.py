@@ -104,6 +104,8 @@ def offset_for_leader_epoch(topic_partition: Partition, leader_epoch: int) -> tu
     entries = _leader_epochs(partition)
     if not entries or leader_epoch < 0:
         return _UNDEFINED, _UNDEFINED
+    # An epoch ends where the next larger one begins, the current one at the log's end: followers
+    # truncate to that (KIP-101, KIP-279).
     if entries[-1][0] == leader_epoch:
         return leader_epoch, partition.log_end_offset
     higher = [entry for entry in entries if entry[0] > leader_epoch]
@@ -161,6 +163,9 @@ def offset_for_timestamp(
     way are damage, unless it `bears_zeros`."""
     for segment, next_base in _with_next_bases(partition):
         end_offset = None if bears_zeros else next_base
+        # The first segment that reaches it decides, as in Kafka
+        # (UnifiedLog.fetchOffsetByTimestamp). How far the active one reaches its time index does
+        # not tell before it is closed: it is looked into.
         if segment.is_active or _reaches(segment, timestamp, end_offset):
             return _first_at(segment, timestamp, partition.log_start_offset, end_offset)
     return None
@@ -213,6 +218,8 @@ def _first_at(
     start = _start(segment, timestamp, least_offset)
     for row in _batches_reaching(segment, start, timestamp, end_offset):
         spans = records_of(segment, row)
+        # The batch's largest timestamp only says that one of its records may do; which one is first
+        # its records tell.
         wanted = (spans.timestamps >= timestamp) & (spans.offsets >= least_offset)
         found = np.flatnonzero(wanted)
         if found.size:
@@ -251,6 +258,8 @@ def _largest(segment: SegmentInfo, end_offset: int | None) -> int:
 def _start(segment: SegmentInfo, timestamp: int, least_offset: int = 0) -> int:
     """A batch start before which no record from `least_offset` on reaches the timestamp."""
     by_time = first_reaching(segment, timestamp)
+    # Where the time index leads below the log start, whose records are deleted, the offset index is
+    # nearer.
     if by_time is not None and by_time[0] >= least_offset:
         return by_time[1]
     return start_position(segment, least_offset) or 0

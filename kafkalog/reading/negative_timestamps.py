@@ -64,6 +64,8 @@ def find_negative_timestamp(
             found = _in_batch(segment, row)
             if found is not None:
                 return found
+    # A header has the first record's time and the largest one: a negative one between them no
+    # header tells. Who writes such times mostly does so everywhere, so some batches stand for all.
     for segment in segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]:
         found = _in_first_batch(segment)
         if found is not None:
@@ -104,6 +106,8 @@ def _in_batch(segment: SegmentInfo, row: np.void) -> NegativeTimestamp | None:
     which = np.flatnonzero(spans.timestamps[: spans.n] < NO_TIMESTAMP)
     if not which.size:
         return None
+    # A batch of one record stays as it is or goes as a whole; a tombstone alone is written anew,
+    # for its delete horizon (KIP-534).
     is_rewritten = spans.n > 1 or bool(spans.value_lengths[0] < 0)
     if not is_rewritten:
         return None

@@ -145,6 +145,7 @@ class _PartitionWalk(ProducerSink):
 
     def still_open(self) -> list[Row]:
         """Rows of the transactions that have no end, oldest first."""
+        # The oldest one first: it is what holds the last stable offset.
         open_now = sorted(self._replay.transactions.items(), key=lambda each: each[1].first_offset)
         return [
             self._transaction(self._replay.producers[producer_id], data, OPEN)

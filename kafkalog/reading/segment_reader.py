@@ -212,6 +212,8 @@ def _runs(
     chosen = np.flatnonzero(wanted)
     if not chosen.size:
         return
+    # A read of its own costs more than some bytes that nobody wants: runs that lie near each other
+    # are one.
     gaps = starts[chosen[1:]] - ends[chosen[:-1]]
     breaks = np.flatnonzero(gaps > _NEAR_BYTES) + 1
     for run in np.split(chosen, breaks):

@@ -105,6 +105,8 @@ def ranges_of(
     CorruptRecordError where batches cannot, unless it `bears_damage`: then the transactions that
     may have ended in them are said, once.
     """
+    # Nothing on the disk lists committed transactions: whoever is neither in a transaction index
+    # nor open in the producer state is one.
     end = partition.log_end_offset if end_offset is None else end_offset
     indexes = AbortedTransactions(partition.segments, partition.log_start_offset)
     aborted = () if indexes.is_empty else tuple(indexes.between(start_offset, end))
@@ -144,6 +146,8 @@ def _covered(rows: NDArray[np.void], ranges: Iterable[tuple[int, int, int]]) -> 
     for producer_id in set(rows["producer_id"][has_data].tolist()) & by_producer.keys():
         own = has_data[rows["producer_id"][has_data] == producer_id]
         firsts, lasts = np.array(sorted(by_producer[producer_id]), np.int64).T
+        # A producer has one transaction at a time, so its ranges do not overlap: only the last one
+        # that begins at or in front of a batch can hold it.
         before = np.searchsorted(firsts, rows["base_offset"][own], side="right") - 1
         covered[own] = (before >= 0) & (lasts[before] >= rows["base_offset"][own])
     return covered
