@@ -128,6 +128,7 @@ class SharedTerminal(Terminal):
     """Worker processes, which are forked, see how many states it has shown."""
 
     states = RawValue("i", 0)
+    is_read = RawValue("b", False)
 
     def write(self, text: str) -> int:
         written = super().write(text)
@@ -137,6 +138,7 @@ class SharedTerminal(Terminal):
 
 def test_it_moves_with_what_worker_processes_read(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = SharedTerminal()
+    terminal.states.value, terminal.is_read.value = 0, False
     monkeypatch.setattr(sys, "stderr", terminal)
     results = in_processes(["a", "b"], read_and_wait, 2, str)
     assert sorted(with_progress(results, SIZES, str, "verify")) == ["a", "b"]
@@ -144,12 +146,18 @@ def test_it_moves_with_what_worker_processes_read(monkeypatch: pytest.MonkeyPatc
 
 
 def read_and_wait(name: str) -> str:
-    """Some reads, after each of which the driver draws its line again."""
-    shown = SharedTerminal.states
+    """Of `a` some reads, after each of which the driver draws its line again; `b` ends behind it,
+    since the first result makes the driver guess anew how much there is to do.
+    """
+    shown, is_read = SharedTerminal.states, SharedTerminal.is_read
+    if name == "b":
+        wait_until(lambda: bool(is_read.value))
+        return name
     for _ in range(5):
         before = shown.value
         spend(SIZES[name] // 5)
         wait_until(lambda: shown.value > before)  # noqa: B023
+    is_read.value = True
     return name
 
 
