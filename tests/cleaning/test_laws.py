@@ -36,7 +36,7 @@ CONFIG = LogConfig.from_overrides(
         "producer.id.expiration.ms=86400000",
     ]
 )
-EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+EXAMPLES = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

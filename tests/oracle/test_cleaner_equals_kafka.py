@@ -33,7 +33,7 @@ if "KAFKALOG_ORACLE_SEEDS" in os.environ:
     FIRST, LAST = map(int, os.environ["KAFKALOG_ORACLE_SEEDS"].split("-"))
     SEEDS = dict.fromkeys(RELEASES, range(FIRST, LAST + 1))
 # Chunks that `make test` plays: of the default release and of the newest.
-QUICK = {"4.3": 3, "4.4": 1}
+QUICK = {"4.3": 2, "4.4": 1}
 CHUNKS = [
     pytest.param(
         line,

@@ -272,7 +272,7 @@ def test_no_damage_makes_a_fault_of_ours_or_loses_a_byte(
     path = write_log(log_dir)
     whole, rnd = files_of(path), random.Random(11)
     names = sorted(name for name in whole if not name.endswith("checkpoint"))
-    for _ in range(150):
+    for _ in range(60):
         name = rnd.choice([*names, *(n for n in names if n.endswith(".log"))])
         data = bytearray(whole[name])
         for _ in range(rnd.randint(1, 3)):

@@ -52,6 +52,7 @@ def test_rows_as_a_table(
     ]
 
 
+@pytest.mark.thorough  # test_sql_engines has them of both engines
 def test_rows_as_json_lines(
     spark: SparkSession, path: str, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
