@@ -93,8 +93,15 @@ class SubjectPayloads:
     message: str | None = None
 
     def decoder(self) -> Decoder:
-        """InvalidConfigError for a schema that has no columns."""
-        writers = dict(self.writers)
+        """InvalidConfigError for a schema that has no columns, and without the format's library."""
+        try:
+            return self._decoder(dict(self.writers))
+        except ModuleNotFoundError as error:
+            raise InvalidConfigError(
+                f"{self.kind} needs {error.name}: pip install 'kafkalog[registry]'"
+            ) from None
+
+    def _decoder(self, writers: dict[int, Any]) -> Decoder:
         if self.kind == AVRO:
             from kafkalog.payloads.avro_payloads import avro_decoder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,12 @@ def test_a_bad_batch_is_a_row_of_its_own_in_mode_permissive(written: Path) -> No
 def test_an_import_does_not_lead_out_of_its_folder(name: str) -> None:
     with pytest.raises(InvalidConfigError, match="no name of a file"):
         descriptor_set('syntax = "proto3";', {name: ""})
+
+
+def test_a_library_that_is_not_installed_is_named(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    payloads = subject_payloads(registered_schemas(written), "orders-value")
+    with pytest.raises(InvalidConfigError, match=r"AVRO needs fastavro: pip install 'kafkalog\[r"):
+        payloads.decoder()
