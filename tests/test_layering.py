@@ -104,6 +104,8 @@ FLOORS: dict[str, Floor] = {
     # They look and never change: none of them may know what writes.
     "checking": floor(f"{LOWER} resources requests cleaning", "numpy"),
     "comparing": floor(f"{LOWER} resources replicas checking", "numpy"),
+    # What a comparison found, put right.
+    "healing": floor(f"{LOWER} {CHANGING} checking comparing", "numpy"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
@@ -121,7 +123,7 @@ FLOORS: dict[str, Floor] = {
         "numpy pyarrow pyspark py4j",
     ),
     "cli": floor(
-        f"{LOWER} {CHANGING} checking comparing auditing overview report duckdb",
+        f"{LOWER} {CHANGING} checking comparing healing auditing overview report duckdb",
         "numpy pyarrow tqdm prompt_toolkit argcomplete",
     ),
     # The package's front door: the public names, each imported when it is first asked for.

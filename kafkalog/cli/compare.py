@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.tables import show_table
@@ -25,6 +26,17 @@ from kafkalog.comparing.document import (
 from kafkalog.comparing.request import CompareRequest, CompareTask
 from kafkalog.comparing.run import Executor, compare_run
 from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.healing.document import heal_document, heal_table
+from kafkalog.healing.run import (
+    Healing,
+    HealRun,
+    apply_healing,
+    is_well,
+    local_log_dirs,
+    plan_healing,
+)
+from kafkalog.operations.run_frame import CANNOT_BE_UNDONE, undo_note
+from kafkalog.requests.run_request import RunOptions, run_request
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.resources.process_pool import in_processes
 
@@ -50,11 +62,17 @@ def run_with(
     args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
 ) -> ExitCode:
     """Compare with `execute`, print what differs and choose the exit code; talk goes to `tell`."""
+    if args.apply and not args.heal:
+        raise UsageError("compare changes nothing: --apply is for --heal")
     started = time.monotonic()
-    done = compare_run(request_of(args), execute)
+    healing = _heal(args, execute, tell) if args.heal else None
+    done = healing.compared if healing else compare_run(request_of(args), execute)
     seconds = time.monotonic() - started
     if args.json:
-        write_json(compare_document(done, seconds, redact=args.redact))
+        document = compare_document(done, seconds, redact=args.redact)
+        if healing is not None:
+            document["heal"] = heal_document(healing.healed, seconds)
+        write_json(document)
     else:
         show_table(replica_table(done), is_main=False, tell=tell)
         rows = difference_table(done.differences, redact=args.redact)
@@ -62,7 +80,42 @@ def run_with(
         for line in (*failures(done), *explanations(done.differences)):
             tell(line)
         tell(summary(done, seconds))
+        if healing is not None:
+            _tell_healed(healing.healed, tell)
+    if healing is not None and healing.healed.faults:
+        return ExitCode.FAULT
+    if healing is not None and healing.healed.applied and not done.failed:
+        return ExitCode.DONE if is_well(healing.healed) else ExitCode.FINDINGS
     return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+
+
+def _heal(args: argparse.Namespace, execute: Executor, tell: Callable[[str], None]) -> Healing:
+    log_dirs = local_log_dirs(args.log_dir)
+    if not log_dirs:
+        raise UsageError("--heal needs the log dirs of the wrong replica and of a right one")
+    options: RunOptions = {
+        "topics": args.topic,
+        "topic_partitions": args.topic_partition,
+        "run_dir": args.run_dir,
+        "no_undo": args.no_undo,
+        "max_batch_bytes": args.max_batch_bytes,
+    }
+    request = run_request(log_dirs, options)
+    if not args.apply:
+        return plan_healing(request, request_of(args), execute)
+    if args.no_undo:
+        tell(CANNOT_BE_UNDONE)
+    return apply_healing(request, request_of(args), execute, tell)
+
+
+def _tell_healed(run: HealRun, tell: Callable[[str], None]) -> None:
+    show_table(heal_table(run), is_main=False, tell=tell)
+    for problem in run.problems if not run.applied else ():
+        tell(problem)
+    if run.applied and run.keeps_undo:
+        tell(undo_note(run))
+    if not run.applied and run.plans:
+        tell("nothing was changed: --heal --apply puts right what is provable")
 
 
 def request_of(args: argparse.Namespace) -> CompareRequest:

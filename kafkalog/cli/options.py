@@ -111,6 +111,10 @@ VERBS = (
         "compare", "what consumers get from each replica, and which one is right",
         "kafkalog.cli.compare",
         names="log dirs of the nodes, copies of them, or digests: two at least",
+        changes="Changes nothing without --heal --apply; what that replaces is kept for "
+        "`kafkalog undo`.",
+        beside="May run beside a broker; with --heal --apply not: the brokers of the log dirs "
+        "must be stopped.",
         example="data/samples/replicas/node1 data/samples/replicas/node2",
     ),
     Verb(

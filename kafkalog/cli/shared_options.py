@@ -134,7 +134,10 @@ SHARED_OPTIONS = (
         "--utc", None, "times of tables in UTC (default: in this machine's zone)", _TABLES,
     ),
     Option("--report", "F.html", "write the audit as one HTML page", ("audit",)),
-    Option("--apply", None, "change the log; without it nothing is changed", _CHANGING),
+    Option(
+        "--apply", None, "change the log; without it nothing is changed", (*_CHANGING, "compare"),
+        does_there={"compare": "with --heal: change the wrong replicas"},
+    ),
     Option(
         "--force", "RULE",
         "lift one safety rule by name: null-keys, config-differs, nothing-dirty, clock-differs; "
@@ -158,9 +161,9 @@ SHARED_OPTIONS = (
     Option(
         "--run-dir", "DIR",
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
-        (*_CHANGING, "verify", "audit", *_HISTORY),
+        (*_CHANGING, "compare", "verify", "audit", *_HISTORY),
         does_there={
-            **dict.fromkeys(_CHANGING, _JOURNAL),
+            **dict.fromkeys((*_CHANGING, "compare"), _JOURNAL),
             "audit": "where audits are kept, for growth and for unchanged logs (default: "
             "kafkalog/runs in the user's state directory)",
             "verify": "where runs are kept, for --since (default: kafkalog/runs in the user's "
@@ -175,7 +178,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--no-undo", None, "keep no replaced files: their space is free at once, without undo",
-        _CHANGING,
+        (*_CHANGING, "compare"),
     ),
     Option(
         "--output", "DIR", "write there; a new or empty directory",

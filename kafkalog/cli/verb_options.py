@@ -54,6 +54,11 @@ VERB_OPTIONS = (
         _COMPACT, words=("keep",),
     ),
     Option(
+        "--heal", None,
+        "plan how each wrong replica is put right from a right one; with --apply do it",
+        ("compare",),
+    ),
+    Option(
         "--hash-key", "FILE",
         "the key that hosts share, 16 bytes or more: digests are compared if they were made with "
         "the same one",

@@ -24,9 +24,9 @@ from kafkalog.swap.checkpoint import Changes
 from kafkalog.swap.file_facts import FileFacts
 from kafkalog.swap.replacement import Replacement
 
-COMPACT, RETAIN, RECOVER = "compact", "retain", "recover"
+COMPACT, RETAIN, RECOVER, HEAL = "compact", "retain", "recover", "heal"
 # The kinds of runs that change logs.
-KINDS = (COMPACT, RETAIN, RECOVER)
+KINDS = (COMPACT, RETAIN, RECOVER, HEAL)
 
 
 class Ended(Protocol):

@@ -73,7 +73,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("recover", "--log-dir", str(damaged), "--topic", "orders"),
         ("verify", "--log-dir", str(damaged)),
         ("cluster", *(word for path in cluster for word in ("--log-dir", path))),
-        ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2"),
+        ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2", "--heal"),
         ("digest", _NODE, "--output", f"{scratch}/1.digest", "--hash-key", _KEY),
         ("segments", *_ORDERS),
         ("salvage", "--log-dir", str(damaged), "--topic", "orders", "--output", f"{scratch}/out"),
