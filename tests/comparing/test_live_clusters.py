@@ -112,7 +112,10 @@ def test_what_an_unclean_election_costs_is_what_the_broker_cuts(tmp_path: Path) 
         assert (found.wrong, found.right, found.records) == (("node 1",), ("node 2",), LOST)
 
         seen = cluster.brokers[1].log_file.stat().st_size
-        cluster.start(1, 2, 3)
+        # Node 1 last: alone it would be elected, as uncleanly as node 2 was.
+        cluster.start(2, 3)
+        cluster.await_state(["lost"], lambda state: state.leader == 2)
+        cluster.start(1)
         cluster.await_state(["lost"], lambda state: set(state.isrs) == {1, 2})
         cuts = cuts_of(cluster.brokers[1].log_file, seen)
         assert min(map(int, cuts)) == found.offset

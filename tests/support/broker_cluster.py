@@ -65,14 +65,16 @@ class BrokerCluster:
         self._at_once(nodes, lambda broker: broker.start())
 
     def stop(self, *nodes: int) -> None:
-        """At once, in order as far as they can: who is left without a majority waits for a
-        controller that does not come, and is killed."""
+        """In order, one after the other, so that the last one is in sync. The last two at once: who
+        is left without a majority waits for a controller that does not come, and is killed."""
 
         def stop(broker: Broker) -> None:
             with contextlib.suppress(BrokerFailedError):
                 broker.stop(timeout_s=LAST_ONE_S)
 
-        self._at_once(nodes, stop)
+        for node in nodes[:-2]:
+            self.brokers[node].stop()
+        self._at_once(nodes[-2:], stop)
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
