@@ -24,7 +24,7 @@ from kafkalog.healing.stage import check_equal, staged
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
-from kafkalog.log.segment_headers import iterate_headers
+from kafkalog.log.segment_headers import iterate_headers, scan_headers
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.repair.recover import recover_partition
@@ -95,6 +95,7 @@ def _heal(task: HealTask, result: HealResult, files: LocalFiles) -> HealResult:
         wrong, right, start_of(wrong, right), task.plan.cut_offset, task.max_batch_bytes
     )
     segments = [segment for segment, _ in splice.rewritten]
+    _refuse_torn_tail(wrong, segments)
     scratch = Scratch(task.plan.path, task.run_id)
     with staged(splice, task.run_id, task.config, task.now_ms, files) as healed:
         check_equal(healed, right, task.max_batch_bytes)
@@ -115,6 +116,19 @@ def _heal(task: HealTask, result: HealResult, files: LocalFiles) -> HealResult:
         bytes_after=after,
         replaced=rebuilt,
     )
+
+
+def _refuse_torn_tail(wrong: PartitionInventory, anew: Sequence[SegmentInfo]) -> None:
+    """A segment that stays is the live one by another name: nothing of it can be cut."""
+    active = wrong.active_segment
+    if active is not None and active not in anew:
+        torn = scan_headers(active.path).trailing_bytes
+        if torn:
+            raise LogCleaningRefusedError(
+                f"{torn} bytes behind its last whole batch, as a crash leaves them: "
+                "kafkalog recover --apply cuts them, then it can be healed",
+                path=active.path,
+            )
 
 
 def _opened(path: str) -> PartitionInventory:

@@ -193,6 +193,22 @@ def test_what_is_not_provable_stays_as_it_is(
     assert main(["compare", *map(str, dirs), "--apply", "--topic", "*"]) == 2
 
 
+def test_a_torn_tail_is_cut_by_recover_and_not_on_the_way(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dirs = nodes(log_dir, *CASES["resurrected-key"])
+    active = sorted((dirs[1] / "orders-0").glob("*.log"))[-1]
+    with active.open("ab") as file:
+        file.write(bytes(7) + b"torn")
+    before = contents(dirs[1])
+    assert heal(*dirs) == 1
+    assert "11 bytes behind its last whole batch" in capsys.readouterr().out
+    assert contents(dirs[1]) == before
+    assert main(["recover", str(dirs[1]), "--topic", "orders", "--apply"]) == 0
+    assert heal(*dirs) == 0
+    assert told(*dirs) == []
+
+
 def test_a_copy_that_changes_meanwhile_is_left_alone(
     samples: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
