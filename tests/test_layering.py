@@ -107,6 +107,7 @@ FLOORS: dict[str, Floor] = {
     # What a comparison found, put right.
     "healing": floor(f"{LOWER} {CHANGING} checking comparing", "numpy"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
+    "bucket": floor(f"{LOWER} resources requests checking"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
     ),
@@ -119,11 +120,11 @@ FLOORS: dict[str, Floor] = {
     ),
     "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
-        f"{LOWER} {CHANGING} checking comparing auditing report",
+        f"{LOWER} {CHANGING} checking comparing bucket auditing report",
         "numpy pyarrow pyspark py4j",
     ),
     "cli": floor(
-        f"{LOWER} {CHANGING} checking comparing healing auditing overview report duckdb",
+        f"{LOWER} {CHANGING} checking comparing bucket healing auditing overview report duckdb",
         "numpy pyarrow tqdm prompt_toolkit argcomplete",
     ),
     # The package's front door: the public names, each imported when it is first asked for.

@@ -101,6 +101,14 @@ def parse_minutes(text: str) -> float:
     )
 
 
+def parse_duration(text: str) -> int:
+    """Milliseconds with a unit: 24h, 7d; or 0."""
+    number = 0 if text == "0" else parse_quantity(text, DURATIONS)
+    if number is None or number > MAX_INT64:
+        raise ValueError(f"{text!r} is no duration, as 24h or 7d ({', '.join(DURATIONS)})")
+    return number
+
+
 def parse_source_option(text: str) -> tuple[str, str]:
     """`NAME=VALUE` of the data source; it knows the names."""
     name, separator, value = text.partition("=")

@@ -126,6 +126,12 @@ VERBS = (
         "--hash-key /tmp/hash.key",
     ),
     Verb(
+        "bucket", "what lies in remote storage against what the cluster says of it",
+        "kafkalog.cli.bucket",
+        names="log dirs of the nodes: of all that have __remote_log_metadata",
+        example="data/samples/tiered/data --remote-dir data/samples/tiered/remote --now 2026-11-29",
+    ),
+    Verb(
         "verify", "check checksums, order, indexes, and what a broker's start would say",
         "kafkalog.cli.verify", example="data/samples/broker --topic orders",
     ),

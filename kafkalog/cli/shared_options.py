@@ -19,7 +19,8 @@ from kafkalog.remote.layouts import LAYOUTS
 _CHANGING = ("compact", "recover", "retain")
 _JUDGING = (*_CHANGING, "audit", "why")
 _CHOOSING = (
-    *_CHANGING, "audit", "cluster", "compare", "digest", "export", "salvage", "segments", "verify"
+    *_CHANGING, "audit", "bucket", "cluster", "compare", "digest", "export", "salvage", "segments",
+    "verify",
 )  # fmt: skip
 _HISTORY = ("runs", "undo", "purge")
 _TABLES = (*_CHOOSING, *_HISTORY, "info", "lag")
@@ -28,6 +29,7 @@ _PRINTING = (
     "lag",
     *_CHANGING,
     "audit",
+    "bucket",
     "cluster",
     "compare",
     "digest",
@@ -37,7 +39,7 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = ("sql", "verify")
+_REMOTE = ("bucket", "sql", "verify")
 
 _FORCE_ON_SETTINGS = (
     "config-differs: go by --config and --config-file where they contradict the disk"
@@ -88,13 +90,14 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--server-properties", "F", "the broker's file, for settings that are not on the disk",
-        (*_JUDGING, "cluster"),
+        (*_JUDGING, "bucket", "cluster"),
     ),
     Option(
         "--now", "MS|ISO", "the time it is done for (default: the clock)",
-        (*_JUDGING, "cluster", "info", "sql"), parse_now,
+        (*_JUDGING, "bucket", "cluster", "info", "sql"), parse_now,
         does_there={
             "sql": "the time that ages are computed for (default: the clock)",
+            "bucket": "the time that ages are computed for (default: the clock)",
             "audit": "the time of the audit (default: the clock)",
             "cluster": "show the cluster as of then, by the metadata alone (default: the log's "
             "end)",
@@ -156,16 +159,18 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--workers", "N", "worker processes (default: one per core)",
-        ("compact", "compare", "digest", "recover", "verify", "audit"), parse_count,
+        ("bucket", "compact", "compare", "digest", "recover", "verify", "audit"), parse_count,
     ),
     Option(
         "--run-dir", "DIR",
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
-        (*_CHANGING, "compare", "verify", "audit", *_HISTORY),
+        (*_CHANGING, "bucket", "compare", "verify", "audit", *_HISTORY),
         does_there={
             **dict.fromkeys((*_CHANGING, "compare"), _JOURNAL),
             "audit": "where audits are kept, for growth and for unchanged logs (default: "
             "kafkalog/runs in the user's state directory)",
+            "bucket": "where deep looks are kept, for --since (default: kafkalog/runs in the "
+            "user's state directory)",
             "verify": "where runs are kept, for --since (default: kafkalog/runs in the user's "
             "state directory)",
         },
@@ -202,7 +207,8 @@ SHARED_OPTIONS = (
         "--max-batch-bytes", "SIZE",
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
         (
-            "compact", "compare", "digest", "dump", "recover", "salvage", "sql", "verify", "audit",
+            "bucket", "compact", "compare", "digest", "dump", "recover", "salvage", "sql", "verify",
+            "audit",
             "why",
         ),
         parse_bytes,
@@ -245,6 +251,7 @@ SHARED_OPTIONS = (
         "remote storage with the older segments of tiered partitions, a directory or s3://…; "
         "repeatable",
         _REMOTE,
+        does_there={"bucket": "the remote storage, a directory or s3://…; repeatable"},
         is_repeatable=True,
     ),
     Option(

@@ -6,6 +6,7 @@ from kafkalog.cli.option_values import (
     parse_at,
     parse_bytes,
     parse_capacity,
+    parse_duration,
     parse_memory,
     parse_minutes,
     parse_now,
@@ -23,6 +24,7 @@ _WHY = ("why",)
 _DUMP = ("dump",)
 _SQL = ("sql",)
 _EXPORT = ("export",)
+_BUCKET = ("bucket",)
 
 BYTES_FORMATS = ("text", "hex", "base64")
 RESULT_FORMATS = ("table", "json", "csv", "parquet")
@@ -86,7 +88,11 @@ VERB_OPTIONS = (
     Option(
         "--max-bytes-per-second", "SIZE",
         "read and write no more than so much of logs a second, all workers together",
-        _COMPACT, parse_bytes,
+        (*_COMPACT, *_BUCKET), parse_bytes,
+        does_there={
+            "bucket": "with --deep: read no more than so much of segments a second, as they were "
+            "before they were copied, all workers together"
+        },
     ),
     Option(
         "--memory", "SIZE",
@@ -110,7 +116,25 @@ VERB_OPTIONS = (
         "groups have committed",
         _AUDIT,
     ),
-    Option("--since", "RUN", "read only what has changed since this verify run", _VERIFY),
+    Option(
+        "--since", "RUN", "read only what has changed since this verify run",
+        (*_VERIFY, *_BUCKET),
+        does_there={
+            "bucket": "with --deep: read only what this run, which may have been cut off, has not "
+            "read, or what has changed since"
+        },
+    ),
+    Option(
+        "--deep", None,
+        "read all of each segment: the tag and size of each chunk, each batch and record, each "
+        "index",
+        _BUCKET,
+    ),
+    Option(
+        "--min-age", "DURATION",
+        "what is younger may be an upload in progress (default 24h)",
+        _BUCKET, parse_duration,
+    ),
     Option("--group", "G", "only this group; repeatable", ("lag",), is_repeatable=True),
     Option(
         "--what-if", "KEY=VALUE",

@@ -39,6 +39,10 @@ _AIVEN_OBJECT = re.compile(
     rf"(?P<stem>(?P<base>\d{{20}})-{_ID})\.(?P<suffix>log|indexes|rsm-manifest)", re.ASCII
 )
 _LOG = re.compile(rf"(?P<base>\d{{20}})(?:-{_ID})?\.log", re.ASCII)
+# Beside a .log that may be gone.
+_KAFKA_OBJECT = re.compile(
+    rf"\d{{20}}-{_ID}\.(log|index|timeindex|txnindex|snapshot|leader_epoch_checkpoint)", re.ASCII
+)
 _KAFSCALE = re.compile(r"segment-\d+\.kfs", re.ASCII)
 _PUFFIN = re.compile(rf"{_ID}\.puffin", re.ASCII)
 _BARE_ID = re.compile(_ID, re.ASCII)
@@ -164,11 +168,12 @@ class _Search:
             return RemoteDirectory(
                 AIVEN, path, aiven["topic"], int(name), aiven["topic_id"], objects
             )
-        if not _has(_LOG, objects):
-            return None
-        if self._asks(KAFKA) and (match := _KAFKA_PARTITION.fullmatch(name)):
+        match = _KAFKA_PARTITION.fullmatch(name)
+        if match and self._asks(KAFKA) and (_has(_KAFKA_OBJECT, objects) or _has(_LOG, objects)):
             number = int(match["partition"])
             return RemoteDirectory(KAFKA, path, match["topic"], number, match["topic_id"], objects)
+        if not _has(_LOG, objects):
+            return None
         if self._asks(PLAIN) and (match := _PLAIN_PARTITION.fullmatch(name)):
             number = int(match["partition"])
             return RemoteDirectory(PLAIN, path, match["topic"], number, None, objects)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafkalog.spark.analysis import key_stats as key_stats
     from kafkalog.spark.analysis import latest_by_key as latest_by_key
     from kafkalog.spark.apply_retention import retain as retain
+    from kafkalog.spark.audit_bucket import bucket as bucket
     from kafkalog.spark.audit_retention import audit as audit
     from kafkalog.spark.check_segments import verify as verify
     from kafkalog.spark.cluster import acls as acls
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "acls": "kafkalog.spark.cluster",
     "audit": "kafkalog.spark.audit_retention",
+    "bucket": "kafkalog.spark.audit_bucket",
     "latest_by_key": "kafkalog.spark.analysis",
     "key_stats": "kafkalog.spark.analysis",
     "hot_keys": "kafkalog.spark.analysis",

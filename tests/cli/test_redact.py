@@ -52,6 +52,7 @@ VERBS = (
     ("segments", "--json"),
     ("verify",),
     ("verify", "--json"),
+    ("bucket", "--remote-dir", "data/samples/tiered/remote", "--deep", "--json"),
     ("recover",),
     ("recover", "--json"),
     ("compact", *COMPACT, "--json"),

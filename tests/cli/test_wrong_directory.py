@@ -20,6 +20,7 @@ VERBS = {
     "lag": [],
     "verify": ["--workers=1"],
     "audit": ["--workers=1"],
+    "bucket": ["--workers=1", "--remote-dir=data/samples/tiered/remote"],
     "cluster": [],
     "compare": ["--workers=1"],
     "compact": [],
@@ -32,7 +33,7 @@ VERBS = {
 
 def ask(verb: str, path: Path, tmp_path: Path) -> int:
     words = [verb, *VERBS[verb], "--log-dir", str(path)]
-    if verb in ("verify", "audit", "compact", "retain", "recover"):
+    if verb in ("bucket", "verify", "audit", "compact", "retain", "recover"):
         words += ["--run-dir", str(tmp_path / "runs")]
     if verb == "salvage":
         words += ["--output", str(tmp_path / "salvaged")]
@@ -56,7 +57,7 @@ def test_an_empty_directory_is_an_error_of_every_verb(
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "compare", "lag"})
+    "verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "compare", "lag", "bucket"})
 )
 def test_a_formatted_log_dir_without_partitions_is_sound(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,18 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         path.unlink()
     log = damaged / "orders-1" / "00000000000000000000.log"
     log.write_bytes(log.read_bytes()[:-1])
+    remote = copy_sample("tiered/remote", scratch / "remote")
+    for path in remote.rglob(f"{0:020d}-*.log"):  # once more, under an id that nobody knows
+        other = path.with_name(f"{0:020d}-BBBBBBBBBBBBBBBBBBBBBA.log")
+        shutil.copy2(path, other)
+    bucket = (
+        "bucket",
+        "data/samples/tiered/data",
+        "--remote-dir",
+        str(remote),
+        "--now",
+        "2026-12-01",
+    )
     compact = (
         "compact",
         "--log-dir",
@@ -75,6 +88,8 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("cluster", *(word for path in cluster for word in ("--log-dir", path))),
         ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2", "--heal"),
         ("digest", _NODE, "--output", f"{scratch}/1.digest", "--hash-key", _KEY),
+        bucket,
+        (*bucket, "--deep", "--workers", "1"),
         ("segments", *_ORDERS),
         ("salvage", "--log-dir", str(damaged), "--topic", "orders", "--output", f"{scratch}/out"),
         ("why", "orders-1", "--offset", "3", "--now", "2026-12-01", "--log-dir", _BROKER),

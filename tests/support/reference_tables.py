@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from kafkalog.auditing.audit_kinds import AUDIT_KINDS
 from kafkalog.auditing.contents_kinds import CONTENTS_KINDS
+from kafkalog.bucket.bucket_kinds import BUCKET_KINDS
 from kafkalog.checking.cluster_kinds import CLUSTER_KINDS
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KINDS
 from kafkalog.cli import options as cli_options
+from kafkalog.columns.bucket_schemas import BUCKET_FINDINGS
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
 from kafkalog.columns.column import Column
 from kafkalog.columns.compare_schemas import DIFFERENCES
@@ -39,6 +41,7 @@ GUIDES = {
     "cluster": "cluster.md",
     "compare": "compare.md",
     "digest": "compare.md#hosts-that-share-no-disk",
+    "bucket": "bucket.md",
     "verify": "verify-and-recover.md#verify",
     "recover": "verify-and-recover.md#recover",
     "sql": "query.md",
@@ -72,8 +75,10 @@ def code_tables() -> dict[str, list[str]]:
         "findings": finding_kinds(KINDS),
         "cluster findings": finding_kinds(CLUSTER_KINDS),
         "compare findings": finding_kinds(COMPARE_KINDS),
+        "bucket findings": finding_kinds(BUCKET_KINDS),
         "audit findings": finding_kinds((*AUDIT_KINDS, *CONTENTS_KINDS)),
         "columns findings": column_table(FINDINGS),
+        "columns bucket findings": column_table(BUCKET_FINDINGS),
         "columns differences": column_table(DIFFERENCES),
         "limits": limit_table(),
         "modules": module_list(),

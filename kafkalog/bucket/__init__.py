@@ -1,0 +1,14 @@
+"""What lies in remote storage, against what the cluster says of it.
+
+    copies       records of `__remote_log_metadata`: which segment is in which state     SegmentCopy
+    knowledge    what the cluster knows: topics it has and had, copies              ClusterKnowledge
+    judgement    each stored segment: whose, whole, wanted, or to be deleted               Judgement
+    ranges       offsets that no finished copy has, or two have
+    overdue      segments that retention lets go and that are still there
+    look         one segment: its manifest, with `deep` each chunk, batch and record      LookResult
+    kept_looks   what deep looks found, kept as they go on, so that a run can be taken up again
+    run          all of these                                                              BucketRun
+
+What an object is nobody says but the cluster's own metadata: what that never had is another
+cluster's, and what it does not reach is not judged. It reads and changes nothing.
+"""
