@@ -8,6 +8,9 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json
@@ -27,6 +30,8 @@ from kafkalog.comparing.request import CompareRequest, CompareTask
 from kafkalog.comparing.run import Executor, compare_run
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.healing.document import heal_document, heal_table
+from kafkalog.healing.patch import opened_patch, write_patch
+from kafkalog.healing.plan import HealPlan
 from kafkalog.healing.run import (
     Healing,
     HealRun,
@@ -62,8 +67,8 @@ def run_with(
     args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
 ) -> ExitCode:
     """Compare with `execute`, print what differs and choose the exit code; talk goes to `tell`."""
-    if args.apply and not args.heal:
-        raise UsageError("compare changes nothing: --apply is for --heal")
+    if (args.apply or args.patch) and not args.heal:
+        raise UsageError("compare changes nothing: --apply and --patch are for --heal")
     started = time.monotonic()
     healing = _heal(args, execute, tell) if args.heal else None
     done = healing.compared if healing else compare_run(request_of(args), execute)
@@ -101,11 +106,26 @@ def _heal(args: argparse.Namespace, execute: Executor, tell: Callable[[str], Non
         "max_batch_bytes": args.max_batch_bytes,
     }
     request = run_request(log_dirs, options)
-    if not args.apply:
-        return plan_healing(request, request_of(args), execute)
-    if args.no_undo:
-        tell(CANNOT_BE_UNDONE)
-    return apply_healing(request, request_of(args), execute, tell)
+    is_made = args.patch is not None and not Path(args.patch).exists()
+    if is_made and args.apply:
+        raise UsageError(f"--patch {args.patch} is not there: it is made without --apply")
+    with ExitStack() as stack:
+        is_there = args.patch is not None and not is_made
+        unpacked = stack.enter_context(opened_patch(args.patch)) if is_there else []
+        compare = replace(request_of(args), log_dirs=(*args.log_dir, *unpacked))
+        if args.apply:
+            if args.no_undo:
+                tell(CANNOT_BE_UNDONE)
+            return apply_healing(request, compare, execute, tell)
+        healing = plan_healing(request, compare, execute)
+    if is_made:
+        size = write_patch(healing.patches, args.patch)
+        tell(f"{args.patch}: {size} bytes, for {', '.join(map(_place, healing.patches))}")
+    return healing
+
+
+def _place(plan: HealPlan) -> str:
+    return f"{plan.topic_partition} of {plan.name}" + (": refused" if plan.reason else "")
 
 
 def _tell_healed(run: HealRun, tell: Callable[[str], None]) -> None:

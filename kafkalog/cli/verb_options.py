@@ -61,6 +61,12 @@ VERB_OPTIONS = (
         ("compare",),
     ),
     Option(
+        "--patch", "F",
+        "with --heal: a file with what puts wrong replicas of other hosts right, made from their "
+        "digests and the log dirs here; where it is there already it is the right copy",
+        ("compare",),
+    ),
+    Option(
         "--hash-key", "FILE",
         "the key that hosts share, 16 bytes or more: digests are compared if they were made with "
         "the same one",

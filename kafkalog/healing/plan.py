@@ -17,6 +17,7 @@ from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.replicas.copies import Copy
+from kafkalog.replicas.digested import DigestedReplica
 from kafkalog.replicas.replica import Replica
 
 HEAL = "heal"
@@ -47,26 +48,33 @@ class HealPlan(JsonFacts):
     otherwise: str = ""
 
 
-def plan_heals(compared: ComparedPartition, copies: Sequence[Copy]) -> Iterator[HealPlan]:
-    """A plan for each copy on this host that is wrong in anything. `copies`: of the partition."""
+def plan_heals(
+    compared: ComparedPartition, copies: Sequence[Copy], *, of_digests: bool = False
+) -> Iterator[HealPlan]:
+    """A plan for each copy on this host that is wrong in anything. `copies`: of the partition.
+    `of_digests`: for those on other hosts instead, from the copies that are here.
+    """
     local = {each.name: each for each in copies if isinstance(each, Replica)}
+    by_name = {each.name: each for each in copies}
     for result in compared.replicas:
         own = [each for each in compared.differences if result.name in each.wrong]
-        if own and result.name in local:
-            yield _plan(local[result.name], own, compared, local)
+        if own and (result.name in local) is not of_digests:
+            yield _plan(by_name[result.name], own, compared, local)
 
 
 def _plan(
-    wrong: Replica,
+    wrong: Copy,
     differences: Sequence[Difference],
     compared: ComparedPartition,
     local: Mapping[str, Replica],
 ) -> HealPlan:
-    partition = wrong.partition
+    path, log_dir = wrong.place, wrong.where
+    if isinstance(wrong, DigestedReplica):
+        path, log_dir = wrong.facts.place, wrong.facts.log_dir
     plan = HealPlan(
-        compared.topic_partition, partition.path, partition.log_dir, wrong.name, REFUSED,
+        compared.topic_partition, path, log_dir, wrong.name, REFUSED,
         sum(1 + each.more for each in differences),
-        otherwise=f"while its broker is stopped, mv {partition.path} to a place outside of its log "
+        otherwise=f"while its broker is stopped, mv {path} to a place outside of its log "
         f"dir: when it starts it copies the partition from the leader, which has to be a right one",
     )  # fmt: skip
     reason = _why_not(differences, compared)
@@ -82,7 +90,8 @@ def _plan(
         return _refused(plan, "no copy that is here is right in all differences and wrong in none")
     ends = {each.name: each.log_end_offset for each in compared.replicas}
     source = max(right, key=lambda name: (ends[name], name))
-    cut = _cut_offset(partition, differences, min(ends[source], ends[wrong.name]))
+    segments = (wrong if isinstance(wrong, Replica) else local[source]).partition
+    cut = _cut_offset(segments, differences, min(ends[source], ends[wrong.name]))
     return HealPlan(
         plan.topic_partition, plan.path, plan.log_dir, plan.name, HEAL, plan.differences,
         source=local[source].partition.path, source_name=source, cut_offset=cut,

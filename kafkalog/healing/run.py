@@ -36,10 +36,13 @@ HealRun = Run[HealPlan, HealResult]
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """What was found, and what was planned and done about it."""
+    """What was found, and what was planned and done about it; patches: plans for wrong copies that
+    are on other hosts.
+    """
 
     compared: CompareRun
     healed: HealRun
+    patches: tuple[HealPlan, ...] = ()
 
 
 def plan_healing(request: RunRequest, compare: CompareRequest, execute: Executor) -> Healing:
@@ -47,7 +50,7 @@ def plan_healing(request: RunRequest, compare: CompareRequest, execute: Executor
     verb = Heal(request, compare, execute, LocalFiles())
     found = request.open_all()
     run = verb.plan(request.select(found), request.read_settings(found))
-    return Healing(verb.compared, run)
+    return Healing(verb.compared, run, tuple(verb.patches))
 
 
 def apply_healing(
@@ -80,6 +83,7 @@ class Heal(Verb[HealPlan, HealResult]):
         self._compare, self._execute = compare, execute
         self._configs: dict[str, LogConfig] = {}
         self.compared = CompareRun((), 0)
+        self.patches: list[HealPlan] = []
 
     def may_be_changed(self, partition: PartitionInventory, settings: RunSettings) -> bool:
         """Whether it is ever healed: a node recovers its metadata log by itself."""
@@ -99,6 +103,7 @@ class Heal(Verb[HealPlan, HealResult]):
         plans: list[HealPlan] = []
         for compared in self.compared.partitions:
             copies = tasks[str(compared.topic_partition)].replicas
+            self.patches += plan_heals(compared, copies, of_digests=True)
             for plan in plan_heals(compared, copies):
                 partition = by_path.get(plan.path)
                 if partition is not None and self.may_be_changed(partition, settings):

@@ -49,13 +49,15 @@ def produce(cluster: BrokerCluster, topic: str, values: list[str], acks: str = "
 Row = tuple[int, bytes | None, bytes | None]
 
 
-def consumed(cluster: BrokerCluster, topic: str) -> list[Row]:
-    """(offset, key, value) of all records up to the last stable offset, read_committed."""
+def consumed(
+    cluster: BrokerCluster, topic: str, isolation_level: str = "read_committed"
+) -> list[Row]:
+    """(offset, key, value) of all records; of committed ones up to the last stable offset."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
             "group.id": "none",
-            "isolation.level": "read_committed",
+            "isolation.level": isolation_level,
             "enable.partition.eof": True,
         }
     )
@@ -127,42 +129,51 @@ def test_what_an_unclean_election_costs_is_what_the_broker_cuts(tmp_path: Path) 
         assert compare(cluster.log_dir(1), cluster.log_dir(2), topics=("lost",)).differences == []
 
 
-def test_what_an_absence_leaves_behind_is_found(tmp_path: Path) -> None:
-    topics = ("deleted", "aborted", "stuck")
-    with BrokerCluster(tmp_path) as cluster:
-        for topic in topics:
-            cluster.create(topic, [1, 2], **COMPACTED)
-        produce(cluster, "deleted", ["erased", "kept"])
-        transactions = {}
-        for topic in ("aborted", "stuck"):
-            transactions[topic] = Producer(
-                {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
-            )
-            transactions[topic].init_transactions(120)
-            transactions[topic].begin_transaction()
-            transactions[topic].produce(topic, key="a", value="aborted-value")
-            assert transactions[topic].flush(120) == 0
-        cluster.brokers[2].stop()
-        cluster.await_state(topics, lambda state: state.isrs == [1])
-        tombstones = Producer({"bootstrap.servers": cluster.bootstrap_servers})
-        tombstones.produce("deleted", key="erased", value=None)
-        assert tombstones.flush(120) == 0
-        for transaction in transactions.values():
-            transaction.abort_transaction(120)
-        # Node 1 rolls, cleans, and a horizon later takes tombstone and markers away.
-        for number in range(ROUNDS):
-            for topic in topics:
-                tombstones.produce(topic, key=f"fill{number % 3}", value=str(number))
-            assert tombstones.flush(120) == 0
-            time.sleep(0.5)
-        cluster.start(2)
-        cluster.await_state(topics, lambda state: set(state.isrs) == {1, 2})
-        again = transactions["aborted"]
-        again.begin_transaction()
-        again.produce("aborted", key="b", value="committed-value")
-        again.commit_transaction(120)
-        cluster.stop(1, 2, 3)
+ABSENT = ("deleted", "aborted", "stuck")
 
+
+def be_absent(cluster: BrokerCluster) -> None:
+    """Node 2 is away while node 1 deletes a key and aborts transactions, and long enough that their
+    tombstone and markers go; it comes back, and all stop.
+    """
+    for topic in ABSENT:
+        cluster.create(topic, [1, 2], **COMPACTED)
+    produce(cluster, "deleted", ["erased", "kept"])
+    transactions = {}
+    for topic in ("aborted", "stuck"):
+        transactions[topic] = Producer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
+        )
+        transactions[topic].init_transactions(120)
+        transactions[topic].begin_transaction()
+        transactions[topic].produce(topic, key="a", value="aborted-value")
+        assert transactions[topic].flush(120) == 0
+    cluster.brokers[2].stop()
+    cluster.await_state(ABSENT, lambda state: state.isrs == [1])
+    tombstones = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    tombstones.produce("deleted", key="erased", value=None)
+    assert tombstones.flush(120) == 0
+    for transaction in transactions.values():
+        transaction.abort_transaction(120)
+    # Node 1 rolls, cleans, and a horizon later takes tombstone and markers away.
+    for number in range(ROUNDS):
+        for topic in ABSENT:
+            tombstones.produce(topic, key=f"fill{number % 3}", value=str(number))
+        assert tombstones.flush(120) == 0
+        time.sleep(0.5)
+    cluster.start(2)
+    cluster.await_state(ABSENT, lambda state: set(state.isrs) == {1, 2})
+    again = transactions["aborted"]
+    again.begin_transaction()
+    again.produce("aborted", key="b", value="committed-value")
+    again.commit_transaction(120)
+    cluster.stop(1, 2, 3)
+
+
+def test_what_an_absence_leaves_behind_is_found(tmp_path: Path) -> None:
+    topics = ABSENT
+    with BrokerCluster(tmp_path) as cluster:
+        be_absent(cluster)
         run = compare(cluster.log_dir(1), cluster.log_dir(2), topics=topics)
         assert [
             (str(each.topic_partition), each.kind, each.offset, each.wrong, each.right)
