@@ -113,14 +113,19 @@ def _read(replicas: list[PartitionInventory], max_batch_bytes: int) -> MetadataP
 def _records(
     partition: PartitionInventory, max_batch_bytes: int
 ) -> Iterator[tuple[str, dict[str, Any], str | None]]:
-    """(kind, fields, None), or what is wrong with a record or a batch. Tombstones, of a topic that
-    is compacted, say nothing that the records before them did not."""
+    """(kind, fields, None), or what is wrong with a record, a batch or what lies between two.
+    Tombstones, of a topic that is compacted, say nothing that the records before them did not."""
+    expected = partition.log_start_offset
     columns = select_columns("messages", _COLUMNS, with_error=True)
     request = ReadRequest.of(columns, mode=ReadMode.PERMISSIVE, max_batch_bytes=max_batch_bytes)
     for batch in read_messages(
         plan_splits([partition], PartitionSelection()), request, ReadCounts()
     ):
         for row in batch.to_pylist():
+            # A record that is not there may be the one that has a segment as finished.
+            if row["offset"] is not None and row["offset"] > expected:
+                yield "", {}, f"offsets {expected} to {row['offset'] - 1} are not there"
+            expected = expected if row["offset"] is None else row["offset"] + 1
             if row["keyBytes"] is not None and row["valueBytes"] is None:
                 continue
             if row["error"] is not None:

@@ -228,6 +228,18 @@ def damage_a_batch(cluster: TieredCluster) -> str:
     return "checksum"
 
 
+def lose_a_record(cluster: TieredCluster) -> str:
+    """As where a segment is gone from the middle of the log."""
+    cluster.append("__remote_log_metadata-0", None, key=b"k")
+    path = cluster.broker / "__remote_log_metadata-0" / f"{0:020d}.log"
+    data = path.read_bytes()
+    ends = [0]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + 12 + int.from_bytes(data[ends[-1] + 8 :][:4], "big"))
+    path.write_bytes(data[: ends[-3]] + data[ends[-2] :])
+    return "offsets 67 to 67 are not there"
+
+
 def put_a_strange_record(cluster: TieredCluster) -> str:
     cluster.append("__remote_log_metadata-0", b"\1\0\0\2")
     return "offset 68: "
@@ -237,7 +249,7 @@ def put_a_strange_record(cluster: TieredCluster) -> str:
     "harm",
     [
         hide_the_end, rarely(lose_the_high_watermark), rarely(lose_the_partition),
-        rarely(damage_a_batch), rarely(put_a_strange_record),
+        rarely(damage_a_batch), lose_a_record, rarely(put_a_strange_record),
     ],
 )  # fmt: skip
 def test_where_the_metadata_is_not_all_there_nothing_is_judged(
