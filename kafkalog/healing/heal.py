@@ -36,7 +36,13 @@ from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.merged_replacement import merged
 from kafkalog.swap.partition_lock import locked_partition
 from kafkalog.swap.plan_check import check_unchanged
-from kafkalog.swap.replacement import Replacement, end_replacement, read_earlier, read_record
+from kafkalog.swap.replacement import (
+    Replacement,
+    end_replacement,
+    left_by_broker,
+    read_earlier,
+    read_record,
+)
 from kafkalog.swap.scratch import Scratch, new_attempt_id
 from kafkalog.swap.swap import SEGMENT_KINDS, existing_files, swap_group, swap_groups, swapped_files
 
@@ -166,6 +172,8 @@ def _swap(
         record,
         groups=tuple(swap_group(group) for group in groups),
         swapped=tuple(swapped_files(group, directory) for group in groups),
+        # Their names are needed on the way.
+        kept=left_by_broker(directory),
     )
     whole = merged(read_earlier(scratch), new)
     try:

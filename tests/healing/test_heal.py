@@ -72,6 +72,8 @@ def samples(log_dir: Path) -> tuple[Path, Path]:
 def test_what_kafkas_cleaner_left_is_healed_and_undone(
     samples: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for ending in (".log", ".index"):  # what a broker had not removed yet when it stopped
+        (samples[1] / "tomb-0" / f"{0:020d}{ending}.deleted").write_bytes(b"cleaned before")
     before = [contents(log_dir) for log_dir in samples]
     assert heal(*samples, apply=False) == 1
     assert [contents(log_dir) for log_dir in samples] == before
