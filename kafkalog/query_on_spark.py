@@ -22,7 +22,7 @@ from kafkalog.cli.sql_output import TABLE_ROWS, ShownRows, write_csv, write_show
 from kafkalog.errors import KafkaLogError
 from kafkalog.job import Tell, in_session
 from kafkalog.spark import create_topic_views, create_views, zookeeper_views
-from kafkalog.spark.releases import arrow_from_spark
+from kafkalog.spark.releases import arrow_from_spark, quiet_query_errors
 
 _CHUNK_ROWS = 1000
 
@@ -49,6 +49,7 @@ def run_on_spark(args: argparse.Namespace) -> int:
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     """Run the queries of `--sql`, or of standard input, over the views of the paths."""
     check_arguments(args)
+    quiet_query_errors()
     names: list[str] = []
     if args.paths:
         names += create_views(spark, args.paths, **source_options(args))

@@ -13,6 +13,7 @@ lacks is refused by name, see `needs`.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
@@ -168,6 +169,16 @@ def condition_of(error: PySparkException) -> str:
     """The name of an error's condition, empty where it has none."""
     ask = getattr(error, "getCondition", None) or error.getErrorClass
     return ask() or ""
+
+
+def quiet_query_errors() -> None:
+    """4.0 and newer write each error of a query to stderr as JSON, some KiB, before they raise it:
+    not here, where who catches it says what it is."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        return
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def is_utf8(binary: Column) -> Column:

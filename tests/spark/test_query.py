@@ -88,7 +88,10 @@ def test_long_table_ends_with_a_word(
     assert len(capsys.readouterr().out.splitlines()) == TABLE_ROWS + 1
 
 
-def test_what_cannot_be_asked_is_refused(spark: SparkSession, path: str, tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_refused(
+    spark: SparkSession, path: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In a line, without what Spark itself would write of it."""
     for arguments, words in (
         ([path, "--sql", "SELECT nothing FROM records"], "nothing"),
         ([path, "--sql", "SELEC 1"], "SELEC"),
@@ -100,6 +103,7 @@ def test_what_cannot_be_asked_is_refused(spark: SparkSession, path: str, tmp_pat
             run(spark, *arguments)
     with pytest.raises(UsageError, match="no such file or directory"):
         run(spark, str(tmp_path / "absent"), "--sql", "SELECT count(*) FROM records")
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err
 
 
 def test_without_java_it_is_usage(
