@@ -201,7 +201,7 @@ def test_no_damage_makes_a_fault_of_ours(dumped: Any, log_dir: Path) -> None:
     log.raw(pack_legacy_message(Record(3, START_MS, b"old", b"w"), 1))
     path = log.write() / f"{0:020d}.log"
     whole, rnd = path.read_bytes(), random.Random(5)
-    for _ in range(120):
+    for _ in range(50):
         data = bytearray(whole)
         for _ in range(rnd.randint(1, 4)):
             data[rnd.randrange(len(data))] = rnd.choice(

@@ -89,7 +89,9 @@ def test_dump_log_segments_accepts_every_file(kafka: Kafka, produced: Produced) 
             assert not list(bad_lines(kafka, work / "data" / f"{topic}-0"))
 
 
-@pytest.mark.parametrize("seed", [2, 5, 10, 13])
+@pytest.mark.parametrize(
+    "seed", [2, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (5, 10, 13))]
+)
 def test_dump_log_segments_accepts_random_rounds(kafka: Kafka, seed: int) -> None:
     def accepted(partition_dir: Path) -> None:
         assert not list(bad_lines(kafka, partition_dir))

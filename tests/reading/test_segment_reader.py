@@ -451,7 +451,7 @@ def test_unassigned_codec_and_unknown_magic_are_named(log_dir: Path) -> None:
     assert "magic 3" in last["error"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_damage_is_read_or_named(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -271,7 +271,7 @@ def small_log(log_dir: Path) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [43, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "undo",
     [pytest.param(False, id="swap"), pytest.param(True, id="undo", marks=pytest.mark.thorough)],
