@@ -6,13 +6,17 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.columns.column import Column
+from kafkalog.errors import RemoteStorageError
+from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
 from kafkalog.reading.views import view_columns
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.texts import format_timestamp
 
 # Columns that say the same in nearly every row: left out of the table where they do.
@@ -33,10 +37,18 @@ CHOSEN = (
 def run(args: argparse.Namespace) -> ExitCode:
     """Print the segments; FINDINGS if something could not be read as a broker would."""
     inventory = open_log_dir(*args.log_dir)
-    partitions = select_partitions(inventory, args.topic, args.topic_partition)
-    columns = view_columns("segments")
-    rows = [_plain_row(task, columns) for task in segment_tasks(partitions)]
     problems = list(inventory.problems)
+    partitions = select_partitions(inventory, args.topic, args.topic_partition)
+    storage = remote_storage(args)
+    if storage.places:
+        partitions = _with_remote(inventory, partitions, storage, problems)
+    columns = view_columns("segments")
+    rows = []
+    for task in segment_tasks(partitions):
+        try:
+            rows.append(_plain_row(task, columns))
+        except RemoteStorageError as error:
+            problems.append(str(error))
     for partition in partitions:
         said = (problem for problem in partition.problems if problem not in problems)
         problems.extend(f"{partition.path}: {problem}" for problem in said)
@@ -49,6 +61,26 @@ def run(args: argparse.Namespace) -> ExitCode:
             say(problem)
     has_findings = bool(problems) or any(row["error"] is not None for row in rows)
     return ExitCode.FINDINGS if has_findings else ExitCode.DONE
+
+
+def _with_remote(
+    inventory: LogInventory,
+    partitions: Sequence[PartitionInventory],
+    storage: RemoteStorage,
+    problems: list[str],
+) -> list[PartitionInventory]:
+    """The partitions with their segments in remote storage; those that cannot be read are
+    problems."""
+    # Needs the kernels and Arrow, which a list of what is on the disk does without.
+    from kafkalog.log.remote_segments import with_remote_segments
+    from kafkalog.reading.remote_log_events import copy_states
+
+    return with_remote_segments(
+        partitions,
+        storage,
+        copy_states(inventory),
+        note=lambda _, error: problems.append(str(error)),
+    )
 
 
 def _plain_row(task: SegmentTask, columns: Sequence[Column]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = ("bucket", "sql", "verify")
+_REMOTE = ("bucket", "segments", "sql", "verify")
 
 _FORCE_ON_SETTINGS = (
     "config-differs: go by --config and --config-file where they contradict the disk"

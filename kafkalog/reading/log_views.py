@@ -162,11 +162,13 @@ def _header_columns(segment: SegmentInfo) -> Row:
 
 
 def _index_columns(segment: SegmentInfo, scan: HeaderScan, next_offset: int) -> Row:
-    directory = segment.path.rpartition("/")[0]
-    suffix = "" if segment.state == "live" else f".{segment.state}"
     base_offset = segment.base_offset
-    offset_index = f"{directory}/{offset_index_file_name(base_offset, suffix)}"
-    time_index = f"{directory}/{time_index_file_name(base_offset, suffix)}"
+    if segment.state in ("live", "remote"):
+        offset_index, time_index = segment.beside(".index"), segment.beside(".timeindex")
+    else:
+        directory, suffix = segment.path.rpartition("/")[0], f".{segment.state}"
+        offset_index = f"{directory}/{offset_index_file_name(base_offset, suffix)}"
+        time_index = f"{directory}/{time_index_file_name(base_offset, suffix)}"
     positions = scan.rows["position"].astype(np.int64)
     return {
         "indexState": str(

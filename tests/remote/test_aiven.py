@@ -216,6 +216,34 @@ def test_verify_names_objects_that_cannot_be_read_and_goes_on(local: Path, tmp_p
     assert "encrypted with key 'key2', which is not on the ring" in texts["c-lz4"]
 
 
+def listed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    topics = [f"--topic={topic}" for topic in TOPICS]
+    code = main(["segments", *words, *topics, "--json"])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return code, document
+
+
+def test_segments_in_remote_storage_are_listed_as_those_on_the_disk(
+    local: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Path(shutil.copytree(STORE, tmp_path / "store"))
+    keys = [f"--remote-key={key_id}={file}" for key_id, file in KEYS.items()]
+    _, expected = listed(capsys, str(BROKER))
+    code, found = listed(capsys, str(local), "--remote-dir", str(store), *keys)
+    own = {"path", "state", "modificationTime", "hasSnapshot"}
+    plain = [
+        [{k: v for k, v in row.items() if k not in own} for row in each["segments"]]
+        for each in (found, expected)
+    ]
+    assert plain[0] == plain[1]
+    assert {row["state"] for row in found["segments"]} == {"remote", "live"}
+    assert (code, found["problems"]) == (0, [])
+    flip(next(store.glob("prefix/b-lz4-*/0/*.log")), 100)
+    code, found = listed(capsys, str(local), "--remote-dir", str(store), *keys)
+    assert (code, len(found["segments"])) == (1, len(plain[1]) - 1)
+    assert "the tag is wrong" in found["problems"][0]
+
+
 def test_dump_of_an_object_is_that_of_the_brokers_file(capfdbinary: Any) -> None:
     keys = [f"--remote-key={key_id}={file}" for key_id, file in KEYS.items()]
     for topic in ("a-lz4", "b-txn", "c-lz4"):
