@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -60,6 +61,8 @@ _STARTING = (
     "(kafka.server.NodeToControllerRequestThread)",
     "(org.apache.kafka.raft.",
 )
+# Ports that brokers of this process may have, up or not.
+_given: deque[int] = deque(maxlen=500)
 _MENDING = ("WARN", "orrupt", "Recovering unflushed", "Rebuilding", "Deleted", "Found file")
 
 
@@ -253,8 +256,8 @@ def free_ports(count: int) -> list[int]:
     """Ports nobody listens on, below the range that outgoing connections are given.
 
     A broker that is down for a while would otherwise find its port lent to some client. Each
-    process of a test run has a range of its own: between this look and the broker's start, and
-    while it is down, another one would take a port for free.
+    process of a test run has a range of its own, and does not give a port again soon: between this
+    look and a broker's start, and while it is down, another one would take its port for free.
     """
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 6
     ports: list[int] = []
@@ -263,7 +266,9 @@ def free_ports(count: int) -> list[int]:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
-            ports += [port] if port not in ports else []
+            if port not in _given:
+                _given.append(port)
+                ports.append(port)
     return ports
 
 
