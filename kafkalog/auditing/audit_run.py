@@ -14,14 +14,14 @@ from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audit_tasks import AuditTasks
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.findings_across import find_across
-from kafkalog.auditing.kept_scans import KeptScans
+from kafkalog.auditing.kept_scans import KeptScans, NextScans
 from kafkalog.auditing.log_dir_findings import find_signs, reported_once
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
-from kafkalog.log.inventory import LogInventory, PartitionInventory
+from kafkalog.log.inventory import LogInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import NO_PARTITION
 
@@ -30,16 +30,16 @@ Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """What was audited, in the order of topic, partition and path, and the directories as they were
-    found; `other_findings` are those that no partition tells alone; `notes`: where settings come
-    from; `scenarios` are to be simulated, for `times_ms` in ascending order.
+    """What was audited, in the order of topic, partition and path; `other_findings` are those that
+    no partition tells alone; `notes`: where settings come from; `scans`: what the next run may take
+    up, if it was asked for; `scenarios` are to be simulated, for `times_ms` in ascending order.
     """
 
     now_ms: int
     partitions: tuple[AuditedPartition, ...]
     other_findings: tuple[Finding, ...]
     notes: tuple[str, ...]
-    inventories: tuple[PartitionInventory, ...]
+    scans: NextScans | None = None
     scenarios: tuple[Scenario, ...] = (Scenario(),)
     times_ms: tuple[int, ...] = ()
 
@@ -72,8 +72,12 @@ def audit_run(
     times_ms = times_from(request.now_ms, request.scope.times)
     if kept is not None:
         tasks = [_with_scan(task, kept) for task in tasks]
-    done = {audited.path: audited for audited in (execute(tasks) if tasks else ())}
-    audited = [done[task.partition.path] for task in tasks]
+    inventories = {task.partition.path: task.partition for task in tasks}
+    scans = None if kept is None else NextScans(kept)
+    done: dict[str, AuditedPartition] = {}
+    for each in execute(tasks) if tasks else ():
+        done[each.path] = each if scans is None else scans.add(each, inventories[each.path])
+    audited = [done[path] for path in inventories]
     partitions, once = reported_once(audited, everything.problems)
     return AuditRun(
         now_ms=request.now_ms,
@@ -86,7 +90,7 @@ def audit_run(
             *find_across(partitions),
         ),
         notes=opened.notes,
-        inventories=tuple(task.partition for task in tasks),
+        scans=scans,
         scenarios=request.scope.scenarios,
         times_ms=times_ms,
     )

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, read_scans, write_scans
+from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
 from kafkalog.runs.run_dir import Run, list_runs
 
@@ -171,9 +171,9 @@ def write_history(
     now_ms: int,
     partitions: Sequence[AuditedPartition],
     violations: Iterable[Violation],
-    scans: pa.Table,
+    scans: pa.Buffer,
 ) -> None:
-    """The files of one run, `scans` of `kept_scans`; OSError if they cannot be written."""
+    """The files of one run, `scans`: that of `kept_scans`; OSError if they cannot be written."""
     sizes = sizes_now(partitions)
     topics = [
         {"nowMs": now_ms, "logDir": log_dir, "topic": topic, "bytes": size}
@@ -194,7 +194,7 @@ def write_history(
     ):
         table = pa.Table.from_pylist(rows, schema=schema)
         pq.write_table(table, run.path / name, compression="zstd")
-    write_scans(run.path, scans)
+    (run.path / SCANS_FILE).write_bytes(scans)
 
 
 def drop_older_scans(run_dir: Path, kept: Run, scope: Mapping[str, Any]) -> None:

@@ -8,7 +8,8 @@ Rows that hold go into the next run's file as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory, known_directory
 
 SCANS_FILE = "scans.parquet"
+_ROWS_AT_ONCE = 512
 
 _SCHEMA = pa.schema([(name, pa.large_string()) for name in ("path", "directory", "scan")])
 
@@ -43,23 +45,65 @@ class KeptScans:
         text = "" if place is None else self._table.column("scan")[place].as_py()
         return text or ""
 
-    def next_table(
-        self,
-        partitions: Sequence[AuditedPartition],
-        inventories: Iterable[PartitionInventory],
-    ) -> pa.Table:
-        """The rows of the run that these are of, whose partitions were known by these scans."""
-        holding: list[int] = []
-        rows: list[dict[str, str]] = []
-        for audited, inventory in zip(partitions, inventories, strict=True):
-            if audited.is_carried:
-                holding.append(self._places[audited.path])
-            elif audited.scan:
-                directory = known_directory(inventory)
-                text = "" if directory is None else json.dumps(directory.to_row())
-                rows.append({"path": audited.path, "directory": text, "scan": audited.scan})
-        old = self._table.take(pa.array(holding, pa.int64()))
-        return pa.concat_tables([old, pa.Table.from_pylist(rows, schema=_SCHEMA)])
+    def rows(self, places: Sequence[int]) -> pa.Table:
+        """The rows at these places."""
+        return self._table.take(pa.array(places, pa.int64()))
+
+    def place(self, path: str) -> int:
+        """Where a partition's row is, which is there."""
+        return self._places[path]
+
+
+class NextScans:
+    """The rows of the run that goes on, whose partitions are known by `known`: packed as they come,
+    for the texts of some thousand partitions are most of what an audit would hold.
+    """
+
+    def __init__(self, known: KeptScans) -> None:
+        self._known = known
+        self._holding: list[int] = []
+        self._rows: list[dict[str, str]] = []
+        self._problem: UnicodeEncodeError | None = None
+        self._sink = pa.BufferOutputStream()
+        # With checksums: a digit that flips on its way would be another number, and taken for what
+        # is on disk.
+        self._writer = pq.ParquetWriter(
+            self._sink, _SCHEMA,
+            compression="zstd", use_dictionary=False, write_page_checksum=True,
+        )  # fmt: skip
+
+    def add(self, audited: AuditedPartition, inventory: PartitionInventory) -> AuditedPartition:
+        """Take the partition's scan; the partition without it."""
+        if audited.is_carried:
+            self._holding.append(self._known.place(audited.path))
+        if not audited.scan:
+            return audited
+        if not audited.is_carried:
+            directory = known_directory(inventory)
+            text = "" if directory is None else json.dumps(directory.to_row())
+            self._rows.append({"path": audited.path, "directory": text, "scan": audited.scan})
+            if len(self._rows) >= _ROWS_AT_ONCE:
+                self._pack()
+        return replace(audited, scan="")
+
+    def finish(self) -> pa.Buffer:
+        """The file `scans.parquet`; to be called once. UnicodeEncodeError: a path is not UTF-8."""
+        self._pack()
+        if self._problem is not None:
+            raise self._problem
+        for first in range(0, len(self._holding), _ROWS_AT_ONCE):
+            self._writer.write_table(self._known.rows(self._holding[first : first + _ROWS_AT_ONCE]))
+        self._writer.close()
+        return self._sink.getvalue()
+
+    def _pack(self) -> None:
+        if not self._rows:
+            return
+        try:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
+        except UnicodeEncodeError as error:  # the run is not kept, and goes on
+            self._problem = error
+        self._rows = []
 
 
 def read_scans(run_path: Path) -> KeptScans | None:
@@ -68,16 +112,6 @@ def read_scans(run_path: Path) -> KeptScans | None:
     if not path.exists():
         return None
     return KeptScans(pq.read_table(path, schema=_SCHEMA, page_checksum_verification=True))
-
-
-def write_scans(run_path: Path, table: pa.Table) -> None:
-    """OSError if they cannot be written. With checksums: a digit that flips on its way would be
-    another number, and taken for what is on disk.
-    """
-    pq.write_table(
-        table, run_path / SCANS_FILE,
-        compression="zstd", use_dictionary=False, write_page_checksum=True,
-    )  # fmt: skip
 
 
 def _directory(text: str | None) -> KnownDirectory | None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkalog import __version__
 from kafkalog.auditing.audited_partition import Leftover
@@ -101,7 +101,24 @@ class KnownSegment:
         )
 
 
-def _segment_of(row: list[Any], *, with_scans: bool) -> KnownSegment:
+class CarriedSegment(NamedTuple):
+    """Of a segment of a log that holds as a whole, what its statistics are made from."""
+
+    files: FileBytes
+    facts: SegmentFacts
+    counts: StatisticsBuilder
+
+
+def _carried_of(row: list[Any]) -> CarriedSegment:
+    _, _, _, files, facts, counts = row
+    return CarriedSegment(
+        FileBytes.from_row(files),
+        SegmentFacts.from_row(facts),
+        StatisticsBuilder.from_row(counts),
+    )
+
+
+def _segment_of(row: list[Any]) -> KnownSegment:
     aborted, scans, identity, files, facts, counts = row
     return KnownSegment(
         FileIdentity.from_row(identity),
@@ -109,7 +126,7 @@ def _segment_of(row: list[Any], *, with_scans: bool) -> KnownSegment:
         FileBytes.from_row(files),
         SegmentFacts.from_row(facts),
         StatisticsBuilder.from_row(counts),
-        tuple(map(ScanContents.from_row, scans)) if with_scans else (),
+        tuple(map(ScanContents.from_row, scans)),
     )
 
 
@@ -164,9 +181,9 @@ def scan_text(key: str, log: KnownLog, segments: Iterable[KnownSegment]) -> str:
 
 def recall_scan(
     text: str, partition: PartitionInventory, *, now_ms: int, expiration_ms: int
-) -> tuple[KnownLog, tuple[KnownSegment, ...]] | None:
-    """The kept scan if it holds for the partition as it is now, its segments without `scans`; None
-    also of what cannot be understood.
+) -> tuple[KnownLog, tuple[CarriedSegment, ...]] | None:
+    """The kept scan if it holds for the partition as it is now; None also of what cannot be
+    understood.
     """
     key = scan_key(partition, expiration_ms) if text else ""
     # The key stands in front: of a text that does not hold the megabytes behind it are not parsed.
@@ -175,9 +192,9 @@ def recall_scan(
     try:
         kept = json.loads(text)
         log = KnownLog.from_row(kept["log"])
-        segments = tuple(_segment_of(row, with_scans=False) for row in kept["segments"])
+        segments = tuple(map(_carried_of, kept["segments"]))
         # Facts name the producers that a broker would know then. Time alone changes that: where one
-        # has expired since the log is scanned again.
+        # has expired since, the log is scanned again.
         if now_ms < log.now_ms or any(
             is_expired(producer, log.now_ms, expiration_ms)
             != is_expired(producer, now_ms, expiration_ms)
@@ -201,7 +218,7 @@ def recall_segments(text: str) -> dict[int, KnownSegment]:
         kept = json.loads(text)
         if kept["code"] != code_digest():
             return {}
-        segments = [_segment_of(row, with_scans=True) for row in kept["segments"]]
+        segments = [_segment_of(row) for row in kept["segments"]]
     except UNREADABLE:
         return {}
     return {segment.facts.base_offset: segment for segment in segments}

@@ -14,6 +14,7 @@ from kafkalog.auditing.audited_partition import BYTE_KINDS
 from kafkalog.auditing.directory_bytes import DirectoryBytes, measure_directory
 from kafkalog.auditing.known_files import KnownFiles, look_at_files
 from kafkalog.auditing.known_scan import (
+    CarriedSegment,
     KnownLog,
     KnownSegment,
     aborted_digest,
@@ -145,7 +146,7 @@ def _is_as_listed(partition: PartitionInventory) -> bool:
 
 
 def _carried(
-    partition: PartitionInventory, log: KnownLog, known: tuple[KnownSegment, ...]
+    partition: PartitionInventory, log: KnownLog, known: tuple[CarriedSegment, ...]
 ) -> ScannedPartition:
     """What an earlier audit has read, all of it."""
     infos = {segment.base_offset: segment for segment in partition.segments}

@@ -25,6 +25,7 @@ from kafkalog.auditing.history import (
     sizes_now,
     write_history,
 )
+from kafkalog.auditing.kept_scans import NextScans
 from kafkalog.auditing.log_dir_rows import log_dir_rows
 from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
@@ -137,8 +138,8 @@ def _keep(
         options=scope,
     )  # fmt: skip
     violations = () if verdict is None else verdict.violations
-    scans = history.scans.next_table(run.partitions, run.inventories)
-    write_history(kept, run.now_ms, run.partitions, violations, scans)
+    scans = run.scans or NextScans(history.scans)
+    write_history(kept, run.now_ms, run.partitions, violations, scans.finish())
     facts = {"nowMs": run.now_ms, "partitions": len(run.partitions), "findings": len(run.findings)}
     finish_run(kept, finished_ms=finished_ms, facts=facts)
     drop_older_scans(request.run_path, kept, scope)

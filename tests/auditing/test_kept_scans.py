@@ -226,6 +226,30 @@ def test_of_what_is_the_same_nothing_is_read_again(known_disk: LivingDisk, tmp_p
     assert {Path(row["path"]).name for row in rows} == {f"{topic}-0" for topic in TOPICS}
 
 
+def test_small_files_are_read_again_only_where_the_directory_differs(
+    known_disk: LivingDisk, tmp_path: Path
+) -> None:
+    """Rewritten in place, with the times they had, what they say is what they said."""
+    before, _ = known_disk.audit(tmp_path / "runs")
+    known_disk.now_ms += 1
+    small = [p for p in known_disk.log_dir.glob("*-0/*") if p.is_file() and p.suffix != ".log"]
+    for file in small:
+        stat = file.stat()
+        file.write_bytes(b"\xff" * stat.st_size)
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    run, carried = known_disk.audit(tmp_path / "runs")
+    assert carried == len(run.partitions)
+    assert [f.kind for f in run.findings] == [f.kind for f in before.findings]
+    known_disk.now_ms += 1
+    for file in small:
+        known_disk.date(file, NOW_MS + 7)
+    run, carried = known_disk.audit(tmp_path / "runs")
+    assert carried == 0
+    fresh, _ = known_disk.audit(tmp_path / "none", keeps=False)
+    assert said_by(run) == said_by(fresh)
+    assert [f.kind for f in run.findings] != [f.kind for f in before.findings]
+
+
 def test_another_version_takes_nothing_up(
     known_disk: LivingDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ FIGURES = (
     ("scale",),
     ("scale", "--distinct", "100000000"),
     ("many_partitions",),
+    ("small_partitions",),
     ("group_offsets", "--spark"),
     ("query",),
     ("sql",),
