@@ -43,6 +43,10 @@ def main() -> int:
     parser.add_argument("sample", help="a log dir below data/samples: broker, cleaning/before …")
     parser.add_argument("target", type=Path, help="a directory that does not exist yet")
     options = parser.parse_args()
+    if not (SAMPLES / options.sample).is_dir():
+        parser.error(f"there is no sample {options.sample} below {SAMPLES}")
+    if options.target.exists():
+        parser.error(f"{options.target} exists: remove it, or name another directory")
     copy_sample(options.sample, options.target)
     return 0
 

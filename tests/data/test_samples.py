@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from data.copy_samples import SAMPLES, copy_sample, read_manifest
+from data.copy_samples import SAMPLES, copy_sample, main, read_manifest
 from data.make_samples import CLEANING_TOPICS, CLUSTER_TOPICS, README, SHARE_TOPICS
 from data.maker.description import row
 from data.maker.topics import TOPICS
@@ -148,3 +149,22 @@ def test_copy_has_the_times_the_broker_left(tmp_path: Path) -> None:
     for path in copy.rglob("*.log"):
         name = f"cleaning/before/{path.relative_to(copy).as_posix()}"
         assert path.stat().st_mtime_ns // 1_000_000 == facts[name]["mtimeMs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("broker", "exists: remove it"), ("brokers", "there is no sample brokers")],
+)
+def test_a_copy_that_cannot_be_made_says_why_and_leaves_what_is_there(
+    name: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["copy_samples.py", name, str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
