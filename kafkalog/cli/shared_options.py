@@ -186,7 +186,7 @@ SHARED_OPTIONS = (
         (*_CHANGING, "compare"),
     ),
     Option(
-        "--output", "DIR", "write there; a new or empty directory",
+        "--output", "PATH", "write there; a new or empty directory",
         ("compact", "digest", "salvage", "sql"),
         does_there={
             "compact": "write the new files and a swap script there, and leave the log dirs alone; "

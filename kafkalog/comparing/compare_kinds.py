@@ -5,6 +5,10 @@ from __future__ import annotations
 from kafkalog.checking.finding_kind import FindingKind, Severity
 
 _ERROR = Severity.ERROR
+_HEAL = (
+    "let the node copy the partition anew from one that is right; `kafkalog compare --heal` says "
+    "whether its files can be put right without that"
+)
 
 COMPARE_KINDS = (
     FindingKind(
@@ -13,7 +17,7 @@ COMPARE_KINDS = (
         "a copy serves a value as the latest of its key that another copy has cleaned away, "
         "without a later record of the key: it was deleted, and this copy never got the tombstone",
         "never compares: consumers get the key again as soon as this copy leads",
-        "let the node copy the partition anew from one that is right",
+        _HEAL,
     ),
     FindingKind(
         "aborted-served-as-committed",
@@ -21,7 +25,7 @@ COMPARE_KINDS = (
         "records of an aborted transaction whose ABORT marker, or its entry in the transaction "
         "index, is not on this copy: read_committed consumers get them",
         "serves them as soon as this copy leads",
-        "let the node copy the partition anew from one that is right",
+        _HEAL,
     ),
     FindingKind(
         "committed-hidden",
@@ -29,7 +33,7 @@ COMPARE_KINDS = (
         "records of a committed transaction whose COMMIT marker is not on this copy, where a later "
         "ABORT of the producer hides them: read_committed consumers miss them",
         "leaves them out as soon as this copy leads",
-        "let the node copy the partition anew from one that is right",
+        _HEAL,
     ),
     FindingKind(
         "open-transaction-forgotten",
@@ -38,7 +42,7 @@ COMPARE_KINDS = (
         "the last stable offset stays, and nothing behind it is cleaned (of `verify` the same id "
         "says that a node forgets its open transaction, which `kafkalog recover` mends; not this)",
         "gives read_committed consumers nothing behind it as soon as this copy leads",
-        "let the node copy the partition anew from one that is right",
+        _HEAL,
     ),
     FindingKind(
         "diverged-epoch",
@@ -59,14 +63,14 @@ COMPARE_KINDS = (
         _ERROR,
         "a copy lacks offsets that others have, and cleaning cannot have taken them",
         "skips them without a word as soon as this copy leads",
-        "let the node copy the partition anew from one that has them",
+        _HEAL,
     ),
     FindingKind(
         "corrupt-copy",
         _ERROR,
         "a batch of this copy cannot be read, and another copy has its offsets",
         "fails consumers' fetches there as soon as this copy leads",
-        "let the node copy the partition anew from one that is right",
+        _HEAL,
     ),
 )
 COMPARE_KIND = {kind.id: kind for kind in COMPARE_KINDS}
