@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -112,6 +113,9 @@ def _write_csv(names: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def _plain(value: Any) -> Any:
+    # as `sql` writes lists into CSV
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -106,7 +106,10 @@ def open_run(run_dir: Path, run_id: str) -> Run:
         with (path / RUN_FILE).open("rb") as file:
             facts = json.loads(file.read(_MAX_RUN_BYTES))
     except FileNotFoundError:
-        raise InvalidConfigError(f"no run {run_id}", path=str(run_dir)) from None
+        raise InvalidConfigError(
+            f"no run {run_id} (`kafkalog runs` lists them; --run-dir, if it was given to the run)",
+            path=str(run_dir),
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidConfigError(f"the run cannot be read: {error}", path=str(path)) from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:

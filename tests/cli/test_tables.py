@@ -114,6 +114,13 @@ def test_csv_has_plain_values_and_json_is_json(
     assert main(["segments", str(logs), "--format", "csv", "--json"]) == 2
 
 
+def test_csv_has_a_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["info", "data/samples/broker", "--now", "2026-12-01", "--format", "csv"]
+    assert main(words) == 0
+    rows = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert {row["topic"]: row["codecs"] for row in rows}["codec-mixed"] == '["none","zstd"]'
+
+
 def test_times_are_iso_in_the_zone_of_the_machine_or_utc(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

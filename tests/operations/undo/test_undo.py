@@ -283,7 +283,7 @@ def test_a_run_that_is_not_there_is_a_usage_error(
     for words in (["abc"], ["../abc"], [], ["a", "b"], ["/etc"]):
         assert main([verb, *words, "--run-dir", str(run_dir)]) == 2
         assert capsys.readouterr().err
-    with pytest.raises(InvalidConfigError, match="no run abc"):
+    with pytest.raises(InvalidConfigError, match=r"no run abc .*kafkalog runs.*--run-dir"):
         undo_run(run_dir, "abc")
 
 
