@@ -30,8 +30,8 @@ settings.register_profile(
     "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("no deadline")
-# pytest-xdist tells its workers a width; a table would fit it. So does readline, which pytest loads,
-# to processes that are started, without Python's knowing of it.
+# pytest-xdist tells its workers a width; a table would fit it. So does readline, which pytest
+# loads, to processes that are started, without Python's knowing of it.
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
 
