@@ -1,6 +1,6 @@
 """What does a log dir of very many very small partitions cost the verbs that only read?
 
-    python -m tests.benchmarks.bench_small_partitions [--partitions 20000] [--segments 5]
+    python -m tests.benchmarks.bench_small_partitions [--partitions 2000] [--segments 5]
                                                       [--verbs audit segments …] [--rounds 3]
 
 Each partition has so many segments of 4 KiB (three batches), their indexes, and an empty active
@@ -93,7 +93,7 @@ def measure(words: list[str], core: str, out: Path) -> Cost:
 def main() -> None:
     """Generate, run the verbs, print."""
     parser = argparse.ArgumentParser(description="Very many very small partitions.")
-    parser.add_argument("--partitions", type=int, default=20_000)
+    parser.add_argument("--partitions", type=int, default=2000)
     parser.add_argument("--segments", type=int, default=5, help="of each, without the active one")
     parser.add_argument("--verbs", nargs="+", choices=VERBS, default=VERBS)
     parser.add_argument("--rounds", type=int, default=3)
