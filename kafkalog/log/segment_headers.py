@@ -130,29 +130,13 @@ def scan_headers(
             # bodies are skipped; not in remote storage, where all around a header comes with it.
             position += pos
             batch_bytes = pos / max(count - before, 1)
-            while (
-                isinstance(file, LocalFile)
-                and status == OK
-                and batch_bytes > _SKIP_FROM_BYTES
-                and count < most
-            ):
-                # Of middling batches the kernel is asked for the pages ahead; of large ones this
-                # would read what is skipped.
-                if batch_bytes <= _READ_AHEAD_BYTES:
-                    file.will_need(position, int(batch_bytes) * _HEADERS_A_READ)
-                headers, positions, next_position = file.read_headers(
-                    position, file_end, _HEADERS_A_READ
-                )
-                if not positions.size:
-                    break
-                rows = _decode_headers(headers, positions)
-                if judges_control and control_problem is None:
-                    starts = np.arange(rows.size) * HEADER_READ_BYTES
-                    control_problem = _control_problem(
-                        file, rows, headers, starts, HEADER_READ_BYTES
-                    )
-                batch_bytes = (next_position - position) / rows.size
-                count, position = buffers.append_rows(count, rows), next_position
+            if isinstance(file, LocalFile) and status == OK:
+                judges_control &= control_problem is None
+                count, position, found = _read_singly(
+                    file, position, file_end, count, most, batch_bytes, buffers,
+                    judges_control=judges_control,
+                )  # fmt: skip
+                control_problem = found if control_problem is None else control_problem
         return HeaderScan(
             rows=buffers.rows[:count].copy(),
             valid_bytes=position,
@@ -162,6 +146,38 @@ def scan_headers(
             error=batch_error(file, status, position, file_end),
             control_problem=control_problem,
         )
+
+
+def _read_singly(
+    file: LocalFile,
+    position: int,
+    end: int,
+    count: int,
+    most: int,
+    batch_bytes: float,
+    buffers: ChunkBuffers,
+    *,
+    judges_control: bool,
+) -> tuple[int, int, ControlProblem | None]:
+    """Header by header while batches are large: (rows in `buffers`, position behind the last one,
+    the first problem of a control batch). `count`: of rows that are there already.
+    """
+    problem: ControlProblem | None = None
+    while batch_bytes > _SKIP_FROM_BYTES and count < most:
+        # Of middling batches the kernel is asked for the pages ahead; of large ones this would read
+        # what is skipped.
+        if batch_bytes <= _READ_AHEAD_BYTES:
+            file.will_need(position, int(batch_bytes) * _HEADERS_A_READ)
+        headers, positions, next_position = file.read_headers(position, end, _HEADERS_A_READ)
+        if not positions.size:
+            break
+        rows = _decode_headers(headers, positions)
+        if judges_control and problem is None:
+            starts = np.arange(rows.size) * HEADER_READ_BYTES
+            problem = _control_problem(file, rows, headers, starts, HEADER_READ_BYTES)
+        batch_bytes = (next_position - position) / rows.size
+        count, position = buffers.append_rows(count, rows), next_position
+    return count, position, problem
 
 
 def _control_problem(
