@@ -9,8 +9,6 @@ from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import FindingKind, Severity
 from kafkalog.checking.finding_kinds import KIND
 
-_RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-
 
 def kind_named(kind: str) -> FindingKind:
     """Of the table of `bucket`, or of `verify`."""
@@ -50,7 +48,7 @@ class BucketFinding:
             self.topic,
             self.topic_id or "",
             -1 if self.partition is None else self.partition,
-            _RANKS[self.severity],
+            self.severity.rank,
             -1 if self.offset is None else self.offset,
             self.path,
             -1 if self.position is None else self.position,

@@ -23,8 +23,6 @@ MAX_PER_KIND = 16
 # Where one of these is, what the records say of each other is not known.
 HIDING = frozenset({"crc-mismatch", "batch-unreadable", "offset-order", "control-record"})
 
-_RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-
 
 @dataclass(frozen=True, slots=True)
 class Finding(JsonFacts):
@@ -58,7 +56,7 @@ class Finding(JsonFacts):
             self.log_dir,
             self.topic or "",
             -1 if self.partition is None else self.partition,
-            _RANKS[self.severity],
+            self.severity.rank,
             -1 if self.segment_base_offset is None else self.segment_base_offset,
             self.path,
             -1 if self.position is None else self.position,

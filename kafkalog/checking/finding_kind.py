@@ -16,6 +16,11 @@ class Severity(StrEnum):
     WARNING = "warning"
     INFO = "info"
 
+    @property
+    def rank(self) -> int:
+        """Its place among them, the worst first."""
+        return tuple(Severity).index(self)
+
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:

@@ -29,7 +29,6 @@ from kafkalog.overview.heads import Head
 # A broker takes a log dir offline at the first write that fails.
 _FULL_SHARE = 0.05
 _MOST_NAMES = 3
-_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 SPACE_SHORT = "space-short"
 
 
@@ -81,7 +80,7 @@ def find(log_dirs: Sequence[LogDir], cluster: Cluster | None, batches: Batches) 
     if cluster is not None and cluster.problem is not None and not cluster.is_too_large:
         place = next(d for d in log_dirs if (d.path / METADATA_DIR).is_dir())
         found.append(_notice("metadata-unreadable", cluster.problem, place, "verify"))
-    return sorted(found, key=lambda notice: _RANK[notice.severity])
+    return sorted(found, key=lambda notice: notice.severity.rank)
 
 
 def _notice(kind: str, text: str, log_dir: LogDir, verb: str) -> Notice:

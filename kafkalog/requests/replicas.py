@@ -10,8 +10,9 @@ Source: Kafka Cleaner.shouldDiscardBatch, ReplicaFetcherThread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory, TopicPartition
@@ -89,8 +90,9 @@ class ReplicaLogs:
             return ReplicatedEnd(missing=tuple(assigned or ()))
         ends: list[tuple[int, Copy]] = []
         others = [other for other in copies if not is_same_replica(own, other)]
+        own_facts = cache(partial(_facts_of, own))  # headers are read once for all others
         for other in others:
-            end, problem = _common_end(own, other)
+            end, problem = _common_end(own, own_facts, other)
             if problem is not None and other.place in self.given:
                 return ReplicatedEnd(problem=f"the replica in {other.place} {problem}")
             is_assigned = assigned is None or other.node_id is None or other.node_id in assigned
@@ -107,7 +109,9 @@ class ReplicaLogs:
         )
 
 
-def _common_end(own: Copy, other: Copy) -> tuple[int, str | None]:
+def _common_end(
+    own: Copy, own_facts: Callable[[], ReplicaFacts], other: Copy
+) -> tuple[int, str | None]:
     """(up to where another replica has what this one has, why it does not tell)."""
     if other.problems:
         return 0, f"cannot be relied on: {'; '.join(other.problems)}"
@@ -115,7 +119,7 @@ def _common_end(own: Copy, other: Copy) -> tuple[int, str | None]:
     if unlike is not None:
         return 0, unlike
     try:
-        leader, follower = _facts_of(own), _facts_of(other)
+        leader, follower = own_facts(), _facts_of(other)
     except (KafkaLogError, OSError) as error:
         return 0, f"cannot be compared: {error}"
     # What it got from another leader it cuts off before it follows this one: there its offsets are
