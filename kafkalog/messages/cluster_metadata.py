@@ -15,13 +15,15 @@ Source: Kafka AbstractApiMessageSerde, MetadataRecordSerde, metadata/src/main/re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kafkalog.errors import CorruptRecordError
 from kafkalog.messages.broker_records import BROKER_MESSAGES
 from kafkalog.messages.decoder import decode_message
-from kafkalog.messages.framed_record import parse_frame
+from kafkalog.messages.encoder import encode_message
+from kafkalog.messages.framed_record import pack_frame, parse_frame
 from kafkalog.messages.metadata_message import metadata_message
 from kafkalog.messages.schema import ALL, Array, Field, Message, Primitive, Versions
 from kafkalog.messages.security_records import SECURITY_MESSAGES
@@ -183,3 +185,10 @@ def decode_metadata_record(value: bytes | memoryview | None) -> MetadataRecord |
     if message is None or version not in message.versions:
         return RawRecord(api_key, version, bytes(value[position:]))
     return MetadataRecord(message, version, decode_message(message, version, value, position))
+
+
+def encode_metadata_record(message: Message, version: int, fields: Mapping[str, Any]) -> bytes:
+    """The value of a data record of the metadata log, its frame in front; raises as
+    `encode_message`.
+    """
+    return pack_frame(message.api_key, version, encode_message(message, version, fields))

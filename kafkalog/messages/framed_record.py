@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kafkalog.errors import CorruptRecordError, UnsupportedMessageVersionError
 from kafkalog.format.constants import MAX_INT16
-from kafkalog.format.varint import parse_unsigned_varint
+from kafkalog.format.varint import pack_unsigned_varint, parse_unsigned_varint
 
 FRAME_VERSION = 1
 
@@ -29,6 +29,11 @@ def parse_frame(value: bytes | memoryview, *, preview: str = "") -> tuple[int, i
     api_key, position = _number(value, position, "type")
     version, position = _number(value, position, "version")
     return api_key, version, position
+
+
+def pack_frame(api_key: int, version: int, message: bytes) -> bytes:
+    """A message with its frame in front."""
+    return b"".join(map(pack_unsigned_varint, (FRAME_VERSION, api_key, version))) + message
 
 
 def _number(value: bytes | memoryview, position: int, what: str) -> tuple[int, int]:

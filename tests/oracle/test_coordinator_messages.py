@@ -13,6 +13,7 @@ import pytest
 
 from kafkalog.messages.consumer_protocol import ASSIGNMENT, SUBSCRIPTION
 from kafkalog.messages.decoder import decode_message, decode_prefix
+from kafkalog.messages.encoder import encode_message
 from kafkalog.messages.json_form import json_form
 from kafkalog.messages.offsets_topic import OFFSETS_TYPES
 from kafkalog.messages.remote_log_records import LAYOUTS
@@ -126,7 +127,7 @@ def _lacking(body: Struct, theirs: list[tuple[Any, ...]]) -> Iterator[tuple[str]
     assert set(known) <= ours
 
 
-def test_bytes_of_every_version_are_read_as_kafka_wrote_them(release: Kafka) -> None:
+def test_bytes_of_every_version_are_read_and_written_as_kafka_does(release: Kafka) -> None:
     rng = random.Random(f"coordinators {release.line}")
     cases: list[tuple[str, Message, int, dict[str, Any]]] = []
     for (jar, folder, package), messages in SOURCES.items():
@@ -148,6 +149,7 @@ def test_bytes_of_every_version_are_read_as_kafka_wrote_them(release: Kafka) -> 
         assert ours == answer["json"], (name, version, sent)
         assert list(ours) == list(answer["json"])
         assert decode_prefix(message, version, data + b"x") == (fields, len(data))
+        assert encode_message(message, version, fields) == data
 
 
 def _known(body: Struct, theirs: list[tuple[Any, ...]]) -> Struct:

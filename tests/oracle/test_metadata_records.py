@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 
 from kafkalog.format.varint import pack_unsigned_varint
-from kafkalog.messages.cluster_metadata import MESSAGES, decode_metadata_record
+from kafkalog.messages.cluster_metadata import (
+    MESSAGES,
+    decode_metadata_record,
+    encode_metadata_record,
+)
 from kafkalog.messages.decoder import decode_message
 from kafkalog.messages.framed_record import FRAME_VERSION
 from kafkalog.messages.json_form import json_form
@@ -54,7 +58,7 @@ def highest_versions(kafka: Kafka) -> dict[int, tuple[str, int]]:
     return {each["id"]: (each["name"], each["highestSupportedVersion"]) for each in types}
 
 
-def test_every_type_in_every_version_is_read_as_kafka_wrote_it(release: Kafka) -> None:
+def test_every_type_in_every_version_is_read_and_written_as_kafka_does(release: Kafka) -> None:
     known = highest_versions(release)
     assert set(known) <= set(MESSAGES)
     cases: list[tuple[Message, int, dict[str, Any]]] = []
@@ -76,6 +80,7 @@ def test_every_type_in_every_version_is_read_as_kafka_wrote_it(release: Kafka) -
         head = (FRAME_VERSION, message.api_key, version)
         framed = b"".join(map(pack_unsigned_varint, head)) + body
         assert decode_metadata_record(framed).fields == fields  # type: ignore[union-attr]
+        assert encode_metadata_record(message, version, fields) == framed
 
 
 def test_our_newest_versions_are_those_of_the_newest_release() -> None:
