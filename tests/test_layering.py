@@ -107,7 +107,7 @@ FLOORS: dict[str, Floor] = {
     # What a comparison found, put right.
     "healing": floor(f"{LOWER} {CHANGING} checking comparing", "numpy"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
-    "bucket": floor(f"{LOWER} resources requests checking"),
+    "bucket": floor(f"{LOWER} resources requests cleaning checking"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
     ),

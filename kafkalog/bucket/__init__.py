@@ -8,6 +8,7 @@
     look         one segment: its manifest, with `deep` each chunk, batch and record      LookResult
     kept_looks   what deep looks found, kept as they go on, so that a run can be taken up again
     run          all of these                                                              BucketRun
+    stored_copies, metadata_log, rebuild      `__remote_log_metadata` made anew from what is there
 
 What an object is nobody says but the cluster's own metadata: what that never had is another
 cluster's, and what it does not reach is not judged. It reads and changes nothing.

@@ -162,7 +162,9 @@ def _checked(
         named = args.paths[verb.words_in_front :]
         args.log_dir = [*named, *args.log_dir]
         args.paths = args.log_dir if verb.takes == "DIR" else args.paths[: verb.words_in_front]
-        has_other = verb.takes == "DIR" and getattr(args, "zookeeper_dir", None)
+        has_other = (verb.takes == "DIR" and getattr(args, "zookeeper_dir", None)) or getattr(
+            args, "rebuild_metadata", False
+        )
         if not args.log_dir and not has_other:
             parser.error(f"{verb.name} needs a log dir: DIR behind the verb, or --log-dir DIR")
     if getattr(args, "format", None) == "csv" and getattr(args, "json", False):

@@ -19,6 +19,7 @@ from kafkalog.bucket.document import (
 from kafkalog.bucket.look import LookResult, LookTask, look, look_died, with_pace
 from kafkalog.bucket.request import MIN_AGE_MS, BucketRequest
 from kafkalog.bucket.run import Executor, bucket_run
+from kafkalog.cli.bucket_metadata import rebuild
 from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import say_above, with_progress
@@ -58,8 +59,11 @@ def run_with(
 ) -> ExitCode:
     """Look with `execute`, print what was found and what may be deleted, choose the exit code; talk
     goes to `tell`."""
+    request = request_of(args)
+    if args.rebuild_metadata:
+        return rebuild(args, request, tell)
     started = time.monotonic()
-    done = bucket_run(request_of(args), execute, tell)
+    done = bucket_run(request, execute, tell)
     seconds = time.monotonic() - started
     if args.json:
         write_json(bucket_document(done, seconds))
@@ -77,6 +81,8 @@ def request_of(args: argparse.Namespace) -> BucketRequest:
     """The request the arguments make."""
     if args.since is not None and not args.deep:
         raise InvalidConfigError("--since is for --deep: nothing else is taken over")
+    if not args.rebuild_metadata and (args.output or args.metadata_partitions):
+        raise InvalidConfigError("--output and --metadata-partitions are for --rebuild-metadata")
     return BucketRequest(
         log_dirs=tuple(args.log_dir),
         now_ms=now_ms() if args.now is None else args.now,

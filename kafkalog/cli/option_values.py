@@ -50,6 +50,11 @@ def parse_count(text: str) -> int:
     return _parse_number(text, 1, 1_000_000)
 
 
+def parse_metadata_partitions(text: str) -> int:
+    """How many partitions `__remote_log_metadata` has."""
+    return _parse_number(text, 1, 10_000)
+
+
 def parse_offset(text: str) -> int:
     """An offset: a whole number of at least 0."""
     return _parse_number(text, 0, MAX_INT64)

@@ -129,6 +129,7 @@ VERBS = (
         "bucket", "what lies in remote storage against what the cluster says of it",
         "kafkalog.cli.bucket",
         names="log dirs of the nodes: of all that have __remote_log_metadata",
+        changes="Changes nothing; --rebuild-metadata writes to --output.",
         example="data/samples/tiered/data --remote-dir data/samples/tiered/remote --now 2026-11-29",
     ),
     Verb(

@@ -187,8 +187,9 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--output", "PATH", "write there; a new or empty directory",
-        ("compact", "digest", "salvage", "sql"),
+        ("bucket", "compact", "digest", "salvage", "sql"),
         does_there={
+            "bucket": "with --rebuild-metadata: where it is written; a new or empty directory",
             "compact": "write the new files and a swap script there, and leave the log dirs alone; "
             "a new or empty directory",
             "digest": "the digest; a new file",

@@ -8,6 +8,7 @@ from kafkalog.cli.option_values import (
     parse_capacity,
     parse_duration,
     parse_memory,
+    parse_metadata_partitions,
     parse_minutes,
     parse_now,
     parse_offset,
@@ -140,6 +141,17 @@ VERB_OPTIONS = (
         "--min-age", "DURATION",
         "what is younger may be an upload in progress (default 24h)",
         _BUCKET, parse_duration,
+    ),
+    Option(
+        "--rebuild-metadata", None,
+        "write __remote_log_metadata anew to --output, from what is in remote storage; without log "
+        "dirs, too",
+        _BUCKET,
+    ),
+    Option(
+        "--metadata-partitions", "N",
+        "with --rebuild-metadata: partitions of the topic, where no log dir tells (default 50)",
+        _BUCKET, parse_metadata_partitions,
     ),
     Option("--group", "G", "only this group; repeatable", ("lag",), is_repeatable=True),
     Option(

@@ -97,7 +97,9 @@ class DataKey:
 
 @dataclass(frozen=True, slots=True)
 class CopiedSegment:
-    """What the broker said of the segment when it was copied; the end offset is included."""
+    """What the broker said of the segment when it was copied; the end offset is included.
+    has_no_aborts: its transaction index is empty, as brokers from 4.0 on say; broker_id: -1 where
+    it does not stand there."""
 
     topic: str
     partition: int
@@ -108,6 +110,8 @@ class CopiedSegment:
     max_timestamp_ms: int
     event_timestamp_ms: int
     leader_epochs: tuple[tuple[int, int], ...]
+    broker_id: int = -1
+    has_no_aborts: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,6 +279,8 @@ class _Parser:
             leader_epochs=tuple(
                 sorted((self._epoch(name), self._number(epochs, name, 0, 64)) for name in epochs)
             ),
+            broker_id=self._number(fields, "brokerId", -1) if "brokerId" in fields else -1,
+            has_no_aborts=fields.get("txnIdxEmpty") is True,
         )
 
     def _epoch(self, text: str) -> int:

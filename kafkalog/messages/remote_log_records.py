@@ -11,13 +11,15 @@ Source: RemoteLogSegmentMetadataRecord.json and its kin, RemoteLogMetadataSerde;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from kafkalog.errors import CorruptRecordError
 from kafkalog.messages.decoder import decode_newest
-from kafkalog.messages.framed_record import parse_frame
+from kafkalog.messages.encoder import encode_message
+from kafkalog.messages.framed_record import pack_frame, parse_frame
 from kafkalog.messages.schema import (
     ALL,
     Array,
@@ -160,3 +162,8 @@ def decode_remote_log_record(value: bytes | memoryview | None) -> RemoteLogRecor
         return UnknownRecord(api_key, version)
     message, fields = decode_newest(layouts, version, value, position)
     return RemoteLogRecord(message, version, fields)
+
+
+def encode_remote_log_record(api_key: int, fields: Mapping[str, Any]) -> bytes:
+    """The value of a record of a type, by its newest layout; as `encode_message`."""
+    return pack_frame(api_key, 0, encode_message(LAYOUTS[api_key][0], 0, fields))

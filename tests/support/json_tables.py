@@ -90,6 +90,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("digest", _NODE, "--output", f"{scratch}/1.digest", "--hash-key", _KEY),
         bucket,
         (*bucket, "--deep", "--workers", "1"),
+        (*bucket, "--rebuild-metadata", "--output", f"{scratch}/remote-log-metadata"),
         ("segments", *_ORDERS),
         ("salvage", "--log-dir", str(damaged), "--topic", "orders", "--output", f"{scratch}/out"),
         ("why", "orders-1", "--offset", "3", "--now", "2026-12-01", "--log-dir", _BROKER),
