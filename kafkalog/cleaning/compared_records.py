@@ -32,8 +32,11 @@ class Part:
     records: pa.RecordBatch
 
 
-def read_parts(path: str, buffers: ChunkBuffers, max_bytes: int) -> Iterator[Part]:
-    """All batches of a `.log` file with their records: offset, timestamp, key, value, headers.
+def read_parts(
+    path: str, buffers: ChunkBuffers, max_bytes: int, *, keys_only: bool = False
+) -> Iterator[Part]:
+    """All batches of a `.log` file with their records: offset, timestamp, key, value, headers; with
+    `keys_only` offset and key.
 
     RecordTooLargeError for a batch of more than `max_bytes`, stored or decompressed, or whose
     records take more than that here.
@@ -48,7 +51,10 @@ def read_parts(path: str, buffers: ChunkBuffers, max_bytes: int) -> Iterator[Par
             # Again: how many records a legacy wrapper has, only its content tells.
             _check_sizes(areas.rows, max_bytes, path)
             spans = decode_spans(areas, areas.rows, path)
-            yield Part(areas.rows.copy(), _records(areas, spans, path))
+            columns = _keys(areas, spans)
+            if not keys_only:
+                columns |= _contents(areas, spans, path)
+            yield Part(areas.rows.copy(), pa.RecordBatch.from_pydict(columns))
 
 
 def _check_sizes(rows: Rows, max_bytes: int, path: str) -> None:
@@ -65,7 +71,14 @@ def _check_sizes(rows: Rows, max_bytes: int, path: str) -> None:
         )
 
 
-def _records(areas: RecordAreas, spans: RecordSpans, path: str) -> pa.RecordBatch:
+def _keys(areas: RecordAreas, spans: RecordSpans) -> dict[str, pa.Array]:
+    return {
+        "offset": number_array(spans.offsets.copy()),
+        "key": binary_array(areas.buf, spans.key_starts, spans.key_lengths),
+    }
+
+
+def _contents(areas: RecordAreas, spans: RecordSpans, path: str) -> dict[str, pa.Array]:
     headers = decode_header_spans(areas.buf, spans.header_starts, spans.header_counts, path)
     pairs = pa.StructArray.from_arrays(
         [
@@ -74,12 +87,8 @@ def _records(areas: RecordAreas, spans: RecordSpans, path: str) -> pa.RecordBatc
         ],
         ["key", "value"],
     )
-    return pa.RecordBatch.from_pydict(
-        {
-            "offset": number_array(spans.offsets.copy()),
-            "timestamp": number_array(spans.timestamps.copy()),
-            "key": binary_array(areas.buf, spans.key_starts, spans.key_lengths),
-            "value": binary_array(areas.buf, spans.value_starts, spans.value_lengths),
-            "headers": pa.ListArray.from_arrays(pa.array(headers.list_offsets), pairs),
-        }
-    )
+    return {
+        "timestamp": number_array(spans.timestamps.copy()),
+        "value": binary_array(areas.buf, spans.value_starts, spans.value_lengths),
+        "headers": pa.ListArray.from_arrays(pa.array(headers.list_offsets), pairs),
+    }

@@ -43,6 +43,11 @@ class SurvivorKeys:
         kept = budget.kept_bytes // self._buckets
         self._entries = [SpilledArray(np.uint64, kept) for _ in range(self._buckets)]
         self._superseded = SpilledArray(np.uint8, budget.kept_bytes)
+        # Where each bucket begins: equal parts of all that the first word of a hash can be.
+        self._edges = np.array(
+            [(2**64 * b + self._buckets - 1) // self._buckets for b in range(self._buckets)],
+            np.uint64,
+        )
         self._window = budget.window_records
         self._seed = secrets.token_bytes(16)
         random = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
@@ -55,17 +60,25 @@ class SurvivorKeys:
         """Consecutive records: their keys, whether they may be superseded, and may supersede."""
         numbers = np.arange(self._added, self._added + len(keys), dtype=np.uint64)
         self._added += len(keys)
-        chosen = np.flatnonzero(is_data & keys.is_valid().to_numpy(zero_copy_only=False))
-        if not chosen.size:
+        chosen = is_data & keys.is_valid().to_numpy(zero_copy_only=False)
+        if not chosen.all():
+            keys, numbers, is_mapped = (
+                keys.filter(pa.array(chosen)),
+                numbers[chosen],
+                is_mapped[chosen],
+            )
+        if not numbers.size:
             return
-        rows = np.empty((chosen.size, _WORDS), np.uint64)
-        rows[:, :2] = self._hashes(keys.take(pa.array(chosen)))
-        rows[:, 2] = numbers[chosen] << np.uint64(1) | is_mapped[chosen].astype(np.uint64)
-        # The upper half of the hash times the number of buckets: its upper half is a bucket,
-        # evenly, without a division.
-        bucket = (rows[:, 0] >> np.uint64(32)) * np.uint64(self._buckets) >> np.uint64(32)
-        for number in np.unique(bucket).tolist():
-            self._entries[number].append(rows[bucket == number].ravel())
+        rows = np.empty((numbers.size, _WORDS), np.uint64)
+        rows[:, :2] = self._hashes(keys)
+        rows[:, 2] = numbers << np.uint64(1) | is_mapped.astype(np.uint64)
+        if self._buckets == 1:
+            self._entries[0].append(rows.ravel())
+            return
+        rows = rows[np.argsort(rows[:, 0])]
+        edges = np.append(np.searchsorted(rows[:, 0], self._edges), len(rows)).tolist()
+        for entries, first, end in zip(self._entries, edges[:-1], edges[1:], strict=True):
+            entries.append(rows[first:end].ravel().copy())
 
     def close(self) -> None:
         """All records were added."""
@@ -96,17 +109,23 @@ class SurvivorKeys:
         rows = entries.read(0, entries.size).reshape(-1, _WORDS)
         if not len(rows):
             return
-        # By hash, then by record. Each hash is one run of rows then; the largest mapped record of a
-        # run is what supersedes, and every record of the run below it goes.
-        rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
-        records = (rows[:, 2] >> np.uint64(1)).astype(np.int64)
-        is_new = np.ones(len(rows), np.bool_)
-        is_new[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
+        # Each hash is one run of rows then; the largest mapped record of a run is what supersedes,
+        # and every record of the run below it goes.
+        order, is_new = _runs(rows[:, 0], rows[:, 1])
+        words = rows[order, 2]
+        del rows
+        records = (words >> np.uint64(1)).view(np.int64)
         starts = np.flatnonzero(is_new)
-        mapped = np.where(rows[:, 2] & np.uint64(1), records, -1)
-        latest = np.maximum.reduceat(mapped, starts)[np.cumsum(is_new) - 1]
+        mapped = np.where(words & np.uint64(1), records, -1)
+        sizes = np.diff(starts, append=words.size)
+        latest = np.repeat(np.maximum.reduceat(mapped, starts), sizes)
         gone = records[(records < latest) & (records >= first) & (records < first + count)] - first
-        np.bitwise_or.at(marks, gone >> 3, (1 << (gone & 7)).astype(np.uint8))
+        if gone.size:
+            # In order, so that the bits of one byte are put together before it is touched.
+            gone.sort()
+            places, bits = gone >> 3, np.left_shift(1, gone & 7).astype(np.uint8)
+            of_byte = np.flatnonzero(_changes(places))
+            marks[places[of_byte]] |= np.bitwise_or.reduceat(bits, of_byte)
 
     def _hashes(self, keys: pa.Array) -> NDArray[np.uint64]:
         """128 bits of each key, uint64[n, 2]."""
@@ -131,6 +150,18 @@ class SurvivorKeys:
     def _short_hashes(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.uint64]:
+        length = int(lengths[0])
+        # Keys of one length that lie one behind the other, the usual case: a row a key.
+        if (
+            np.array_equal(starts, starts[0] + np.arange(starts.size) * length)
+            and (lengths == length).all()
+        ):
+            end = int(starts[-1]) + length
+            values = data[starts[0] : end].reshape(starts.size, length).astype(np.uint64)
+            words = self._words[:, :length]
+            summed: NDArray[np.uint64] = (values + np.uint64(1)) @ words.T
+            summed += self._lengths[:, length]
+            return summed
         # All bytes of all keys in one array, each with its place within its key. The sums over keys
         # are differences of one running sum, which wraps around as 64-bit numbers do and is right
         # all the same.
@@ -143,3 +174,23 @@ class SurvivorKeys:
             np.cumsum(values * self._words[half][place], out=sums[1:])
             result[:, half] = sums[ends] - sums[ends - lengths] + self._lengths[half][lengths]
         return result
+
+
+def _runs(
+    first: NDArray[np.uint64], second: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """An order in which equal hashes lie together, and bool[n]: where another one begins."""
+    # Sorted by one word, which is several times as fast: two hashes that share it are one in 2^64
+    # pairs, and then both words are sorted.
+    order = np.argsort(first)
+    is_new, others = _changes(first[order]), _changes(second[order])
+    if (others & ~is_new).any():
+        order = np.lexsort((second, first))
+        is_new, others = _changes(first[order]), _changes(second[order])
+    return order, is_new | others
+
+
+def _changes(sorted_words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    result = np.ones(sorted_words.size, np.bool_)
+    np.not_equal(sorted_words[1:], sorted_words[:-1], out=result[1:])
+    return result

@@ -167,7 +167,7 @@ class Survivors:
         start = _position_of(first, first_dirty) if first is not None else 0
         for segment in sources:
             is_read = first is None or segment.base_offset >= first.base_offset
-            for part in read_parts(segment.path, self._buffers, self._max_bytes):
+            for part in read_parts(segment.path, self._buffers, self._max_bytes, keys_only=True):
                 rows = part.rows
                 # Two questions of each batch: may its records be superseded (all data), and may
                 # they supersede (dirty data that Kafka's map pass does not take for aborted).
@@ -239,22 +239,24 @@ class Survivors:
         result["records_count"] = counts
         result["crc"][~whole] = -1
         legacy = is_legacy(rows)
-        for b in some.tolist():
-            first, end = int(edges[b]), int(edges[b] + counts[b])
-            horizon = int(rows["base_timestamp"][b])
-            if stamps[b]:
-                horizon = _as_long(self._plan.now_ms + self._plan.config.delete_retention_ms)
-                result["attributes"][b] |= DELETE_HORIZON_FLAG_MASK
-            is_stamped = result["attributes"][b] & DELETE_HORIZON_FLAG_MASK
-            result["base_timestamp"][b] = horizon if is_stamped else timestamps[first]
-            if timestamp_types(rows[b : b + 1])[0] != TimestampType.LOG_APPEND_TIME:
-                result["max_timestamp"][b] = timestamps[first:end].max()
+        if some.size:
+            first, last = edges[some], edges[some] + counts[some] - 1
+            horizon = _as_long(self._plan.now_ms + self._plan.config.delete_retention_ms)
+            result["base_timestamp"][stamps] = horizon
+            result["attributes"][stamps] |= DELETE_HORIZON_FLAG_MASK
+            unstamped = ~has_delete_horizon(result[some])
+            result["base_timestamp"][some[unstamped]] = timestamps[first[unstamped]]
+            # All records that are left belong to a batch of `counts` > 0, in order: those of whole
+            # batches lie between, so the largest is asked of each batch with records.
+            with_records = np.flatnonzero(counts)
+            largest = np.full(rows.size, NO_TIMESTAMP)
+            largest[with_records] = np.maximum.reduceat(timestamps, edges[with_records])
+            created = some[timestamp_types(rows[some]) != TimestampType.LOG_APPEND_TIME]
+            result["max_timestamp"][created] = largest[created]
             # Written as magic 2 its offsets are those of the records that stay: it had no others.
-            if legacy[b]:
-                result["base_offset"][b], result["last_offset"][b] = (
-                    offsets[first],
-                    offsets[end - 1],
-                )
+            old = legacy[some]
+            result["base_offset"][some[old]] = offsets[first[old]]
+            result["last_offset"][some[old]] = offsets[last[old]]
         _without_producer(result, legacy)
         empty = counts == 0
         result["base_timestamp"][empty] = NO_TIMESTAMP
