@@ -55,7 +55,7 @@ def cast(item: Typed, target: SqlType, *, is_try: bool = False) -> Typed:
 
 
 def _plain(item: Typed) -> Typed:
-    return replace(item, is_bytes=False, is_literal=False, value=None, digits=None, is_column=False)
+    return replace(item, is_bytes=False, is_literal=False, value=None, digits=None)
 
 
 def _from_text(item: Typed, target: SqlType, is_try: bool) -> str:

@@ -84,8 +84,6 @@ SIMPLE: dict[str, Simple] = {
     "ucase": Simple("s", STRING, "spark_upper({0})"),
     "lower": Simple("s", STRING, "spark_lower({0})"),
     "lcase": Simple("s", STRING, "spark_lower({0})"),
-    "octet_length": Simple("b", INT, "octet_length({0})::INTEGER"),
-    "bit_length": Simple("b", INT, "(octet_length({0}) * 8)::INTEGER"),
     "btrim": Simple("t", STRING, "trim({0}, ' ')"),
     "ltrim": Simple("t", STRING, "ltrim({0}, ' ')"),
     "rtrim": Simple("t", STRING, "rtrim({0}, ' ')"),

@@ -25,7 +25,7 @@ class Column:
     sql: str
     type: SqlType
     is_bytes: bool = False
-    is_column: bool = False
+    sized: tuple[str, str] | None = None  # as of `Typed`
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,12 @@ class Source:
 
 @dataclass
 class Statement:
-    """What a whole query shares: the views, common tables found so far, numbers for new names."""
+    """What a whole query shares: the views, common tables found so far, numbers for new names.
+
+    lengths: by view, the columns that hold the lengths of others. They are not in its schema."""
 
     schemas: Mapping[str, pa.Schema]
+    lengths: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     common: list[str] = field(default_factory=list)
     numbers: int = 0
     # Whether the subquery at hand names a column from outside of it.
@@ -172,7 +175,7 @@ def _compile_grouped(
             if whole.is_outer:
                 return whole
             if whole.sql in found.keys:
-                return replace(whole, sql=f"{source}.{found.keys[whole.sql]}", is_column=False)
+                return replace(whole, sql=f"{source}.{found.keys[whole.sql]}")
     if isinstance(node, exp.Column) and not _is_given(context, node):
         raise QueryError(f"{node.sql()}{place_of(node)} is neither in GROUP BY nor in an aggregate")
     return HANDLERS[type(node)](context, node) if type(node) in HANDLERS else inner.compile(node)
@@ -198,7 +201,7 @@ def _compile_above(
 def from_below(item: Typed, names: dict[str, str], source: str) -> Typed:
     """The column of the query below that has `item`."""
     name = names.setdefault(item.sql, f"b{len(names) + 1}")
-    return replace(item, sql=f"{source}.{name}", is_column=False)
+    return replace(item, sql=f"{source}.{name}")
 
 
 def has_window(node: exp.Expression) -> bool:
@@ -276,7 +279,7 @@ def _among(
     if not found:
         return None
     column = found[0]
-    return Typed(column.sql, column.type, name, column.is_bytes, is_column=column.is_column)
+    return Typed(column.sql, column.type, name, column.is_bytes, sized=column.sized)
 
 
 def _fields(item: Typed, names: list[str], node: exp.Expression) -> Typed:
@@ -306,14 +309,12 @@ def field_of(item: Typed, name: str, node: exp.Expression) -> Typed:
     return Typed(sql, SqlType("array", element=type_), label, column_name=name)
 
 
-def columns_of(schema: pa.Schema, alias: str) -> tuple[Column, ...]:
+def columns_of(schema: pa.Schema, alias: str, lengths: Mapping[str, str]) -> tuple[Column, ...]:
     """The columns of a view that stands under `alias`."""
-    return tuple(
-        Column(
-            item.name,
-            f"{alias}.{quoted(item.name)}",
-            of_arrow(item.type, item.name),
-            is_column=True,
-        )
-        for item in schema
-    )
+
+    def column(item: pa.Field) -> Column:
+        sql, length = f"{alias}.{quoted(item.name)}", lengths.get(item.name)
+        sized = None if length is None else (sql, f"{alias}.{quoted(length)}")
+        return Column(item.name, sql, of_arrow(item.type, item.name), sized=sized)
+
+    return tuple(map(column, schema))

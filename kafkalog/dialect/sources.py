@@ -92,7 +92,8 @@ def _table(node: exp.Table, context: Context) -> tuple[str, Source]:
     if view is None:
         known = [*context.tables, *context.statement.schemas]
         raise QueryError(f"there is no view {written}{place_of(node)}{near(written, known)}")
-    columns = renamed(columns_of(view[1], name), alias)
+    lengths = context.statement.lengths.get(view[0], {})
+    columns = renamed(columns_of(view[1], name, lengths), alias)
     return f"{quoted(view[0])} AS {name}", Source(shown, columns)
 
 

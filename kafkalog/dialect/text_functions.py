@@ -12,6 +12,7 @@ from kafkalog.dialect.patterns import matches, translate_pattern
 from kafkalog.dialect.typed import (
     Typed,
     as_blob,
+    bytes_length,
     computed,
     exact_text,
     shown_text,
@@ -30,10 +31,18 @@ def _length(given: list[Typed], name: str) -> Typed:
     expect(given, name, 1)
     item = given[0]
     if item.type == BINARY:
-        return computed(f"octet_length({item.sql})::INTEGER", INT, label_of(name, given))
+        return computed(bytes_length(item), INT, label_of(name, given))
     text = coerce_to_text(item)
     function = "spark_bytes_length" if text.is_bytes else "length"
     return computed(f"{function}({text.sql})::INTEGER", INT, label_of(name, given))
+
+
+def _octet_length(given: list[Typed], name: str) -> Typed:
+    expect(given, name, 1)
+    item = given[0] if given[0].type == BINARY else coerce_to_text(given[0])
+    length = bytes_length(item)
+    sql = f"({length} * 8)::INTEGER" if name == "bit_length" else length
+    return computed(sql, INT, label_of(name, given))
 
 
 def _concat(given: list[Typed], name: str) -> Typed:
@@ -182,6 +191,7 @@ def _charset(given: list[Typed], name: str) -> Typed:
 
 TEXT_FUNCTIONS: dict[str, Special] = {
     "length": _length, "len": _length, "char_length": _length, "character_length": _length,
+    "octet_length": _octet_length, "bit_length": _octet_length,
     "concat": _concat, "concat_ws": _concat_ws, "left": _side,
     "right": _side, "lpad": _pad, "rpad": _pad, "locate": _locate, "position": _locate,
     "startswith": _bytes_test, "endswith": _bytes_test, "contains": _bytes_test,

@@ -38,6 +38,7 @@ _RULES = (
     times,
     windows,
 )
+_NO_LENGTHS: Mapping[str, Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,17 @@ def translate(query: str, schemas: Mapping[str, pa.Schema]) -> str:
     return translation(query, schemas).sql
 
 
-def translation(query: str, schemas: Mapping[str, pa.Schema]) -> Translation:
+def translation(
+    query: str,
+    schemas: Mapping[str, pa.Schema],
+    lengths: Mapping[str, Mapping[str, str]] = _NO_LENGTHS,
+) -> Translation:
     """`translate`, with the names and Arrow types of the result. Also for CREATE and DROP of
-    temporary views, DESCRIBE and SHOW TABLES."""
-    statement = Statement(schemas)
+    temporary views, DESCRIBE and SHOW TABLES.
+
+    lengths: of a view's columns of bytes those that hold their lengths, which DuckDB has beside
+    what the schemas say."""
+    statement = Statement(schemas, lengths)
     try:
         return _translation(parse(query), statement)
     except RecursionError:

@@ -29,8 +29,8 @@ class Typed:
     is_outer: bool = False
     # The name Spark gives the column where it stands by itself: a field's, for `a.b`.
     column_name: str | None = None
-    # A column as it is in its view, which may be checked by readers.
-    is_column: bool = False
+    # Of a column of bytes whose length is a column too: its text, and the text of its length.
+    sized: tuple[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +72,14 @@ def as_blob(item: Typed) -> str:
     if item.is_literal and isinstance(item.value, str):
         return blob_literal(item.value.encode())
     return f"encode({item.sql})"
+
+
+def bytes_length(item: Typed) -> str:
+    """How many bytes a text or binary value has. Of a column that has its length beside it that
+    one is asked for: the bytes need not be read."""
+    if item.sized is not None and item.sized[0] == item.sql:
+        return item.sized[1]
+    return f"octet_length({as_blob(item)})::INTEGER"
 
 
 def distinct_sql(item: Typed) -> str:

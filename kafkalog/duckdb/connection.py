@@ -85,10 +85,14 @@ def _limit_memory(connection: DuckDBPyConnection, memory_limit: str | int) -> No
         raise InvalidConfigError(wrong) from error
 
 
-def register_table(connection: DuckDBPyConnection, table: SqlTable, failures: Failures) -> None:
-    """A view of this name; nothing is read."""
+def register_table(
+    connection: DuckDBPyConnection, table: SqlTable, failures: Failures, *, lengths: bool = False
+) -> None:
+    """A view of this name, with the columns of its schema, and with those of their lengths if asked
+    for; nothing is read."""
     relation = f'"{_REGISTERED}{table.name}"'
     connection.register(_REGISTERED + table.name, TableDataset(table.rows, failures))
-    columns = ", ".join(f'"{name}"' for name in table.schema.names)
+    names = dict.fromkeys([*table.schema.names, *(table.lengths.values() if lengths else ())])
+    columns = ", ".join(f'"{name}"' for name in names)
     rows = relation if table.query is None else f"({table.query(relation)})"
     connection.execute(f'CREATE VIEW "{table.name}" AS SELECT {columns} FROM {rows}')

@@ -4,7 +4,7 @@ the comparisons of one query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,6 +67,11 @@ class LogRows:
 
         parsed = parse_options({**options, "view": view, "paths": json.dumps(list(paths))})
         return cls(parsed, _schema(parsed, parsed.column_names), threads, progress)
+
+    def with_columns(self, names: Iterable[str]) -> LogRows:
+        """With these columns of the view too."""
+        wanted = tuple(dict.fromkeys([*self.schema.names, *names]))
+        return replace(self, schema=_schema(self.options, wanted))
 
     def read(
         self, columns: Sequence[str], comparisons: Sequence[Comparison]

@@ -39,6 +39,7 @@ class SqlSession:
         self._reads = Reads(log)
         self._tables = {table.name: table for table in log.tables(log.names(), self._reads)}
         self.schemas = {name: table.schema for name, table in self._tables.items()}
+        self._lengths = {name: table.lengths for name, table in self._tables.items()}
         # What takes DuckDB a tenth of a second altogether is done for what a statement names.
         self._unregistered = set(self._tables)
         self._macros = {_MACRO_NAME.findall(text)[0]: text for text in MACROS}
@@ -87,6 +88,7 @@ class SqlSession:
         if found.creates is not None:
             self._connection.execute(found.sql)
             self.schemas[found.creates] = found.schema
+            self._lengths.pop(found.creates.lower(), None)
             return None
         if found.drops is not None:
             self._connection.execute(found.sql)
@@ -105,9 +107,9 @@ class SqlSession:
         # nothing else.
         words = {word.lower() for word in _WORD.findall(query)}
         for name in sorted(self._unregistered & words):
-            register_table(self._connection, self._tables[name], self._failures)
+            register_table(self._connection, self._tables[name], self._failures, lengths=True)
             self._unregistered.discard(name)
-        found = translation(query, self.schemas)
+        found = translation(query, self.schemas, self._lengths)
         self._know_macros(found.sql)
         return found
 

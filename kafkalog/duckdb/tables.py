@@ -32,13 +32,18 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class SqlTable:
     """A table: the rows that DuckDB asks us for, under `schema`; or made of these by a query, given
-    the name of their relation."""
+    the name of their relation. lengths: columns that the rows have beside the schema's, by the
+    column whose length they are."""
 
     name: str
     schema: pa.Schema
     rows: RowSource
     query: Callable[[str], str] | None = None
+    lengths: Mapping[str, str] = field(default_factory=dict)
 
+
+# Columns of view `records` and those that hold their lengths.
+LENGTHS = {"key": "keySize", "value": "valueSize"}
 
 # Options that say which topics: a topic's table has its own.
 _SELECTING = ("subscribe", "assign", "subscribepattern")
@@ -116,7 +121,9 @@ class LogTables:
         if name in SQL_VIEWS:
             view, own = SQL_VIEWS[name]
             rows = self._rows_of(view, own)
-            return SqlTable(name, rows.schema, rows)
+            known = LENGTHS if view == "records" else {}
+            lengths = {of: length for of, length in known.items() if of in rows.schema.names}
+            return SqlTable(name, rows.schema, rows.with_columns(lengths.values()), lengths=lengths)
         if name in self.topics:
             topic_rows = self._rows_of_topic(self.topics[name])
             return SqlTable(name, topic_rows.schema, topic_rows)

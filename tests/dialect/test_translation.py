@@ -24,6 +24,18 @@ def test_key_condition_is_a_comparison_with_bytes() -> None:
     assert r"""(t1."key" = '\x6B'::BLOB)""" in sql
 
 
+def test_length_of_bytes_is_the_column_that_has_it() -> None:
+    query = (
+        "SELECT octet_length(k) AS a, length(t.key) AS b, bit_length(key || x'00') AS c FROM "
+        "(SELECT key AS k, length(r.key) AS n, key FROM records r) t GROUP BY key, k, n"
+    )
+    found = translation(query, SCHEMAS, {"records": {"key": "keySize"}}).sql
+    # Only what stands below is the view's own column; what a query made of it has no such.
+    assert found.count('"keySize"') == 1
+    assert 't1."keySize"' in found
+    assert found.count("octet_length(") == 3
+
+
 def test_result_schema_has_the_names_and_types_of_spark() -> None:
     found = translation("SELECT count(*), sum(partition) / 2 FROM records", SCHEMAS)
     assert found.schema == pa.schema(

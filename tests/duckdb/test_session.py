@@ -9,17 +9,21 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 import kafkalog
 from data.copy_samples import copy_sample
+from kafkalog.duckdb.log_rows import LogRows
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables
 from kafkalog.errors import CorruptRecordError, InvalidConfigError, KafkaLogError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kafkalog.reading.pushing import Comparison
 from tests.support.bytes_read import bytes_read
 from tests.support.log_builder import LogBuilder
 
@@ -164,6 +168,43 @@ def test_statements_see_views_that_earlier_ones_made(long_log: Path) -> None:
         assert session.run("DROP VIEW few") is None
         with pytest.raises(InvalidConfigError, match="no view few"):
             session.run("SELECT * FROM few")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT sum(octet_length(value)) AS n, max(length(key)) AS m FROM records", [(9, 2)]),
+        (
+            "SELECT octet_length(value) AS n, count(*) AS m FROM records GROUP BY 1 ORDER BY n",
+            [(None, 1), (0, 1), (1, 1), (3, 1), (5, 1)],
+        ),
+        (
+            "SELECT a.offset FROM records a JOIN records b ON a.offset + 1 = b.offset "
+            "WHERE length(a.value) > bit_length(b.value) OR octet_length(b.key) = 2",
+            [(2,)],
+        ),
+    ],
+)
+def test_lengths_of_payloads_are_read_without_them(
+    tmp_path: Path,
+    query: str,
+    expected: list[tuple[int | None, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = LogBuilder(tmp_path).batch(("a", "12345"), ("b", None), (None, ""))
+    log.batch(("ä", "1"), ("a", "123")).write()
+    asked: list[str] = []
+    read = LogRows.read
+
+    def noted(rows: LogRows, names: Sequence[str], where: Sequence[Comparison]) -> Any:
+        asked.extend(names)
+        return read(rows, names, where)
+
+    monkeypatch.setattr(LogRows, "read", noted)
+    found = kafkalog.sql(tmp_path, query).to_pylist()
+    assert [tuple(row.values()) for row in found] == expected
+    assert "valueSize" in asked
+    assert {"key", "value"}.isdisjoint(asked)
 
 
 def test_views_are_listed_and_described(long_log: Path) -> None:
