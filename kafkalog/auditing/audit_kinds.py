@@ -201,6 +201,15 @@ AUDIT_KINDS = (
         "keeps each for delete.retention.ms after its transaction's records are gone",
         "commit less often; lower delete.retention.ms",
     ),
+    FindingKind(
+        "replica-away-too-long",
+        _WARNING,
+        "a replica of a compacted topic was out of sync for longer than delete.retention.ms, or is",
+        "cleans tombstones and transaction markers away that it never got: when it leads, deleted "
+        "keys come back and aborted records are read",
+        "`kafkalog compare` of its log dir with one that was in sync; raise delete.retention.ms "
+        "above the longest absence",
+    ),
     # -- log dirs --------------------------------------------------------------------------------
     FindingKind(
         "times-of-a-copy",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kafkalog.auditing.absence_findings import find_absences
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audit_tasks import AuditTasks
 from kafkalog.auditing.audited_partition import AuditedPartition
@@ -21,7 +22,7 @@ from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
-from kafkalog.log.inventory import LogInventory
+from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import NO_PARTITION
 
@@ -88,6 +89,7 @@ def audit_run(
             *find_signs({path: opened.signs[path] for path in asked}),
             *find_open_files(opened.log_dirs),
             *find_across(partitions),
+            *find_absences(partitions, opened.replicated, everything, request.now_ms),
         ),
         notes=opened.notes,
         scans=scans,
@@ -109,13 +111,16 @@ def _with_scan(task: AuditTask, kept: KeptScans) -> AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class OpenedAudit:
-    """The partitions asked for, as tasks; all there are, and where settings come from."""
+    """The partitions asked for, as tasks, and those of them that the cluster has several replicas
+    of; all there are, and where settings come from.
+    """
 
     tasks: list[AuditTask]
     everything: LogInventory
     log_dirs: list[str]
     notes: tuple[str, ...]
     signs: Mapping[str, SignsOfLife]
+    replicated: list[PartitionInventory]
 
 
 def open_audit(
@@ -134,6 +139,7 @@ def open_audit(
         tasks.log_dirs,
         settings.notes,
         tasks.signs,
+        [each for each in found if len(settings.replicas(each) or ()) > 1],
     )
 
 

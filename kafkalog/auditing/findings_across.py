@@ -31,7 +31,7 @@ def safe_delete_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
     """
     committed, _ = committed_ranges(partitions)
     rows = []
-    for key, audited in sorted(_furthest(partitions).items()):
+    for key, audited in sorted(furthest(partitions).items()):
         found = committed.get(key)
         if found is None or "delete" not in audited.config.cleanup_policy:
             continue  # a broker refuses to delete records of a topic that is only compacted
@@ -62,7 +62,7 @@ def committed_ranges(
     """
     telling: dict[str, list[CommittedRange]] = {}
     counts: dict[str, int] = {}
-    for (cluster_id, _, _), audited in _furthest(partitions).items():
+    for (cluster_id, _, _), audited in furthest(partitions).items():
         if audited.contents is not None and audited.contents.commits is not None:
             telling.setdefault(cluster_id, []).extend(audited.contents.commits.ranges)
             counts[cluster_id] = counts.get(cluster_id, 0) + 1
@@ -74,7 +74,8 @@ def committed_ranges(
     return merged, counts
 
 
-def _furthest(partitions: Iterable[AuditedPartition]) -> dict[Key, AuditedPartition]:
+def furthest(partitions: Iterable[AuditedPartition]) -> dict[Key, AuditedPartition]:
+    """Of the copies of each partition that a broker serves the one whose log ends last."""
     found: dict[Key, AuditedPartition] = {}
     for audited in live(partitions):
         key = audited.cluster_id, audited.topic, audited.partition
@@ -86,7 +87,7 @@ def _furthest(partitions: Iterable[AuditedPartition]) -> dict[Key, AuditedPartit
 def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
     """The findings of all partitions together, each at the partition it is about."""
     committed, telling = committed_ranges(partitions)
-    logs = _furthest(partitions)
+    logs = furthest(partitions)
     for key, found in sorted(committed.items()):
         audited = logs.get(key)
         if audited is None:

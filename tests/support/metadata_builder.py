@@ -143,8 +143,11 @@ class MetadataBuilder:
         header: bool = True,
         footer: bool = True,
         codec: int = CompressionType.NONE,
+        contained_ms: int = 0,
     ) -> MetadataBuilder:
-        parts = [_control(0, ControlRecordType.SNAPSHOT_HEADER)] if header else []
+        """contained_ms: the time of the last record that the snapshot contains."""
+        first = _control(0, ControlRecordType.SNAPSHOT_HEADER, contained_ms)
+        parts = [first] if header else []
         if values:
             records = [Record(1 + n, START_MS, None, value) for n, value in enumerate(values)]
             parts.append(pack_batch(records, partition_leader_epoch=epoch, codec=codec))
@@ -162,7 +165,8 @@ class MetadataBuilder:
         return path
 
 
-def _control(offset: int, kind: ControlRecordType) -> bytes:
-    value = bytes(10) if kind is ControlRecordType.SNAPSHOT_HEADER else bytes(2)
+def _control(offset: int, kind: ControlRecordType, contained_ms: int = 0) -> bytes:
+    is_header = kind is ControlRecordType.SNAPSHOT_HEADER
+    value = bytes(2) + (contained_ms.to_bytes(8, "big") if is_header else b"")
     record = Record(offset, START_MS, pack_control_key(kind), value + NO_TAGS)
     return pack_batch([record], is_control=True)
