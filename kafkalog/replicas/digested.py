@@ -16,6 +16,7 @@ import numpy as np
 
 from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.checksum import crc32c
+from kafkalog.kernels.record_facts import KEYLESS
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.replicas import digest_format
 from kafkalog.replicas.corrupt_range import CorruptRange
@@ -107,7 +108,9 @@ class DigestedReplica:
         return DigestRows(self)
 
     def key_hash_at(self, offset: int) -> bytes | None:
-        """The hash of the key of the record at an offset; None where there is no such record."""
+        """The hash of the key of the record at an offset; None where there is no such record, and
+        where it has no key.
+        """
         with Path(self.path).open("rb") as file:
             frames = _Frames(file, self.path, self.start, self.end)
             best: tuple[int, int] | None = None
@@ -122,7 +125,7 @@ class DigestedReplica:
                 return None
             _, rows = digest_format.parse_rows(frames.payload(*best), -1)
         at = int(np.searchsorted(rows["offset"], offset))
-        if at == rows.size or rows["offset"][at] != offset:
+        if at == rows.size or rows["offset"][at] != offset or rows["flags"][at] & KEYLESS:
             return None
         words = rows[["key_first", "key_second"]][at]
         return b"".join(int(word).to_bytes(8, "big") for word in words)

@@ -126,6 +126,15 @@ def test_a_changed_record_and_a_lost_one_are_found(log_dir: Path) -> None:
     assert told(*nodes(log_dir / "two", plain, lost)) == [("missing-range", 1, "2", "1")]
 
 
+def test_a_changed_record_without_a_key_is_told_without_one(log_dir: Path) -> None:
+    dirs = nodes(
+        log_dir, lambda log: log.segment().batch((None, "1")),
+        lambda log: log.segment().batch((None, "2")),
+    )  # fmt: skip
+    (found,) = compare(*dirs).differences
+    assert (found.kind, found.key, found.key_hash) == ("record-differs", None, None)
+
+
 def test_an_unreadable_batch_is_found_where_another_copy_has_it(log_dir: Path) -> None:
     dirs = nodes(log_dir, plain, plain, plain)
     log = dirs[1] / "orders-0" / "00000000000000000000.log"

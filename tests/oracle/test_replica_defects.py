@@ -5,6 +5,7 @@ all that is told is what the slow reference says, copy by copy.
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_each_defect_is_found_at_its_offset_and_nothing_else(kafka: Kafka, seeds
                 kind = KINDS[number % len(KINDS)]
                 target = work / f"damaged-{number}"
                 done[kind] += _is_found(f"{seed} {number}", kind, log_dirs, copies, target)
+    sys.stderr.write(f"{done.total()} defects found, each where it is: {dict(done)}\n")
     assert done.total() >= AT_LEAST[len(seeds)], done
     assert set(done) == set(KINDS), done
 

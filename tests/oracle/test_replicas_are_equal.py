@@ -4,6 +4,7 @@ long as each had got what was cleaned away: no difference is found.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_no_difference_between_replicas_that_got_everything(
             run = compare(*log_dirs)
             assert [each.status for each in run.partitions] == ["compared"], (seed, run)
             assert run.differences == [], (seed, run.differences)
+    sys.stderr.write(f"{len(seeds)} partitions are equal, {different} of them in other bytes\n")
     # They are not alike as they lie there.
     assert cleaned > len(seeds)
     assert different > len(seeds) / 3
