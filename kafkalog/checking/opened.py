@@ -42,7 +42,7 @@ class Opened:
 
 def open_for_checks(request: VerifyRequest) -> Opened:
     """All that a run looks at. InvalidConfigError for paths and partitions that do not exist."""
-    inventory = open_log_dir(*request.log_dirs)
+    inventory = open_log_dir(*request.log_dirs, reads_buckets=False)
     chosen = select_partitions(inventory, request.topics, request.topic_partitions)
     # A directory that waits for its deletion is nobody's any more.
     partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]

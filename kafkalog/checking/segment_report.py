@@ -6,14 +6,16 @@ the checks of the whole partition need: they never open a `.log` again. Travels 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kafkalog.checking.finding import Finding
 from kafkalog.format.constants import MAX_BATCH_BYTES, NO_TIMESTAMP
 from kafkalog.format.file_names import LogFileKind
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.producer_runs import Data
-from kafkalog.remote.paths import beside
+from kafkalog.remote.paths import ManifestPath, beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,22 @@ class SegmentTask(JsonFacts):
     base_offset: int
     files: tuple[FileState, ...]
     max_batch_bytes: int = MAX_BATCH_BYTES
+
+    def to_json(self) -> dict[str, Any]:
+        """Of a path behind a manifest all that opens it."""
+        found = JsonFacts.to_json(self)
+        if isinstance(self.path, ManifestPath):
+            found["path"] = self.path.parts
+        return found
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SegmentTask:
+        """The value `to_json` was called on."""
+        path = values["path"]
+        if not isinstance(path, str):
+            path = ManifestPath.of_parts(path)
+        files = tuple(map(FileState.from_json, values["files"]))
+        return cls(path, values["base_offset"], files, values["max_batch_bytes"])
 
     def beside(self, kind: LogFileKind) -> str:
         """The path of the segment's file of another kind."""

@@ -41,6 +41,7 @@ from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.retention_facts import read_leader_epochs
+from kafkalog.log.small_files import read_small_file, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def _is_in_order(path: Path, base_offset: int) -> bool:
     Looked at only where the last entry lies behind the log's end.
     """
     try:
-        data = path.read_bytes()
+        data = read_small_file(path)
         parse_offset_index(data, base_offset)
     except (OSError, CorruptIndexError):
         return False
@@ -197,7 +198,4 @@ def _is_in_order(path: Path, base_offset: int) -> bool:
 
 
 def _size(log: Path) -> int:
-    try:
-        return log.stat().st_size
-    except FileNotFoundError:
-        return 0
+    return size_of(log) or 0

@@ -1,11 +1,16 @@
-"""An index file read by its entries, on this machine or behind a manifest."""
+"""An index file read by its entries, on this machine, behind a manifest or in a bucket."""
 
 from __future__ import annotations
 
 import os
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.stores import bucket_uri
+
+if TYPE_CHECKING:
+    from kafkalog.log.remote_file import RemoteFile
 
 _SMALL_BYTES = 4096
 
@@ -17,18 +22,24 @@ class IndexFile:
     Opening raises as the system does, FileNotFoundError where there is none.
     """
 
-    __slots__ = ("_data", "_descriptor", "_entry_bytes", "count", "file_bytes")
+    __slots__ = ("_data", "_descriptor", "_entry_bytes", "_remote", "count", "file_bytes")
 
     def __init__(self, path: str | os.PathLike[str], entry_bytes: int) -> None:
         self._entry_bytes = entry_bytes
         self._data = b""
         self._descriptor = -1
+        self._remote: RemoteFile | None = None
         if isinstance(path, ManifestPath):
             # Imported late: who reads a log dir only needs no codecs.
             from kafkalog.log.remote_file import read_remote_index
 
             self._data = read_remote_index(path)
             self.file_bytes = len(self._data)
+        elif (uri := bucket_uri(path)) is not None:
+            from kafkalog.log.remote_file import RemoteFile
+
+            self._remote = RemoteFile(uri)
+            self.file_bytes = self._remote.size
         else:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             self.file_bytes = os.fstat(self._descriptor).st_size
@@ -61,4 +72,6 @@ class IndexFile:
         start = number * self._entry_bytes
         if self._descriptor >= 0:
             return os.pread(self._descriptor, self._entry_bytes, start)
+        if self._remote is not None:
+            return self._remote.read_bytes(start, self._entry_bytes)
         return self._data[start : start + self._entry_bytes]

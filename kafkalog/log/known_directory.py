@@ -8,11 +8,11 @@ The digest is one of names, sizes, modification times and inodes of all entries.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kafkalog.log.inventory import JsonFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.listing import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
     )
 
 
-def directory_digest(entries: Iterable[os.DirEntry[str]]) -> str:
+def directory_digest(entries: Iterable[Entry]) -> str:
     """See the module's text; empty where there is none. OSError for a file that has just gone."""
     found = []
     for entry in entries:

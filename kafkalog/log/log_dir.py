@@ -1,6 +1,7 @@
 """Find partition directories below one or many paths.
 
-A path is a log dir, a partition directory, a `.log` file, or a glob of these. Only small files are
+A path is a log dir, a partition directory, a `.log` file, a glob of these, or the URI of one in a
+bucket (`bucket_dir`). Only small files are
 read (checkpoints, meta.properties, index ends, the headers behind the active segment's last index
 entry), so opening a log dir costs a few system calls a segment. Symbolic links are followed, as a
 broker follows them: a partition is the one that the link is named after, in the log dir that has
@@ -27,6 +28,7 @@ from kafkalog.format.file_names import (
     parse_file_name,
 )
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
+from kafkalog.log.bucket_dir import bucket_partition_dirs
 from kafkalog.log.inventory import (
     LogInventory,
     PartitionInventory,
@@ -34,10 +36,12 @@ from kafkalog.log.inventory import (
     UnreadPartition,
 )
 from kafkalog.log.known_directory import KnownDirectory
+from kafkalog.log.listing import path_text
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
+from kafkalog.remote.stores import bucket_uri, local_path
 
 # How the problem of a partition begins that was given by a link.
 BY_LINK = "given by a link"
@@ -46,22 +50,26 @@ NO_PARTITION = "not a partition's directory"
 
 
 def open_log_dir(
-    *paths: str | PathLike[str], known: Mapping[str, KnownDirectory] | None = None
+    *paths: str | PathLike[str],
+    known: Mapping[str, KnownDirectory] | None = None,
+    reads_buckets: bool = True,
 ) -> LogInventory:
     """What is stored below `paths`, in the order of topic, partition and path.
 
     A directory named twice is there once. A `.log` file yields its partition with that segment
     alone, several of them with those, which can be read but not compacted. `known`: what an earlier
-    run saw, by path of the directory; see `read_partition_dir`. Raises
+    run saw, by path of the directory; see `read_partition_dir`. `reads_buckets`: False for a caller
+    that needs files of this machine. Raises
     InvalidConfigError for a path that does not exist, matches nothing, is neither directory nor
-    `.log` file, or a directory that is no log dir (`wrong_directory`).
+    `.log` file, or a directory that is no log dir (`wrong_directory`); of a bucket also
+    RemoteStorageError.
     """
     problems: list[str] = []
     unread: list[UnreadPartition] = []
     # The segments asked for by directory, None for all.
     wanted: dict[Path, set[str] | None] = {}
     links: dict[Path, Path] = {}
-    for path in expand_paths(paths):
+    for path in expand_paths(paths, reads_buckets=reads_buckets):
         if path.is_dir():
             refuse_wrong_directory(path)
         # None wins over names: asked for as a whole, a directory is read as a whole.
@@ -125,15 +133,16 @@ def _refuse_kafka_0_7(partitions: Sequence[PartitionInventory]) -> None:
                 raise InvalidConfigError(problem, path=partition.path)
 
 
-def expand_paths(paths: Iterable[str | PathLike[str]]) -> Iterator[Path]:
-    """The paths, of globs what matches them; InvalidConfigError for what is not there."""
-    for name in paths:
+def expand_paths(paths: Iterable[str | PathLike[str]], *, reads_buckets: bool) -> Iterator[Path]:
+    """The paths, of globs what matches them; InvalidConfigError for what is not there. Whether
+    anything is at a place in a bucket is not asked here."""
+    for name in map(local_path, paths):
         if not str(name):
             # Path("") is the current directory: an unset variable must not name a log dir.
             raise InvalidConfigError("a path is empty")
-        refuse_uri(str(name))
+        refuse_uri(name, reads_buckets=reads_buckets)
         path = Path(name)
-        if path.exists():
+        if bucket_uri(name) is not None or path.exists():
             yield path
             continue
         matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
@@ -146,6 +155,8 @@ def _readable_dirs(
     path: Path, problems: list[str], unread: list[UnreadPartition]
 ) -> list[tuple[Path, str | None]]:
     """Those of `_partition_dirs`; a directory that cannot be listed is a problem."""
+    if (uri := bucket_uri(path)) is not None:
+        return bucket_partition_dirs(uri)
     try:
         return list(_partition_dirs(path, problems, unread))
     except OSError as error:
@@ -237,7 +248,7 @@ def _read(
             return read_partition_dir(directory, files, only_files, known)
         except (OSError, KafkaLogError) as error:
             if is_last or not isinstance(error, FileNotFoundError | LogChangedError):
-                problems.append(f"{directory}: {error}")
+                problems.append(f"{path_text(directory)}: {error}")
                 if not isinstance(error, FileNotFoundError | LogChangedError):
                     _note_unread(directory, str(error), unread)
                 break
@@ -248,7 +259,7 @@ def _note_unread(directory: Path, reason: str, unread: list[UnreadPartition]) ->
     """Unless it is a copy, or waits for its deletion."""
     name = parse_partition_dir_name(directory.name)
     if name is not None and name.kind is PartitionKind.LIVE:
-        unread.append(UnreadPartition(name.topic_partition, str(directory), reason))
+        unread.append(UnreadPartition(name.topic_partition, path_text(directory), reason))
 
 
 def _refuse_duplicates(
@@ -260,7 +271,7 @@ def _refuse_duplicates(
     Replicas of several nodes opened together are no conflict.
     """
     everything = list(partitions)
-    metas = {str(path): files.meta for path, files in log_dirs.items()}
+    metas = {path_text(path): files.meta for path, files in log_dirs.items()}
     own = [_owner(partition, metas) for partition in everything]
     owners: dict[tuple[object, ...], list[str]] = {}
     for partition, owner in zip(everything, own, strict=True):

@@ -6,7 +6,6 @@ because no offset of it can be trusted, a problem of every partition in the dir.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,8 +25,10 @@ from kafkalog.format.meta_properties import (
     parse_meta_properties,
 )
 from kafkalog.log.inventory import PartitionCheckpoints
-from kafkalog.log.small_files import read_small_file
+from kafkalog.log.listing import entries_in
+from kafkalog.log.small_files import is_there, read_small_file
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.remote.stores import bucket_uri
 
 CHECKPOINT_FILES = (
     RECOVERY_POINT_FILE,
@@ -64,26 +65,36 @@ class LogDirFiles:
 
 def is_clean_stop(log_dir: str) -> bool:
     """Whether the broker of a log dir has stopped in order, and none has started on it since."""
-    return os.path.exists(f"{log_dir}/{CLEAN_SHUTDOWN_FILE}")  # noqa: PTH110 - once a partition
+    return is_there(f"{log_dir}/{CLEAN_SHUTDOWN_FILE}")
 
 
 def read_log_dir_files(path: Path) -> LogDirFiles:
     """The root files of a log dir; a missing one is empty, a bad one a problem."""
     problems: list[str] = []
     checkpoints = {}
+    device, inode = _identity(path)
     for name in CHECKPOINT_FILES:
         data = _read(path / name, problems)
         checkpoints[name] = _parsed_checkpoint(data, path / name, problems)
-    stat = path.stat()
     return LogDirFiles(
         path=path,
-        device=stat.st_dev,
-        inode=stat.st_ino,
+        device=device,
+        inode=inode,
         meta=_meta_properties(path / META_PROPERTIES_FILE, problems),
-        has_meta_file=(path / META_PROPERTIES_FILE).exists(),
+        has_meta_file=is_there(path / META_PROPERTIES_FILE),
         checkpoints=checkpoints,
         problems=tuple(problems),
     )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Device and inode of a log dir; one in a bucket has neither, but is listed once, so that files
+    that are not there are not asked for."""
+    if bucket_uri(path) is not None:
+        entries_in(path)
+        return 0, 0
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino
 
 
 def _read(path: Path, problems: list[str]) -> bytes | None:

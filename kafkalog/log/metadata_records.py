@@ -33,10 +33,12 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
+from kafkalog.log.listing import entries_in
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
+from kafkalog.log.storage import open_file
 
 __all__ = ["BOOTSTRAP_FILE", "METADATA_DIR"]
 
@@ -68,8 +70,8 @@ class MetadataLogRecord:
 def metadata_files(directory: Path) -> tuple[list[tuple[int, Path]], list[MetadataSnapshot]]:
     """((base offset, path) of the segments in order, the snapshots from the newest on)."""
     segments, snapshots = [], []
-    for path in directory.iterdir():
-        name = parse_file_name(path.name)
+    for entry in entries_in(directory):
+        name, path = parse_file_name(entry.name), directory / entry.name
         if name is None or name.suffix:
             continue
         if name.kind == LogFileKind.LOG:
@@ -180,9 +182,8 @@ def _records(
 
 def _is_batch_begun(path: Path, position: int) -> bool:
     """Whether the rest of a file begins as a batch does (Kafka ByteBufferLogInputStream)."""
-    with path.open("rb") as file:
-        file.seek(position)
-        head = file.read(HEADER_SIZE_UP_TO_MAGIC)
+    with open_file(str(path)) as file:
+        head = file.read_bytes(position, HEADER_SIZE_UP_TO_MAGIC)
     length = int.from_bytes(head[8:LOG_OVERHEAD], signed=True)
     return len(head) < LOG_OVERHEAD or (
         length >= LEGACY_RECORD_OVERHEAD_V0

@@ -6,12 +6,12 @@ is not known here.
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from pathlib import Path
 
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.listing import entries_in
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
 
 _POLICY, _BROKER_POLICY, _COMPACT = "cleanup.policy", "log.cleanup.policy", "compact"
@@ -39,7 +39,7 @@ def is_tiered(partition: PartitionInventory) -> bool:
 def _cluster(partition: PartitionInventory) -> ClusterSettings | None:
     directory = Path(partition.log_dir, METADATA_DIR)
     try:
-        newest = max(entry.stat().st_mtime_ns for entry in os.scandir(directory))
+        newest = max(entry.stat().st_mtime_ns for entry in entries_in(directory))
     except (OSError, ValueError):
         return None
     cluster = _cluster_settings(str(directory), newest)

@@ -22,7 +22,6 @@ Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOff
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -51,12 +50,15 @@ from kafkalog.log.inventory import (
     SegmentInfo,
 )
 from kafkalog.log.known_directory import KnownDirectory, directory_digest
+from kafkalog.log.listing import Entry, entries_in, path_text
 from kafkalog.log.log_dir_files import LogDirFiles
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_span import end_behind_damage
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
-from kafkalog.log.small_files import read_small_file
+from kafkalog.log.small_files import read_small_file, size_of
+from kafkalog.log.storage import identity_of
 from kafkalog.log.topic_partition import PartitionDirName, TopicPartition, parse_partition_dir_name
+from kafkalog.remote.paths import beside
 
 _STATES = {
     LIVE_SUFFIX: "live",
@@ -81,7 +83,7 @@ _INDEX_KINDS = (
 )
 
 FileKey = tuple[LogFileKind, int, str]
-Files = Mapping[FileKey, os.DirEntry[str]]
+Files = Mapping[FileKey, Entry]
 
 
 def read_partition_dir(
@@ -98,8 +100,7 @@ def read_partition_dir(
     """
     problems = list(log_dir.problems)
     name = _name_of(path, problems)
-    with os.scandir(path) as listed:
-        entries = list(listed)
+    entries = entries_in(path)
     digest = "" if known is None else directory_digest(entries)
     # The digest is over names, sizes and times of all entries: where an earlier run saw the same,
     # its facts hold and no file is opened.
@@ -128,8 +129,8 @@ def read_partition_dir(
     return PartitionInventory(
         topic_partition=name.topic_partition,
         kind=name.kind,
-        path=str(path),
-        log_dir=str(path.parent),
+        path=path_text(path),
+        log_dir=path_text(path.parent),
         directory_id=log_dir.meta.directory_id if log_dir.meta else None,
         dir_device=log_dir.device,
         dir_inode=log_dir.inode,
@@ -191,11 +192,9 @@ def _orphan_indexes(files: Files) -> tuple[int, ...]:
     )
 
 
-def _list_files(
-    entries: Iterable[os.DirEntry[str]], problems: list[str]
-) -> tuple[Files, tuple[str, ...]]:
+def _list_files(entries: Iterable[Entry], problems: list[str]) -> tuple[Files, tuple[str, ...]]:
     """The directory's Kafka files by kind, offset and suffix; the names an interrupted run left."""
-    files: dict[FileKey, os.DirEntry[str]] = {}
+    files: dict[FileKey, Entry] = {}
     leftovers = []
     for entry in entries:
         name = parse_file_name(entry.name)
@@ -261,25 +260,25 @@ def _segment(files: Files, base_offset: int, suffix: str, *, is_active: bool) ->
 
 
 def describe_segment(path: str, base_offset: int, state: str) -> SegmentInfo:
-    """A segment by the path of its `.log`, with the indexes beside it; not active. OSError."""
-    log = Path(path)
-    stat = log.stat()
-    time_index = read_index_tail(log.with_suffix(".timeindex"), TIME_INDEX_ENTRY_BYTES)
-    offset_index = read_index_tail(log.with_suffix(".index"), OFFSET_INDEX_ENTRY_BYTES)
-    transaction_index = log.with_suffix(".txnindex")
+    """A segment by the path of its `.log`, with the indexes beside it, here or in a bucket; not
+    active. OSError, RemoteStorageError."""
+    identity = identity_of(path)
+    time_index = read_index_tail(beside(path, ".timeindex"), TIME_INDEX_ENTRY_BYTES)
+    offset_index = read_index_tail(beside(path, ".index"), OFFSET_INDEX_ENTRY_BYTES)
+    transaction_index = size_of(beside(path, ".txnindex"))
     return SegmentInfo(
         base_offset=base_offset,
         path=path,
         state=state,
-        size_in_bytes=stat.st_size,
-        identity=FileIdentity(stat.st_size, stat.st_mtime_ns, stat.st_ino),
+        size_in_bytes=identity.size,
+        identity=identity,
         is_active=False,
         offset_index_bytes=offset_index.valid_bytes,
         time_index_bytes=time_index.valid_bytes,
-        txn_index_bytes=transaction_index.stat().st_size if transaction_index.exists() else 0,
-        has_snapshot=log.with_suffix(".snapshot").exists(),
+        txn_index_bytes=transaction_index or 0,
+        has_snapshot=size_of(beside(path, ".snapshot")) is not None,
         largest_timestamp_ms=entry_timestamp(time_index.last_entry),
-        modification_time_ms=stat.st_mtime_ns // 1_000_000,
+        modification_time_ms=identity.mtime_ns // 1_000_000,
     )
 
 

@@ -11,9 +11,7 @@ Source: Kafka LogLoader.recoverLog, LogSegments.values, LogSegment.sanityCheck, 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
-from pathlib import Path
 
 from kafkalog.errors import CorruptIndexError, KafkaLogError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
@@ -28,7 +26,7 @@ from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.segment_facts import scan_segment_facts
-from kafkalog.log.small_files import read_small_file
+from kafkalog.log.small_files import is_there, read_small_file
 
 
 def scan_retention_facts(partition: PartitionInventory) -> PartitionFacts:
@@ -98,13 +96,13 @@ def _has_offset_index(directory: str, segment: SegmentInfo) -> bool:
     if segment.offset_index_bytes:
         return True
     # A text, not a path: there is one for each segment of some thousand partitions.
-    return os.path.exists(f"{directory}/{offset_index_file_name(segment.base_offset)}")  # noqa: PTH110
+    return is_there(f"{directory}/{offset_index_file_name(segment.base_offset)}")
 
 
 def _has_sound_transaction_index(segment: SegmentInfo) -> bool:
     path = segment.beside(LogFileKind.TRANSACTION_INDEX)
     try:
-        parse_transaction_index(Path(path).read_bytes(), segment.base_offset, path)
+        parse_transaction_index(read_small_file(path), segment.base_offset, path)
     except CorruptIndexError:
         return False
     except FileNotFoundError:  # it went meanwhile

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from kafkalog.log.producer_state import ProducerState, restore_producer_state
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
+from kafkalog.log.storage import open_file
 
 Rows = NDArray[np.void]
 
@@ -166,9 +166,9 @@ def _base_offset(path: str, row: np.void) -> int:
     """
     if row["magic"] >= MAGIC_VALUE_V2 or not row["attributes"] & COMPRESSION_CODEC_MASK:
         return int(row["base_offset"])
-    with Path(path).open("rb") as file:
-        file.seek(int(row["position"]))
-        entry = file.read(min(int(row["size_in_bytes"]), MAX_BATCH_BYTES))
+    with open_file(path) as file:
+        size = min(int(row["size_in_bytes"]), MAX_BATCH_BYTES)
+        entry = file.read_bytes(int(row["position"]), size)
     try:
         _, records = parse_legacy_entry(entry, path=path)
     except KafkaLogError as error:

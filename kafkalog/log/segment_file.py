@@ -136,6 +136,7 @@ class ChunkReader:
     def __iter__(self) -> Iterator[Chunk]:
         with open_file(self.path) as file:
             file_end = file.size if self._end is None else min(self._end, file.size)
+            file.expect_scan(self.valid_bytes, file_end)
             wanted_bytes = self._chunk_bytes
             while self.valid_bytes < file_end and self.status == OK:
                 position = self.valid_bytes

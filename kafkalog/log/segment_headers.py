@@ -113,6 +113,8 @@ def scan_headers(
     control_problem: ControlProblem | None = None
     with open_file(path) as file:
         file_end = file.size if end is None else min(end, file.size)
+        if most >= MOST_ROWS:
+            file.expect_scan(start, file_end)
         position, count, status = start, 0, OK
         while position < file_end and status == OK and count < most:
             length = min(window_bytes, file_end - position)

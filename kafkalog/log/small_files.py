@@ -8,6 +8,8 @@ from pathlib import Path
 from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.limits import MAX_SMALL_FILE_BYTES
 from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.plain_object import read_object
+from kafkalog.remote.stores import bucket_uri, store_of
 
 
 def read_small_file(
@@ -22,6 +24,11 @@ def read_small_file(
         from kafkalog.log.remote_file import read_remote_index
 
         return read_remote_index(path)[:wanted]
+    if (uri := bucket_uri(path)) is not None:
+        data, size = read_object(uri, wanted)
+        if len(data) > max_bytes:
+            raise RecordTooLargeError(f"{size} bytes, more than {max_bytes}", path=uri)
+        return data
     # A named pipe in the file's place must not make us wait for a writer; a file does not mind.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         # What a read asks for is allocated: not the whole cap for a file of some hundred bytes.
@@ -32,3 +39,20 @@ def read_small_file(
     if len(data) > max_bytes:
         raise RecordTooLargeError(f"more than {max_bytes} bytes", path=str(path))
     return data
+
+
+def size_of(path: str | Path) -> int | None:
+    """How many bytes a file has, None where there is none; of a bucket as it was listed. Other
+    errors as `read_small_file`."""
+    uri = bucket_uri(path)
+    try:
+        if uri is not None:
+            return store_of(uri).recall(uri).size
+        return os.stat(path).st_size  # noqa: PTH116 - as often as there are segments
+    except FileNotFoundError:
+        return None
+
+
+def is_there(path: str | Path) -> bool:
+    """Whether there is such a file; of a bucket as it was listed, and RemoteStorageError."""
+    return os.path.exists(path) if bucket_uri(path) is None else size_of(path) is not None  # noqa: PTH110

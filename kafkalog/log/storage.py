@@ -2,7 +2,7 @@
 
 Never mmap: a broker that truncates a mapped file kills the process with SIGBUS, a short read is an
 error we can name. Everything above takes a `SourceFile` or a path. What opens a path asks
-`open_file`, which tells files of this machine from those behind a manifest of remote storage.
+`open_file`, which tells files of this machine from those of remote storage.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kafkalog.log.pace import spend
 from kafkalog.log.remote_file import RemoteFile, remote_identity
 from kafkalog.native.batch_headers import read_headers
 from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.stores import bucket_uri
 
 # A header, and of a control batch all of it: a marker's record has 17 bytes, and up to 9 more where
 # its batch is stamped with a delete horizon.
@@ -98,6 +99,9 @@ class LocalFile:
         spend(count * HEADER_READ_BYTES)
         return headers[: count * HEADER_READ_BYTES], positions[:count], position
 
+    def expect_scan(self, start: int, end: int) -> None:
+        """Nothing: the system sees by itself that a file is read in order."""
+
     def will_need(self, position: int, length: int) -> None:
         """Have the system read this range ahead, in the background."""
         os.posix_fadvise(self._descriptor, position, length, os.POSIX_FADV_WILLNEED)
@@ -110,13 +114,17 @@ SourceFile: TypeAlias = LocalFile | RemoteFile
 def open_file(path: str) -> SourceFile:
     """A `.log` by its path. OSError where the system raises it; of remote storage also
     RemoteStorageError and InvalidConfigError (a key that is none)."""
-    return RemoteFile(path) if isinstance(path, ManifestPath) else LocalFile(path)
+    if isinstance(path, ManifestPath):
+        return RemoteFile(path)
+    uri = bucket_uri(path)
+    return LocalFile(path) if uri is None else RemoteFile(uri)
 
 
 def identity_of(path: str) -> FileIdentity:
     """What tells whether a file is still the same, indexes of remote storage included. Raises as
     `open_file`."""
-    if isinstance(path, ManifestPath):
-        return remote_identity(path)
+    uri = path if isinstance(path, ManifestPath) else bucket_uri(path)
+    if uri is not None:
+        return remote_identity(uri)
     stat = os.stat(path)  # noqa: PTH116 - as often as there are splits
     return FileIdentity(stat.st_size, stat.st_mtime_ns, stat.st_ino)

@@ -22,6 +22,7 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.topic_partition import parse_partition_dir_name
+from kafkalog.remote.stores import bucket_uri
 
 _OWN_FILES = (PARTITION_METADATA_FILE, LEADER_EPOCH_CHECKPOINT_FILE)
 _SHOWN = 3
@@ -34,12 +35,23 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OF_ZOOKEEPER = re.compile(r"(log|snapshot)\.[0-9a-f]+(\.(gz|snappy))?")
 
 
-def refuse_uri(path: str) -> None:
-    """InvalidConfigError for what is no path of this machine, as `hdfs://…`."""
+def refuse_uri(path: str, *, reads_buckets: bool) -> None:
+    """InvalidConfigError for what is no path of this machine, nor of a store that is read, as
+    `hdfs://…`; without `reads_buckets` for every URI."""
     found = _URI.match(path)
-    if found is not None:
+    if found is None:
+        return
+    if not reads_buckets and bucket_uri(path) is not None:
         raise InvalidConfigError(
-            f"{found[1]}:// is not read here: a log dir is a local or mounted directory", path=path
+            "a log dir in a bucket can be read, and not by this: it takes a local or mounted"
+            " directory",
+            path=path,
+        )
+    if bucket_uri(path) is None:
+        raise InvalidConfigError(
+            f"{found[1]}:// is not read here: a log dir is a local or mounted directory, or in a"
+            " bucket (s3://, gs://, az://, https://)",
+            path=path,
         )
 
 

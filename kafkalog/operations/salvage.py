@@ -55,7 +55,7 @@ def salvage_run(
     Raises InvalidConfigError for paths and partitions that are not there, and for an output that is
     not new or empty, or lies inside a log dir.
     """
-    found = open_log_dir(*request.log_dirs)
+    found = open_log_dir(*request.log_dirs, reads_buckets=False)
     partitions = select_partitions(found, request.topics, request.topic_partitions)
     output = Path(request.output)
     check_output(output, [each.path for each in partitions], [each.log_dir for each in partitions])

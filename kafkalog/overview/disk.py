@@ -127,7 +127,7 @@ def read_log_dirs(paths: Iterable[str | Path]) -> list[LogDir]:
 def _expanded(paths: Iterable[str | Path]) -> Iterator[Path]:
     """Globs as what they match; InvalidConfigError for what is not there."""
     for name in map(str, paths):
-        refuse_uri(name)
+        refuse_uri(name, reads_buckets=False)
         if Path(name).exists():
             yield Path(name)
             continue

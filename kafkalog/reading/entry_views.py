@@ -7,7 +7,6 @@ the mode says; a file that is gone since the plan was made has no rows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -31,12 +30,15 @@ from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES, parse_time_index
 from kafkalog.format.transaction_index import parse_transaction_index
 from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.listing import entries_in
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES
+from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader, tasks_of
+from kafkalog.remote.stores import joined
 
 _ROWS_PER_BATCH = 65_536
 
@@ -115,12 +117,13 @@ def _partition_tasks(view: str, partition: PartitionInventory) -> Iterator[FileT
         "partition": partition.topic_partition.partition,
         "kind": str(partition.kind),
     }
+    yield from _remote_tasks(view, partition, place)
     try:
-        names = sorted(os.listdir(partition.path))  # noqa: PTH208 - names, not paths
+        names = sorted(entry.name for entry in entries_in(partition.path))
     except FileNotFoundError:
         return  # deleted by a live broker meanwhile
     for name in names:
-        path = str(Path(partition.path) / name)
+        path = joined(partition.path, name)
         if view == "leader_epochs":
             if name == LEADER_EPOCH_CHECKPOINT_FILE:
                 yield FileTask(view, path, place={**place, "path": path})
@@ -134,6 +137,20 @@ def _partition_tasks(view: str, partition: PartitionInventory) -> Iterator[FileT
         yield FileTask(view, path, parsed.offset, {**place, **own})
 
 
+def _remote_tasks(
+    view: str, partition: PartitionInventory, place: dict[str, object]
+) -> Iterator[FileTask]:
+    """Index files of segments in remote storage, of which a snapshot is as old as its segment's
+    end, and leader epochs those of the partition."""
+    if view not in ("offset_index", "time_index", "transaction_index"):
+        return
+    for segment in partition.segments:
+        if segment.state == REMOTE:
+            path = segment.beside(_KINDS[view].value)
+            own = {"segmentBaseOffset": segment.base_offset, "state": REMOTE, "path": path}
+            yield FileTask(view, path, segment.base_offset, {**place, **own})
+
+
 def _checkpoint_tasks(
     partitions: Sequence[PartitionInventory], selection: PartitionSelection
 ) -> Iterator[FileTask]:
@@ -143,7 +160,7 @@ def _checkpoint_tasks(
     for log_dir, opened in by_log_dir.items():
         is_named = str(Path(log_dir).resolve()) in selection.named_paths
         for checkpoint in CHECKPOINT_FILES:
-            path = str(Path(log_dir) / checkpoint)
+            path = joined(log_dir, checkpoint)
             place = {"checkpoint": checkpoint, "logDir": log_dir, "path": path}
             accepting = selection if is_named else None
             yield FileTask("checkpoints", path, 0, place, frozenset(opened), accepting)
@@ -154,8 +171,8 @@ def _checkpoint_tasks(
 
 def _index_bytes(task: FileTask, entry_bytes: int) -> bytes:
     """The genuine entries, not the zeros behind them."""
-    valid_bytes = read_index_tail(Path(task.path), entry_bytes).valid_bytes
-    return read_small_file(Path(task.path), first_bytes=valid_bytes)
+    valid_bytes = read_index_tail(task.path, entry_bytes).valid_bytes
+    return read_small_file(task.path, first_bytes=valid_bytes)
 
 
 def _offset_index(task: FileTask) -> Entries:
@@ -171,7 +188,7 @@ def _time_index(task: FileTask) -> Entries:
 
 
 def _transaction_index(task: FileTask) -> Entries:
-    found = parse_transaction_index(read_small_file(Path(task.path)), task.offset, task.path)
+    found = parse_transaction_index(read_small_file(task.path), task.offset, task.path)
     columns = {
         "producerId": [entry.producer_id for entry in found],
         "firstOffset": [entry.first_offset for entry in found],
@@ -189,7 +206,7 @@ _PRODUCER_COLUMNS = (
 
 
 def _producer_snapshot(task: FileTask) -> Entries:
-    found = parse_producer_snapshot(read_small_file(Path(task.path)), task.path)
+    found = parse_producer_snapshot(read_small_file(task.path), task.path)
     return _entries(
         task,
         {
@@ -200,14 +217,14 @@ def _producer_snapshot(task: FileTask) -> Entries:
 
 
 def _leader_epochs(task: FileTask) -> Entries:
-    found = parse_leader_epoch_checkpoint(read_small_file(Path(task.path)), task.path)
+    found = parse_leader_epoch_checkpoint(read_small_file(task.path), task.path)
     return _entries(
         task, {"epoch": [epoch for epoch, _ in found], "startOffset": [start for _, start in found]}
     )
 
 
 def _checkpoint(task: FileTask) -> Entries:
-    lines = parse_offset_checkpoint(read_small_file(Path(task.path)), task.path)
+    lines = parse_offset_checkpoint(read_small_file(task.path), task.path)
     found = [
         (name.topic, name.partition, offset)
         for name, offset in ((TopicPartition(*key), offset) for key, offset in lines.items())

@@ -23,7 +23,7 @@ from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
 from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
-from kafkalog.log.small_files import read_small_file
+from kafkalog.log.small_files import is_there, read_small_file
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask, ViewReader, tasks_of
@@ -206,7 +206,7 @@ def _clean_shutdown(partition: PartitionInventory) -> tuple[bool, int | None]:
     """Whether the log was closed in order, and the broker's epoch. The marker does not stand for
     the metadata log, which is always recovered."""
     path = Path(partition.log_dir) / CLEAN_SHUTDOWN_FILE
-    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC or not path.exists():
+    if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC or not is_there(path):
         return False, None
     try:
         return True, parse_clean_shutdown(read_small_file(path), str(path))

@@ -5,7 +5,8 @@ metadata services); a URI that holds some is refused, for URIs are shown in plan
 messages. What a store says goes into errors without the query of its URLs, which may be signed.
 
 A read names the ETag of the object that was looked at, so one that was replaced meanwhile is a
-change, and never half of each.
+change, and never half of each. That is why what was listed or looked at once is not asked for
+again by each question about the same segment: only the read itself has to go to the store.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
+from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -33,6 +36,8 @@ _RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
 _QUERY = re.compile(r"\?[^\s\"')]*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Some 300 bytes each.
+_MOST_SEEN = 65_536
 
 
 class BucketStore:
@@ -48,6 +53,10 @@ class BucketStore:
             raise InvalidConfigError(_INSTALL) from None
         self._obstore = obstore
         self._root = root
+        self._seen: OrderedDict[str, StoredObject] = OrderedDict()
+        # Directories of which all objects are among these.
+        self._listed: set[str] = set()
+        self._lock = threading.Lock()
         is_open = root.startswith("http://") or any(
             os.environ.get(name, "").startswith("http://") for name in _ENDPOINTS
         )
@@ -62,7 +71,10 @@ class BucketStore:
             found = self._obstore.list_with_delimiter(self._store, self._key(path) or None)
         except self._obstore.exceptions.BaseError as error:
             self._raise(error, path, "it cannot be listed")
-        objects = (self._stored(meta) for meta in found["objects"])
+        objects = [self._stored(meta) for meta in found["objects"]]
+        with self._lock:
+            if len(objects) < _MOST_SEEN:
+                self._listed.add(path.rstrip("/"))
         return Listing(
             tuple(prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"]),
             {stored.path.rpartition("/")[2]: stored for stored in objects},
@@ -72,19 +84,32 @@ class BucketStore:
         try:
             return self._stored(self._obstore.head(self._store, self._key(path)))
         except self._obstore.exceptions.BaseError as error:
+            self._forget(path)
             self._raise(error, path, "it cannot be looked at")
 
+    def recall(self, path: str) -> StoredObject:
+        with self._lock:
+            known = self._seen.get(path)
+            is_absent = known is None and path.rpartition("/")[0] in self._listed
+        if is_absent:
+            raise FileNotFoundError(2, "no such object", path)
+        return self.look(path) if known is None else known
+
     def read(self, known: StoredObject, start: int, length: int) -> bytes:
+        return bytes(self.view(known, start, length))
+
+    def view(self, known: StoredObject, start: int, length: int) -> memoryview:
         end = min(start + length, known.size)
         if start >= end:
-            return b""
+            return memoryview(b"")
         options: Any = {"range": (start, end)}
         if known.tag:
             options["if_match"] = known.tag
         try:
             found = self._obstore.get(self._store, self._key(known.path), options=options)
-            return bytes(found.bytes())
+            return memoryview(found.bytes())
         except self._obstore.exceptions.BaseError as error:
+            self._forget(known.path)
             self._raise(error, known.path, f"bytes {start} to {end - 1} cannot be read", start)
 
     def _key(self, path: str) -> str:
@@ -94,13 +119,25 @@ class BucketStore:
         tag = meta["e_tag"] or ""
         digest = hashlib.blake2b((tag or str(meta["last_modified"])).encode(), digest_size=8)
         microseconds = (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1)
-        return StoredObject(
+        stored = StoredObject(
             f"{self._root}/{meta['path']}",
             meta["size"],
             microseconds * 1000,
             int.from_bytes(digest.digest()) >> 1,
             tag,
         )
+        with self._lock:
+            self._seen[stored.path] = stored
+            self._seen.move_to_end(stored.path)
+            if len(self._seen) > _MOST_SEEN:
+                oldest, _ = self._seen.popitem(last=False)
+                self._listed.discard(oldest.rpartition("/")[0])
+        return stored
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            self._seen.pop(path, None)
+            self._listed.discard(path.rpartition("/")[0])
 
     def _raise(
         self, error: Exception, path: str, what: str, position: int | None = None

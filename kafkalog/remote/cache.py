@@ -1,40 +1,55 @@
 """Decoded blocks of objects, kept by a process up to a bound: the least recently used one goes.
 
 Readers open a segment again for each question (an index entry, a header, a split), and a block
-costs a round trip, a decryption and a decompression.
+costs a round trip, a decryption and a decompression. Each process has one cache. Its size comes
+from the environment, which reaches worker processes and Spark's executors alike.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from kafkalog.errors import InvalidConfigError
+
 CACHE_BYTES = 64 * 1024 * 1024
+CACHE_VARIABLE = "KAFKALOG_REMOTE_CACHE_BYTES"
+
+
+def cache_bytes() -> int:
+    """What the environment says, or CACHE_BYTES; InvalidConfigError for what is no number."""
+    text = os.environ.get(CACHE_VARIABLE, "")
+    if not text:
+        return CACHE_BYTES
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidConfigError(f"{CACHE_VARIABLE}={text!r}: a number of bytes is expected")
+    return int(text)
 
 
 class BlockCache:
     """Bytes by key. Threads may share it; two that miss the same block both read it."""
 
-    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, most_bytes: Callable[[], int] = cache_bytes) -> None:
         self._most_bytes = most_bytes
-        self._blocks: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._blocks: OrderedDict[Hashable, bytes | memoryview] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, read: Callable[[], bytes]) -> bytes:
+    def get(self, key: Hashable, read: Callable[[], bytes | memoryview]) -> bytes | memoryview:
         """The block of a key, read where it is not here; what `read` raises is not kept."""
         with self._lock:
             block = self._blocks.get(key)
             if block is not None:
                 self._blocks.move_to_end(key)
                 return block
-        block = read()
+        block, most_bytes = read(), self._most_bytes()
         with self._lock:
             if key not in self._blocks:
                 self._blocks[key] = block
                 self._bytes += len(block)
-            while self._bytes > self._most_bytes and len(self._blocks) > 1:
+            while self._bytes > most_bytes and self._blocks:
                 _, dropped = self._blocks.popitem(last=False)
                 self._bytes -= len(dropped)
         return block

@@ -56,7 +56,7 @@ def data_key_of(wrapped: DataKey, keys: KeyFiles, path: str) -> bytes:
     return key
 
 
-def decrypt(data: bytes, key: bytes, additional_data: bytes) -> bytes:
+def decrypt(data: bytes | memoryview, key: bytes, additional_data: bytes) -> bytes:
     """A nonce, what it hides and its tag → what is hidden; ValueError if the tag is wrong."""
     if len(data) < NONCE_BYTES + TAG_BYTES:
         raise ValueError(f"{len(data)} bytes are no encrypted chunk")

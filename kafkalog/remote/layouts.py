@@ -21,11 +21,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.remote.paths import KeyFiles, ManifestPath
-from kafkalog.remote.stores import Listing, StoredObject, is_distant, joined, store_of
+from kafkalog.remote.stores import Listing, StoredObject, joined, local_path, store_of
 
 AIVEN, KAFKA, PLAIN = "aiven", "kafka", "plain"
 LAYOUTS = (AIVEN, KAFKA, PLAIN)
@@ -97,7 +96,7 @@ def find_directories(
     """
     if layout is not None and layout not in LAYOUTS:
         raise InvalidConfigError(f"remote layout {layout!r}; there are: {', '.join(LAYOUTS)}")
-    place = _local(place)
+    place = local_path(place)
     search = _Search(layout, wants)
     try:
         found = list(search.below(place, "", "", 0))
@@ -114,19 +113,7 @@ def find_directories(
             "TOPIC_ID with .log, or TOPIC-PARTITION with .log is in it",
             path=place,
         )
-    for directory in found:
-        if directory.layout != AIVEN and is_distant(directory.path):
-            raise InvalidConfigError(
-                f"layout {directory.layout} in a bucket is not read; where the bucket is mounted,"
-                " or copied, it is",
-                path=directory.path,
-            )
     return found
-
-
-def _local(place: str) -> str:
-    """`file:///mnt/x` → `/mnt/x`."""
-    return unquote(urlsplit(place).path) if place.startswith("file:/") else place
 
 
 class _Search:

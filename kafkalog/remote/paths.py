@@ -7,6 +7,7 @@ All that reads segments names a file by its path. So this is a path, too, and go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,17 @@ class ManifestPath(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.manifest, self.objects, self.keys, self.piece))
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it is made of, as JSON takes it: a text alone opens nothing."""
+        return [self.manifest, self.objects, [list(key) for key in self.keys], self.piece]
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Any]) -> ManifestPath:
+        """The path whose `parts` these are."""
+        manifest, objects, keys, piece = parts
+        return cls(manifest, objects, tuple((key_id, file) for key_id, file in keys), piece)
 
     def beside(self, ending: str) -> ManifestPath:
         """The file that a broker has beside the `.log` under another ending, as `.index`."""

@@ -34,14 +34,16 @@ class ChunkedSegment:
     `size`: of the segment. `mtime_ns` is the manifest's; `version` changes with either object.
     """
 
-    def __init__(self, path: ManifestPath) -> None:
+    def __init__(self, path: ManifestPath, *, looks_again: bool = False) -> None:
         """RemoteStorageError for a manifest that is none or does not fit the object,
-        RemoteResourceNotFoundError where one of the two is not there, OSError."""
+        RemoteResourceNotFoundError where one of the two is not there, OSError. `looks_again`: the
+        store is asked whether they are still the ones that were listed."""
         self.path = path
         self._store = store_of(path)
-        found = look_at_manifest(path.manifest)
+        found = look_at_manifest(path.manifest, looks_again=looks_again)
         self.manifest = read_manifest(found)
-        self._log = _look(path, "the manifest is there, its object .log is not")
+        what = "the manifest is there, its object .log is not"
+        self._log = _look(path, what, looks_again=looks_again)
         chunks = self.manifest.chunks
         if self._log.size != chunks.stored_bytes:
             raise RemoteStorageError(
@@ -54,7 +56,7 @@ class ChunkedSegment:
         self.mtime_ns = found.mtime_ns
         self.version = _version(self._log, found)
 
-    def block(self, number: int) -> bytes:
+    def block(self, number: int) -> bytes | memoryview:
         """A chunk of the segment; RemoteStorageError, LogChangedError, OSError."""
         chunks = self.manifest.chunks
         start, end = chunks.stored_range(number)
@@ -78,8 +80,8 @@ class ChunkedSegment:
                 f" {position + size}",
                 path=indexes,
             )
-        return self._decoded(
-            found, position, position + size, length, f"index {piece}", is_index=True
+        return bytes(
+            self._decoded(found, position, position + size, length, f"index {piece}", is_index=True)
         )
 
     def _decoded(
@@ -91,10 +93,10 @@ class ChunkedSegment:
         what: str,
         *,
         is_index: bool = False,
-    ) -> bytes:
+    ) -> bytes | memoryview:
         """The bytes of a range as they were before they were copied."""
         where = f"{what}, bytes {start} to {end - 1} of the object"
-        data = self._store.read(found, start, end - start)
+        data: bytes | memoryview = self._store.view(found, start, end - start)
         if len(data) != end - start:
             raise LogChangedError(
                 f"{where}: {len(data)} bytes came, {end - start} are expected",
@@ -129,9 +131,9 @@ class ChunkedSegment:
         return data
 
 
-def look_at_manifest(path: str) -> StoredObject:
-    """The manifest as it is now; RemoteResourceNotFoundError, OSError."""
-    return _look(path, "the manifest is gone")
+def look_at_manifest(path: str, *, looks_again: bool = False) -> StoredObject:
+    """The manifest as it was listed, or is now; RemoteResourceNotFoundError, OSError."""
+    return _look(path, "the manifest is gone", looks_again=looks_again)
 
 
 @lru_cache(maxsize=4096)
@@ -145,9 +147,10 @@ def read_manifest(found: StoredObject) -> SegmentManifest:
     return parse_segment_manifest(data, found.path)
 
 
-def _look(path: str, reason: str) -> StoredObject:
+def _look(path: str, reason: str, *, looks_again: bool = False) -> StoredObject:
+    store = store_of(path)
     try:
-        return store_of(path).look(path)
+        return store.look(path) if looks_again else store.recall(path)
     except FileNotFoundError:
         raise RemoteResourceNotFoundError(reason, path=path) from None
 

@@ -8,8 +8,13 @@ at: the inode here, a digest of the ETag in a bucket.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+# A path of pathlib has one slash where a URI has two.
+_URI = re.compile(r"(s3|gs|az|https?):/+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,17 @@ class ObjectStore(Protocol):
         """What is directly below a path; nothing where nothing is. OSError."""
 
     def look(self, path: str) -> StoredObject:
-        """The object itself; FileNotFoundError, OSError."""
+        """The object itself as it is now; FileNotFoundError, OSError."""
+
+    def recall(self, path: str) -> StoredObject:
+        """The object as it was when it was last listed or looked at: a bucket is not asked again.
+        Reading it tells if it was replaced since."""
 
     def read(self, known: StoredObject, start: int, length: int) -> bytes:
         """Bytes from `start` on, fewer where the object ends. OSError."""
+
+    def view(self, known: StoredObject, start: int, length: int) -> memoryview:
+        """The same, not copied once more."""
 
 
 class DirectoryStore:
@@ -60,12 +72,18 @@ class DirectoryStore:
     def look(self, path: str) -> StoredObject:
         return _stored(path, os.stat(path))  # noqa: PTH116 - the path of an object is text
 
+    def recall(self, path: str) -> StoredObject:
+        return self.look(path)
+
     def read(self, known: StoredObject, start: int, length: int) -> bytes:
         descriptor = os.open(known.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             return os.pread(descriptor, length, start)
         finally:
             os.close(descriptor)
+
+    def view(self, known: StoredObject, start: int, length: int) -> memoryview:
+        return memoryview(self.read(known, start, length))
 
 
 _DIRECTORIES = DirectoryStore()
@@ -82,9 +100,19 @@ def store_of(path: str) -> ObjectStore:
     return bucket_of(path)
 
 
-def is_distant(path: str) -> bool:
-    """Whether a path is in a bucket."""
-    return "://" in path
+def bucket_uri(path: str | os.PathLike[str]) -> str | None:
+    """The URI that a path is, also one that went through pathlib; None for one of this machine."""
+    text = os.fspath(path)
+    if text[:1] == "/":  # nearly all, and asked for each file
+        return None
+    match = _URI.match(text)
+    return None if match is None else f"{match[1]}://{text[match.end() :]}"
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """`file:///mnt/x` → `/mnt/x`; any other path as it is."""
+    text = os.fspath(path)
+    return unquote(urlsplit(text).path) if text.startswith("file:/") else text
 
 
 def joined(place: str, name: str) -> str:

@@ -72,7 +72,7 @@ class ReplicaLogs:
         """
         digests = [path for path in paths if is_digest(path)]
         log_dirs = [path for path in paths if path not in digests]
-        given = open_log_dir(*log_dirs).partitions if log_dirs else ()
+        given = open_log_dir(*log_dirs, reads_buckets=False).partitions if log_dirs else ()
         digested = [each for path in digests for each in read_digest(path)]
         places = frozenset([*(p.path for p in given), *digests])
         return cls(copies_by_partition([*own, *given], digested), places)

@@ -85,7 +85,7 @@ class RunRequest:
 
     def open_all(self, known: Mapping[str, KnownDirectory] | None = None) -> LogInventory:
         """All that is below the paths, asked for or not; `known` as of `open_log_dir`."""
-        return open_log_dir(*self.log_dirs, known=known)
+        return open_log_dir(*self.log_dirs, known=known, reads_buckets=False)
 
     def select(self, found: LogInventory) -> LogInventory:
         """Those asked for of all there are."""

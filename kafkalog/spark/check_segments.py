@@ -8,7 +8,7 @@ read the small files beside them: driver and executors must see the log dirs und
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from kafkalog.log.named_partitions import NamedPartitions, partitions_in
 from kafkalog.log.names import names_in, paths_in
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.packing import pack_evenly
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.spark.tasks import run_packs
 from kafkalog.spark.types import spark_schema
 from kafkalog.texts import format_bytes
@@ -38,11 +39,15 @@ def verify(
     topic_partitions: NamedPartitions = (),
     run_dir: str | None = None,
     since: str | None = None,
+    remote_dirs: Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Check the selected partitions: a row a finding, in the columns `schemas.FINDINGS`.
 
     The arguments are the options of `kafkalog verify`; the run is kept in `run_dir` on the driver.
-    Nothing below the log dirs is changed.
+    Nothing below the log dirs is changed. Of remote storage executors need the credentials, and
+    the files of `remote_keys` under the same path.
 
     Raises InvalidConfigError for paths, partitions and runs that do not exist.
     """
@@ -52,6 +57,9 @@ def verify(
         partitions_in(topic_partitions),
         run_dir=run_dir,
         since=since,
+        remote=RemoteStorage(
+            paths_in(remote_dirs), remote_layout, tuple((remote_keys or {}).items())
+        ),
     )
     run = verify_run(request, spark_executor(spark), _say_nothing)
     names = [column.name for column in FINDINGS]

@@ -17,7 +17,8 @@ import zstandard
 from kafkalog import read_batches, read_records
 from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run import verify_run
-from kafkalog.checking.segment import check_segment
+from kafkalog.checking.segment import check_segment, segment_task
+from kafkalog.checking.segment_report import SegmentReport, SegmentTask
 from kafkalog.cli.main import main
 from kafkalog.errors import (
     InvalidConfigError,
@@ -27,6 +28,7 @@ from kafkalog.errors import (
     RemoteStorageError,
 )
 from kafkalog.format.segment_manifest import parse_segment_manifest
+from kafkalog.log.remote_segments import describe_behind_manifest
 from kafkalog.log.small_files import read_small_file
 from kafkalog.remote.cache import BLOCKS
 from kafkalog.remote.paths import ManifestPath, RemoteStorage
@@ -200,6 +202,19 @@ def test_verify_finds_in_remote_segments_what_it_finds_on_the_disk(
     found, remote_segments = verified(local, remote, tmp_path / "runs")
     assert {"crc-mismatch", "offset-index-disagrees"} <= {each.kind for each in found}
     assert (found, remote_segments) == (expected, segments)
+
+
+def test_a_task_that_travelled_as_json_still_opens_its_objects() -> None:
+    """As Spark's do: a path behind a manifest is more than its text."""
+    path = paths_of(next(m for m in manifests(STORE) if "b-lz4" in str(m)))
+    segment = describe_behind_manifest(path, int(Path(path).name[:20]))
+    task = segment_task(segment)
+    again = SegmentTask.from_json(json.loads(json.dumps(task.to_json())))
+    assert again == task
+    report = check_segment(again)
+    assert report.findings == ()
+    assert SegmentReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert report == check_segment(task)
 
 
 def test_verify_names_objects_that_cannot_be_read_and_goes_on(local: Path, tmp_path: Path) -> None:

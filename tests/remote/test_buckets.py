@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,30 +14,20 @@ import pytest
 from kafkalog import read_records
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
 from kafkalog.remote import buckets
-from kafkalog.remote.cache import BLOCKS
+from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE
 from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.reading_ahead import ReadingAhead
 from kafkalog.remote.segment import ChunkedSegment
 from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS, without_closed_segments
-from tests.support.aiven_store import Plugin
+from tests.support.aiven_store import TOPIC_ID, Plugin
+from tests.support.buckets import SECRET, served
 from tests.support.log_builder import LogBuilder
 from tests.support.s3_server import BUCKET, S3Server
-
-SECRET = "canary-secret-access-key"
 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    with S3Server().running() as server:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            monkeypatch.delenv(name)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-access-key-id")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        monkeypatch.setenv("AWS_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        buckets._bucket.cache_clear()
-        BLOCKS.clear()
-        yield server
-    buckets._bucket.cache_clear()
+    yield from served(monkeypatch)
 
 
 @pytest.fixture
@@ -158,14 +148,79 @@ def test_credentials_are_nowhere_to_be_seen(
     assert any("canary-access-key-id" in head for head in bucket.heads)  # they were used
 
 
-def test_a_bucket_of_no_layout_and_a_layout_that_needs_files_are_refused(
+def test_a_bucket_of_no_layout_and_another_kind_of_uri_are_refused(
     local: Path, bucket: S3Server
 ) -> None:
     bucket.objects = {"some/file": b"x"}
     with pytest.raises(InvalidConfigError, match="is not any that is read"):
         read(local)
-    bucket.objects = {f"orders-0/{0:020d}.log": b"x"}
-    with pytest.raises(InvalidConfigError, match="layout plain in a bucket is not read"):
-        read(local)
     with pytest.raises(InvalidConfigError, match="a URI of s3, gs, az, http, https"):
         read(local, remote_dirs="ftp://somewhere/x")
+
+
+@pytest.mark.parametrize("name", [f"orders-0/{0:020d}", f"orders-0-{TOPIC_ID}/{0:020d}-{'s' * 22}"])
+def test_copies_of_segments_in_a_bucket_are_read_in_front_of_the_log(
+    log_dir: Path, bucket: S3Server, name: str
+) -> None:
+    """Layouts `plain` and `kafka`, with their indexes: a point read needs a block of each."""
+    log = LogBuilder(log_dir, "orders-0").segment()
+    for number in range(600):
+        log.batch((f"k{number}", "v" * 2000))
+    log.segment().batch(("last", "v")).write()
+    expected = read_records(log_dir).read_all()
+    first = log_dir / "orders-0" / f"{0:020d}.log"
+    for ending in (".log", ".index", ".timeindex"):
+        file = first.with_suffix(ending)
+        bucket.objects[f"copies/{name}{ending}"] = file.read_bytes()
+        file.unlink()
+    found = read(log_dir, remote_dirs=f"s3://{BUCKET}/copies")
+    assert found.equals(expected)
+    assert found.num_rows == 601
+    BLOCKS.clear()
+    bucket.read_bytes.clear()
+    one = read(
+        log_dir, remote_dirs=f"s3://{BUCKET}/copies",
+        starting_offsets={"orders-0": 300}, ending_offsets={"orders-0": 301},
+    )  # fmt: skip
+    assert one["key"].to_pylist() == [b"k300"]
+    size = len(bucket.objects[f"copies/{name}.log"])
+    assert bucket.read_bytes[f"copies/{name}.log"] <= 3 * 256 * 1024 < size
+
+
+def test_a_scan_begins_the_blocks_behind_the_one_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each once, no further than the scan goes, and no more than the cache may have."""
+    monkeypatch.setenv(CACHE_VARIABLE, "3000")
+    begun: list[int] = []
+    is_third_begun = threading.Event()
+
+    def read_block(number: int) -> bytes:
+        begun.append(number)
+        if number == 4:
+            is_third_begun.set()
+        assert number != 2 or is_third_begun.wait(60)
+        return bytes([number])
+
+    ahead = ReadingAhead(read_block, 1000, 2500, 6001)
+    assert ahead.block(2) == b"\2"
+    assert set(begun) <= {2, 3, 4, 5}
+    assert [ahead.block(number) for number in range(3, 7)] == [b"\3", b"\4", b"\5", b"\6"]
+    assert sorted(begun) == [2, 3, 4, 5, 6]
+    assert ahead.block(0) == b"\0"  # in front of it: by itself
+    ahead.close()
+
+
+def test_what_a_process_keeps_of_objects_is_bounded_by_its_environment(
+    local: Path, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key,) = (key for key in bucket.objects if key.endswith(".log"))
+    for most in ("40000", "0"):
+        monkeypatch.setenv(CACHE_VARIABLE, most)
+        BLOCKS.clear()
+        assert read(local).num_rows == 201
+        assert BLOCKS.size_in_bytes <= int(most)
+    monkeypatch.setenv(CACHE_VARIABLE, "64MiB")
+    with pytest.raises(InvalidConfigError, match="a number of bytes is expected"):
+        read(local)
+    assert bucket.read_bytes[key] >= 2 * len(bucket.objects[key])

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kafkalog.columns.schemas import FINDINGS
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.spark.check_segments import verify
 from tests.checking.running import verify as verify_alone
+from tests.remote.test_aiven import (
+    BROKER,
+    KEYS,
+    STORE,
+    TOPICS,
+    flip,
+    verified,
+    without_closed_segments,
+)
 from tests.support.log_builder import LogBuilder
 
 if TYPE_CHECKING:
@@ -55,3 +66,22 @@ def test_findings_of_many_partitions_are_a_data_frame(
     again = verify(spark, [str(log_dir)], run_dir=str(tmp_path), since=kept.name)
     assert again.collect() == rows
     assert found.where("id = 'crc-mismatch'").count() == 1
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+def test_segments_in_remote_storage_are_checked_by_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    local = without_closed_segments(Path(shutil.copytree(BROKER, tmp_path / "broker")))
+    store = Path(shutil.copytree(STORE, tmp_path / "store"))
+    flip(next(store.glob("prefix/b-lz4-*/0/*.log")), 100)
+    found = verify(
+        spark, [str(local)], topics=TOPICS, run_dir=str(tmp_path / "runs"),
+        remote_dirs=[str(store)], remote_keys=KEYS,
+    )  # fmt: skip
+    (row,) = found.where("severity = 'error'").collect()
+    assert (row.topic, row.id) == ("b-lz4", "unreadable")
+    assert "the tag is wrong" in row.text
+    alone = verified(local, RemoteStorage((str(store),), keys=tuple(KEYS.items())), tmp_path / "r")
+    assert found.count() == len(alone[0])

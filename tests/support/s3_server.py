@@ -43,7 +43,7 @@ class S3Server:
     @contextmanager
     def running(self) -> Iterator[S3Server]:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield self
