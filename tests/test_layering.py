@@ -169,7 +169,7 @@ ONLY_IN = {
 # crc32: of batches. What Spark's tasks are sent travels compressed. Which lz4 it is whose functions
 # are called by address. The signal that ends a worker with its driver.
 SHARED_BY = {
-    "zlib": {"format.checksum", "spark.tasks"},
+    "zlib": {"auditing.packed_text", "format.checksum", "spark.tasks"},
     "lz4": {"native.codec_functions"},
     "ctypes": {"native.calls", "resources.process_pool"},
 }

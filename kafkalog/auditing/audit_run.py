@@ -7,7 +7,7 @@ inventory. What lies beside the partitions (a log dir that cannot be read) is a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.auditing.absence_findings import find_absences
@@ -23,7 +23,6 @@ from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import LogInventory, PartitionInventory
-from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import NO_PARTITION
 
 Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
@@ -47,13 +46,22 @@ class AuditRun:
     @property
     def findings(self) -> list[Finding]:
         """All of them, by partition, worst first."""
-        own = [finding for partition in self.partitions for finding in partition.findings]
-        return sorted([*self.other_findings, *own], key=lambda each: each.order)
+        return sorted(self._unordered(), key=lambda each: each.order)
+
+    @property
+    def findings_count(self) -> int:
+        """How many there are."""
+        return len(self.other_findings) + sum(len(each.findings) for each in self.partitions)
 
     @property
     def has_failures(self) -> bool:
         """Whether anything was found that is more than information."""
-        return any(each.is_failure for each in self.findings)
+        return any(each.is_failure for each in self._unordered())
+
+    def _unordered(self) -> Iterator[Finding]:
+        yield from self.other_findings
+        for partition in self.partitions:
+            yield from partition.findings
 
 
 def audit_run(
@@ -67,12 +75,10 @@ def audit_run(
     InvalidConfigError for paths that do not exist, partitions that are named but not there, and
     settings that Kafka would refuse.
     """
-    opened = open_audit(request, None if kept is None else kept.directories)
+    opened = open_audit(request, kept)
     tasks, everything = opened.tasks, opened.everything
     asked = dict.fromkeys(task.partition.log_dir for task in tasks)
     times_ms = times_from(request.now_ms, request.scope.times)
-    if kept is not None:
-        tasks = [_with_scan(task, kept) for task in tasks]
     inventories = {task.partition.path: task.partition for task in tasks}
     scans = None if kept is None else NextScans(kept)
     done: dict[str, AuditedPartition] = {}
@@ -98,17 +104,6 @@ def audit_run(
     )
 
 
-def _with_scan(task: AuditTask, kept: KeptScans) -> AuditTask:
-    path = task.partition.path
-    seen = kept.directories.get(path)
-    return replace(
-        task,
-        known=kept.scan(path),
-        keeps_scan=True,
-        is_unchanged=seen is not None and seen.digest == task.partition.digest,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class OpenedAudit:
     """The partitions asked for, as tasks, and those of them that the cluster has several replicas
@@ -123,16 +118,14 @@ class OpenedAudit:
     replicated: list[PartitionInventory]
 
 
-def open_audit(
-    request: AuditRequest, directories: Mapping[str, KnownDirectory] | None = None
-) -> OpenedAudit:
+def open_audit(request: AuditRequest, kept: KeptScans | None = None) -> OpenedAudit:
     """Look at all directories, read the settings, and see what is asked for; arguments and errors
     as above.
     """
-    everything = request.open_all(directories)
+    everything = request.open_all(kept)
     found = request.select(everything)
     settings = request.read_settings(everything)
-    tasks = AuditTasks(request, everything, settings)
+    tasks = AuditTasks(request, everything, settings, kept)
     return OpenedAudit(
         [tasks.task(partition) for partition in found],
         everything,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import signs_of_life
 from kafkalog.contents.uploads import read_uploads
@@ -20,12 +21,17 @@ from kafkalog.requests.run_settings import RunSettings
 
 
 class AuditTasks:
-    """Of all partitions below some log dirs."""
+    """Of all partitions below some log dirs; `kept`: as `audit_run` has it."""
 
     def __init__(
-        self, request: AuditRequest, everything: LogInventory, settings: RunSettings
+        self,
+        request: AuditRequest,
+        everything: LogInventory,
+        settings: RunSettings,
+        kept: KeptScans | None = None,
     ) -> None:
         self._request = request
+        self._kept = kept
         self._settings = settings
         self.log_dirs = sorted({partition.log_dir for partition in everything})
         by_log_dir: dict[str, list[PartitionInventory]] = {path: [] for path in self.log_dirs}
@@ -83,6 +89,10 @@ class AuditTasks:
             clock_ms=self._request.clock_ms,
             known_epoch=self._settings.leader_epoch(partition),
             other_options=self._other_options,
+            known=b"" if self._kept is None else self._kept.scan(partition.path),
+            keeps_scan=self._kept is not None,
+            is_unchanged=self._kept is not None
+            and self._kept.has_seen(partition.path, partition.digest),
             uploaded_offset=None
             if self._uploads is None
             else self._uploads.get(

@@ -94,7 +94,7 @@ class AuditedPartition(JsonFacts):
     kafka_version: str = ""
     problems: tuple[str, ...] = field(default=())
     contents: Contents | None = None
-    scan: str = ""
+    scan: bytes = b""
     is_carried: bool = False
     carried_segments: int = 0
     cluster_id: str = ""

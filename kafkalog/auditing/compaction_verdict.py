@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kafkalog.auditing.advice import Advice
+from kafkalog.auditing.advice import nothing_to_compact
 from kafkalog.auditing.audited_partition import CompactionVerdict
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
@@ -53,7 +53,9 @@ def judge_compaction(
     high_watermark: int,
     kafka_version: str,
 ) -> CompactionVerdict:
-    """The verdict, without advice; `facts` as for `plan_compaction`."""
+    """The verdict; where a round would begin, or could again, its advice is the caller's. `facts`
+    as for `plan_compaction`.
+    """
     log = _Log(partition, config, facts, high_watermark, kafka_version)
     plan = log.plan(now_ms)
     dirty = [s for s in facts.segments if s.next_offset > plan.first_dirty_offset]
@@ -81,7 +83,7 @@ def judge_compaction(
         and config.is_compacted
         and partition.checkpoints.cleaner is not None
         and replace(log, partition=partition.as_never_cleaned()).plan(now_ms).status == CLEAN,
-        advice=Advice(),
+        advice=nothing_to_compact(plan.reason),
     )
 
 

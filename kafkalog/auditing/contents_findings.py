@@ -12,7 +12,6 @@ from kafkalog.contents.latest_keys import Estimate
 from kafkalog.contents.log_contents import Contents
 from kafkalog.format.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
-from kafkalog.planning.retention_forecast import SECONDS
 from kafkalog.texts import format_bytes, format_setting_ms, format_timestamp
 
 LARGE_LOAD_BYTES = 1 << 30
@@ -25,12 +24,14 @@ def find_in_contents(
     audited: AuditedPartition,
     alive_ms: int,
     has_tombstone: Callable[[int], bool],
+    *,
+    are_times_right: bool,
 ) -> Iterator[Finding]:
     """The findings of one partition, with its name. What is too old was so while a broker lived:
     nobody deletes what a stopped one has. `has_tombstone`: whether a batch with a delete horizon up
-    to this time still holds one, which headers do not tell.
+    to this time still holds one, which headers do not tell. Without `are_times_right` (they are of
+    seconds) nothing is said of ages.
     """
-
     make = audited.finding
     contents = audited.contents
     if audited.topic in COORDINATED and audited.log_bytes > LARGE_LOAD_BYTES:
@@ -38,7 +39,7 @@ def find_in_contents(
         yield replace(make("coordinator-load", _load(audited)), fix=fix)
     if contents is None:
         return
-    if all(finding.kind != SECONDS for finding in audited.findings):
+    if are_times_right:
         yield from _ages(audited, contents, alive_ms, make)
     if audited.config.is_compacted:
         yield from _tombstones(audited, contents, alive_ms, has_tombstone, make)

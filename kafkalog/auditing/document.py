@@ -7,8 +7,8 @@ are plain numbers, times in ms; -1 stands for "none" and "never".
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from kafkalog.auditing.audit_kinds import ALL_KINDS
@@ -31,8 +31,29 @@ SCHEMA_VERSION = 1
 _DAY_MS = 86_400_000
 
 
-def audit_document(run: AuditRun, seconds: float, growth: Mapping[str, int] | None = None) -> Row:
-    """The whole document. `growth`: bytes a day of each topic, as a history of audits tells."""
+class RowsAnew(Iterable[Row]):
+    """Rows that are made each time they are asked for, in place of a list: of many partitions they
+    would take as much memory as all that is known of these.
+    """
+
+    def __init__(self, make: Callable[[], Iterable[Row]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._make())
+
+
+def audit_document(
+    run: AuditRun,
+    seconds: float,
+    growth: Mapping[str, int] | None = None,
+    *,
+    makes_rows_anew: bool = False,
+) -> Row:
+    """The whole document. `growth`: bytes a day of each topic, as a history of audits tells.
+    `makes_rows_anew`: of the longest sections, for a caller that goes over them once.
+    """
+    rows = RowsAnew if makes_rows_anew else _listed
     served, findings = live(run.partitions), run.findings
     return {
         "schemaVersion": SCHEMA_VERSION,
@@ -41,19 +62,28 @@ def audit_document(run: AuditRun, seconds: float, growth: Mapping[str, int] | No
         "kafkaVersion": ",".join(sorted({p.kafka_version for p in run.partitions})),
         "totals": totals(run.partitions),
         "topics": topic_rows(run.partitions),
-        "partitions": [partition_row(partition) for partition in run.partitions],
-        "segments": [row for partition in run.partitions for row in segment_rows(partition)],
+        "partitions": rows(partial(map, partition_row, run.partitions)),
+        "segments": rows(partial(_segments, run.partitions)),
         "timeline": timeline(run),
         "ageHistogram": age_histogram(served, run.now_ms),
         "contents": contents_rows(served, run.now_ms),
         "leftovers": leftover_rows(run.partitions),
         "whatIf": simulate(
-            [simulated_log(p, run.now_ms) for p in served], run.scenarios, run.times_ms, growth
+            (simulated_log(p, run.now_ms) for p in served), run.scenarios, run.times_ms, growth
         ),
         "safeDeleteOffsets": safe_delete_rows(served),
         "findings": [audit_finding_row(finding) for finding in findings],
         "kinds": kinds_of(findings, ALL_KINDS),
     }
+
+
+def _listed(make: Callable[[], Iterable[Row]]) -> list[Row]:
+    return list(make())
+
+
+def _segments(partitions: Sequence[AuditedPartition]) -> Iterator[Row]:
+    for partition in partitions:
+        yield from segment_rows(partition)
 
 
 def totals(partitions: Sequence[AuditedPartition]) -> Row:

@@ -1,14 +1,16 @@
 """What the last audit of the same read of each partition, in the run's `scans.parquet`.
 
-    path, directory, scan    a row a partition: see known_directory and known_scan
+    path, digest       a row a partition; the digest is that of `directory`, empty where that is
+    directory, scan    packed texts (`packed_text`): see known_directory and known_scan
 
-Rows that hold go into the next run's file as they are.
+The texts are unpacked one by one, as they are asked for. Rows that hold go into the next run's file
+as they are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,37 +19,66 @@ import pyarrow.parquet as pq
 
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.known_scan import UNREADABLE
+from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory, known_directory
 
 SCANS_FILE = "scans.parquet"
 _ROWS_AT_ONCE = 512
 
-_SCHEMA = pa.schema([(name, pa.large_string()) for name in ("path", "directory", "scan")])
+_SCHEMA = pa.schema(
+    [
+        ("path", pa.large_string()), ("digest", pa.large_string()),
+        ("directory", pa.large_binary()), ("scan", pa.large_binary()),
+    ]
+)  # fmt: skip
 
 
-class KeptScans:
-    """The rows of a run, by partition directory; empty texts for what is not there."""
+class KeptScans(Mapping[str, KnownDirectory]):
+    """The rows of a run: what was seen of each partition directory, by its path."""
 
     def __init__(self, table: pa.Table | None = None) -> None:
-        self._table = _SCHEMA.empty_table() if table is None else table
+        # In one piece: taking rows out of many pieces puts these together each time.
+        self._table = (_SCHEMA.empty_table() if table is None else table).combine_chunks()
         paths = self._table.column("path").to_pylist()
         self._places = {path: place for place, path in enumerate(paths)}
-        texts = self._table.column("directory").to_pylist()
-        seen = zip(paths, map(_directory, texts), strict=True)
-        self.directories: Mapping[str, KnownDirectory] = {
-            path: directory for path, directory in seen if directory is not None
-        }
+        self._directories = self._table.column("directory")
+        self._digests = self._table.column("digest")
+        self._scans = self._table.column("scan")
 
-    def scan(self, path: str) -> str:
-        """What was read of a partition."""
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __getitem__(self, path: str) -> KnownDirectory:
+        """KeyError also of what cannot be understood."""
+        place = self._places[path]
+        try:
+            row = json.loads(unpack_text(self._directories[place].as_py()))
+            directory = KnownDirectory.from_row(row)
+        except UNREADABLE:
+            raise KeyError(path) from None
+        if directory.digest != self._digests[place].as_py():
+            raise KeyError(path)
+        return directory
+
+    def has_seen(self, path: str, digest: str) -> bool:
+        """Whether a directory with this digest was seen there."""
         place = self._places.get(path)
-        text = "" if place is None else self._table.column("scan")[place].as_py()
-        return text or ""
+        return place is not None and digest != "" and self._digests[place].as_py() == digest
 
-    def rows(self, places: Sequence[int]) -> pa.Table:
-        """The rows at these places."""
-        return self._table.take(pa.array(places, pa.int64()))
+    def scan(self, path: str) -> bytes:
+        """What was read of a partition, packed; nothing of one that is not there."""
+        place = self._places.get(path)
+        return b"" if place is None else self._scans[place].as_py() or b""
+
+    def tables(self, places: list[int]) -> Iterator[pa.Table]:
+        """The rows at these places, some at once."""
+        ordered = pa.array(sorted(places), pa.int64())
+        for first in range(0, len(ordered), _ROWS_AT_ONCE):
+            yield self._table.take(ordered[first : first + _ROWS_AT_ONCE])
 
     def place(self, path: str) -> int:
         """Where a partition's row is, which is there."""
@@ -55,21 +86,22 @@ class KeptScans:
 
 
 class NextScans:
-    """The rows of the run that goes on, whose partitions are known by `known`: packed as they come,
-    for the texts of some thousand partitions are most of what an audit would hold.
+    """The rows of the run that goes on, whose partitions are known by `known`: written as they
+    come, so that they are not held twice.
     """
 
     def __init__(self, known: KeptScans) -> None:
         self._known = known
         self._holding: list[int] = []
-        self._rows: list[dict[str, str]] = []
+        self._rows: list[dict[str, str | bytes]] = []
         self._problem: UnicodeEncodeError | None = None
         self._sink = pa.BufferOutputStream()
         # With checksums: a digit that flips on its way would be another number, and taken for what
-        # is on disk.
+        # is on disk. The texts are packed already.
         self._writer = pq.ParquetWriter(
             self._sink, _SCHEMA,
-            compression="zstd", use_dictionary=False, write_page_checksum=True,
+            compression={"path": "zstd", "digest": "none", "directory": "none", "scan": "none"},
+            use_dictionary=False, write_page_checksum=True,
         )  # fmt: skip
 
     def add(self, audited: AuditedPartition, inventory: PartitionInventory) -> AuditedPartition:
@@ -81,22 +113,29 @@ class NextScans:
         if not audited.is_carried:
             directory = known_directory(inventory)
             text = "" if directory is None else json.dumps(directory.to_row())
-            self._rows.append({"path": audited.path, "directory": text, "scan": audited.scan})
+            self._rows.append(
+                {
+                    "path": audited.path,
+                    "digest": "" if directory is None else directory.digest,
+                    "directory": pack_text(text),
+                    "scan": audited.scan,
+                }
+            )
             if len(self._rows) >= _ROWS_AT_ONCE:
-                self._pack()
-        return replace(audited, scan="")
+                self._write()
+        return replace(audited, scan=b"")
 
     def finish(self) -> pa.Buffer:
         """The file `scans.parquet`; to be called once. UnicodeEncodeError: a path is not UTF-8."""
-        self._pack()
+        self._write()
         if self._problem is not None:
             raise self._problem
-        for first in range(0, len(self._holding), _ROWS_AT_ONCE):
-            self._writer.write_table(self._known.rows(self._holding[first : first + _ROWS_AT_ONCE]))
+        for table in self._known.tables(self._holding):
+            self._writer.write_table(table)
         self._writer.close()
         return self._sink.getvalue()
 
-    def _pack(self) -> None:
+    def _write(self) -> None:
         if not self._rows:
             return
         try:
@@ -111,14 +150,6 @@ def read_scans(run_path: Path) -> KeptScans | None:
     path = run_path / SCANS_FILE
     if not path.exists():
         return None
-    return KeptScans(pq.read_table(path, schema=_SCHEMA, page_checksum_verification=True))
-
-
-def _directory(text: str | None) -> KnownDirectory | None:
-    """None of what cannot be understood."""
-    if not text:
-        return None
-    try:
-        return KnownDirectory.from_row(json.loads(text))
-    except UNREADABLE:
-        return None
+    if not pq.read_schema(path).equals(_SCHEMA):
+        return KeptScans()  # of another version
+    return KeptScans(pq.read_table(path, page_checksum_verification=True))

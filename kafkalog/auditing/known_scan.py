@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from kafkalog import __version__
 from kafkalog.auditing.audited_partition import Leftover
 from kafkalog.auditing.known_files import KnownFiles
+from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import FileBytes, StatisticsBuilder
@@ -172,24 +173,24 @@ def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:
     return hashlib.sha256("\0".join(depends_on).encode()).hexdigest()
 
 
-def scan_text(key: str, log: KnownLog, segments: Iterable[KnownSegment]) -> str:
+def packed_scan(key: str, log: KnownLog, segments: Iterable[KnownSegment]) -> bytes:
     """A scan as it is kept."""
     rows = [segment.to_row() for segment in segments]
     kept = {"code": code_digest(), "key": key, "log": log.to_row(), "segments": rows}
-    return json.dumps(kept, separators=(",", ":"))
+    return pack_text(json.dumps(kept, separators=(",", ":")))
 
 
 def recall_scan(
-    text: str, partition: PartitionInventory, *, now_ms: int, expiration_ms: int
+    packed: bytes, partition: PartitionInventory, *, now_ms: int, expiration_ms: int
 ) -> tuple[KnownLog, tuple[CarriedSegment, ...]] | None:
     """The kept scan if it holds for the partition as it is now; None also of what cannot be
     understood.
     """
-    key = scan_key(partition, expiration_ms) if text else ""
-    # The key stands in front: of a text that does not hold the megabytes behind it are not parsed.
-    if not key or f'"{key}"' not in text[:256]:
-        return None
+    key = scan_key(partition, expiration_ms) if packed else ""
     try:
+        # The key stands in front: of a text that does not hold what is behind it is not parsed.
+        if not key or f'"{key}"' not in (text := unpack_text(packed))[:256]:
+            return None
         kept = json.loads(text)
         log = KnownLog.from_row(kept["log"])
         segments = tuple(map(_carried_of, kept["segments"]))
@@ -208,14 +209,14 @@ def recall_scan(
     return (log, segments) if is_complete else None
 
 
-def recall_segments(text: str) -> dict[int, KnownSegment]:
+def recall_segments(packed: bytes) -> dict[int, KnownSegment]:
     """The segments of a kept scan by base offset, whatever its key; none of what cannot be
     understood.
     """
-    if not text:
+    if not packed:
         return {}
     try:
-        kept = json.loads(text)
+        kept = json.loads(unpack_text(packed))
         if kept["code"] != code_digest():
             return {}
         segments = [_segment_of(row) for row in kept["segments"]]

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kafkalog.auditing.advice import advise_compaction, nothing_to_compact
+from kafkalog.auditing.advice import advise_compaction
 from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerdict
 from kafkalog.auditing.compaction_verdict import judge_compaction
 from kafkalog.auditing.core_findings import find_core
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.known_files import KnownFiles, look_at_files
-from kafkalog.auditing.partition_contents import with_contents
+from kafkalog.auditing.partition_contents import contents_findings, with_records
 from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, scan_partition
 from kafkalog.auditing.request import AuditTask
+from kafkalog.contents.log_contents import Contents
 from kafkalog.log.inventory import PartitionFacts
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
@@ -33,10 +34,7 @@ def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
     """The same, with the facts it was made from."""
     problems = list(task.loaded.problems)
     scan = scan_partition(task.loaded, task, problems)
-    audited = _judged(task, scan, problems)
-    if scan.headers is not None:
-        audited = with_contents(audited, task, task.loaded, scan.headers)
-    return audited, scan.facts
+    return _judged(task, scan, problems), scan.facts
 
 
 def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> AuditedPartition:
@@ -78,10 +76,13 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
             scan.files,
         ),
         problems=tuple(problems),
-        scan=scan.text,
+        scan=scan.packed,
         is_carried=scan.is_carried,
         carried_segments=scan.carried_segments,
+        contents=None if scan.headers is None else Contents(scan.headers),
     )
+    if scan.headers is not None and task.reads_records:
+        audited = with_records(audited, task, partition, scan.headers)
     context = FindingContext(
         audited,
         task,
@@ -93,7 +94,10 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
         is_high_watermark_known=watermark is not None,
         indexes_end_in_log=scan.indexes_end_in_log,
     )
-    return replace(audited, findings=tuple(find_core(context)))
+    core = tuple(find_core(context))
+    if audited.contents is not None:
+        core = (*core, *contents_findings(audited, core, task, partition))
+    return replace(audited, findings=core) if core else audited
 
 
 def _with_advice(
@@ -103,7 +107,7 @@ def _with_advice(
     again = verdict.can_clean_again
     if verdict.status == CLEAN or again:
         return replace(verdict, advice=advise_compaction(task, facts, files, cleans_again=again))
-    return replace(verdict, advice=nothing_to_compact(verdict.reason))
+    return verdict
 
 
 def partition_died(task: AuditTask) -> AuditedPartition:

@@ -18,10 +18,10 @@ from kafkalog.auditing.known_scan import (
     KnownLog,
     KnownSegment,
     aborted_digest,
+    packed_scan,
     recall_scan,
     recall_segments,
     scan_key,
-    scan_text,
 )
 from kafkalog.auditing.partition_contents import scan_for
 from kafkalog.auditing.request import AuditTask
@@ -40,7 +40,7 @@ from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 @dataclass(frozen=True, slots=True)
 class ScannedPartition:
     """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
-    `text`: what to keep for the next audit, empty if nothing may be, or is already.
+    `packed`: what to keep for the next audit, empty if nothing may be, or is already.
     `carried_segments`: of how many no header was read. `indexes_end_in_log`: no index of the
     last segment knows more of the log.
     """
@@ -51,7 +51,7 @@ class ScannedPartition:
     sizes: DirectoryBytes
     files: KnownFiles
     is_carried: bool = False
-    text: str = ""
+    packed: bytes = b""
     carried_segments: int = 0
     indexes_end_in_log: bool = False
 
@@ -130,8 +130,8 @@ def scan_partition(
     segments = _known_segments(partition, scanned, walk)
     if len(segments) < len(facts.segments) or not _is_as_listed(partition):
         key = ""  # the whole may not stand for itself, either
-    text = scan_text(key, _known_log(task.now_ms, scanned, partition), segments)
-    return replace(scanned, text=text)
+    packed = packed_scan(key, _known_log(task.now_ms, scanned, partition), segments)
+    return replace(scanned, packed=packed)
 
 
 def _is_as_listed(partition: PartitionInventory) -> bool:
@@ -154,7 +154,7 @@ def _carried(
         each.counts.build(infos[each.facts.base_offset], each.facts, each.files) for each in known
     )
     return ScannedPartition(
-        facts=replace(log.facts, segments=tuple(each.facts for each in known)),
+        facts=log.facts.with_segments(tuple(each.facts for each in known)),
         statistics=statistics,
         headers=log.headers,
         sizes=DirectoryBytes(dict(log.bytes_by_kind), log.leftovers),

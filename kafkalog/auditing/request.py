@@ -112,7 +112,7 @@ class AuditTask:
     reads_records: bool = False
     reads_keys: bool = False
     cluster_id: str = ""
-    known: str = ""
+    known: bytes = b""
     keeps_scan: bool = False
     is_unchanged: bool = False
     redact: bool = False

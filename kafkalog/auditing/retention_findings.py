@@ -113,9 +113,13 @@ def _advice(context: FindingContext, due: list[SegmentForecast]) -> Advice:
 
 def _due(context: FindingContext) -> Iterator[Finding]:
     others = _due_now(context, is_below_start=False)
-    overdue = [s for s in others if _due_since(context, s) < context.alive_ms - GRACE_MS]
+    if not others:
+        return
+    # Of size retention at the latest since the last append: the log was as large then.
+    appended_ms = max((s.modification_time_ms for s in context.audited.segments), default=None)
+    overdue = [s for s in others if _due_since(s, appended_ms) < context.alive_ms - GRACE_MS]
     if overdue:
-        since = format_timestamp(_due_since(context, overdue[0]))
+        since = format_timestamp(_due_since(overdue[0], appended_ms))
         yield context.say(
             "retention-overdue",
             f"{_counted(context, overdue)} are due by {_rules(overdue)} since {since}; the broker "
@@ -125,8 +129,8 @@ def _due(context: FindingContext) -> Iterator[Finding]:
                 "look for errors of the broker's scheduler and log dir, restart it"
             ),
         )
-    elif others:
-        since = format_timestamp(_due_since(context, others[0]))
+    else:
+        since = format_timestamp(_due_since(others[0], appended_ms))
         yield context.say(
             "retention-due",
             f"{_counted(context, others)} are due by {_rules(others)} since {since}",
@@ -135,11 +139,9 @@ def _due(context: FindingContext) -> Iterator[Finding]:
         )
 
 
-def _due_since(context: FindingContext, segment: SegmentForecast) -> int:
-    """Of size retention at the latest since the last append: the log was as large then."""
-    if segment.rule != str(RetentionRule.RETENTION_BYTES):
-        return segment.due_ms
-    return max((s.modification_time_ms for s in context.audited.segments), default=segment.due_ms)
+def _due_since(segment: SegmentForecast, appended_ms: int | None) -> int:
+    is_by_size = segment.rule == str(RetentionRule.RETENTION_BYTES)
+    return appended_ms if is_by_size and appended_ms is not None else segment.due_ms
 
 
 def _counted(context: FindingContext, segments: list[SegmentForecast]) -> str:

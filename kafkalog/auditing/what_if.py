@@ -196,104 +196,52 @@ def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
 
 
 def simulate(
-    logs: Sequence[SimulatedLog],
+    logs: Iterable[SimulatedLog],
     scenarios: Sequence[Scenario],
     times_ms: Sequence[int],
     growth: Mapping[str, int] | None = None,
 ) -> list[dict[str, object]]:
     """Rows `whatIf` of the audit's document: a curve a scenario, a point a topic and time, and one
     of topic "" for all together. Times are ascending, the first one is now. `growth`: bytes a day
-    of each topic as a history of audits tells.
+    of each topic as a history of audits tells. Each log is looked at once, under all scenarios.
     """
-    return [_curve(logs, scenario, times_ms, growth or {}) for scenario in scenarios]
+    curves = [_Curve(scenario, times_ms) for scenario in scenarios]
+    for log in logs:
+        for curve in curves:
+            curve.add(log)
+    return [curve.row(growth or {}) for curve in curves]
 
 
-@dataclass(frozen=True, slots=True)
-class _ScenarioLogs:
-    """The logs under one scenario: each with its settings then; `refused`: of topics whose settings
-    a broker would not take.
+class _Curve:
+    """What one scenario makes of the logs. `_points`: (bytes, records, expected bytes) of each
+    topic by time, those of topic "" for all together; `_by_topic`: settings, and bytes of the
+    largest segment, of each partition; `_only_compacted`: topics of which nothing is deleted;
+    `_refused`: of topics whose settings a broker would not take.
     """
 
-    logs: Sequence[tuple[SimulatedLog, LogConfig]]
-    refused: Mapping[str, str]
+    def __init__(self, scenario: Scenario, times_ms: Sequence[int]) -> None:
+        self._scenario, self._times_ms = scenario, times_ms
+        self._points: dict[str, list[list[int]]] = {}
+        self._by_topic: dict[str, list[tuple[LogConfig, int]]] = {}
+        self._only_compacted: set[str] = set()
+        self._refused: dict[str, str] = {}
+        self._knows_gain = False
 
-    @classmethod
-    def of(cls, logs: Sequence[SimulatedLog], scenario: Scenario) -> _ScenarioLogs:
-        found: list[tuple[SimulatedLog, LogConfig]] = []
-        refused: dict[str, str] = {}
-        for log in logs:
-            config = log.config
-            try:
-                config = scenario.config(config)
-            except InvalidConfigError as error:
-                refused.setdefault(log.topic, error.reason)
-            found.append((log, config))
-        return cls(found, refused)
-
-    @property
-    def only_compacted(self) -> set[str]:
-        """Topics of which nothing is deleted."""
-        return {log.topic for log, config in self.logs if config.cleanup_policy == ("compact",)}
-
-    @property
-    def by_topic(self) -> dict[str, list[tuple[LogConfig, int]]]:
-        """Settings, and bytes of the largest segment, of each partition."""
-        found: dict[str, list[tuple[LogConfig, int]]] = {}
-        for log, config in self.logs:
-            found.setdefault(log.topic, []).append((config, log.largest_segment_bytes))
-        return found
-
-
-def _curve(
-    logs: Sequence[SimulatedLog],
-    scenario: Scenario,
-    times_ms: Sequence[int],
-    growth: Mapping[str, int],
-) -> dict[str, object]:
-    under = _ScenarioLogs.of(logs, scenario)
-    points = _points(under, times_ms)
-    # Of topics that are only compacted what arrives mostly replaces what is there: the pace of
-    # arrival says nothing of their size, the history of audits does. They shrink to nothing at
-    # most.
-    for topic in under.only_compacted & growth.keys():
-        for at_ms in times_ms:
-            trend = round(growth[topic] * (at_ms - times_ms[0]) / _DAY_MS)
-            trend = max(trend, -points[topic, at_ms][2])
-            points[topic, at_ms][2] += trend
-            points["", at_ms][2] += trend
-    return {
-        "label": scenario.label,
-        "settings": dict(scenario.settings),
-        "notModelled": list(scenario.not_modelled),
-        "assumptions": _assumptions(logs, under.by_topic, under.only_compacted, growth),
-        "refused": [
-            {"topic": topic, "text": text} for topic, text in sorted(under.refused.items())
-        ],
-        "ceilings": [
-            {"topic": topic, "bytes": ceiling_bytes(configs)}
-            for topic, configs in sorted(under.by_topic.items())
-        ],
-        "points": [
-            {
-                "topic": topic, "atMs": at_ms, "bytes": size, "records": records,
-                "expectedBytes": expected,
-            }
-            for (topic, at_ms), (size, records, expected) in sorted(points.items())
-        ],
-    }  # fmt: skip
-
-
-def _points(under: _ScenarioLogs, times_ms: Sequence[int]) -> dict[tuple[str, int], list[int]]:
-    """(bytes, records, expected bytes) by topic and time, those of topic "" for all together."""
-    points: dict[tuple[str, int], list[int]] = {}
-    for log, config in under.logs:
+    def add(self, log: SimulatedLog) -> None:
+        """One log under the scenario's settings; its own where a broker would not take these."""
+        config, times_ms = log.config, self._times_ms
+        try:
+            config = self._scenario.config(config)
+        except InvalidConfigError as error:
+            self._refused.setdefault(log.topic, error.reason)
         local, size_now, largest = (
             local_config(config),
             log.size_in_bytes,
             log.largest_segment_bytes,
         )
+        of_topic, of_all = self._points_of(log.topic), self._points_of("")
         kept = kept_at(log, config, times_ms)
-        for at_ms, (size, records) in zip(times_ms, kept, strict=True):
+        for number, (at_ms, (size, records)) in enumerate(zip(times_ms, kept, strict=True)):
             expected = expected_bytes(
                 log.outlook,
                 local,
@@ -304,19 +252,69 @@ def _points(under: _ScenarioLogs, times_ms: Sequence[int]) -> dict[tuple[str, in
                 was_compacted=log.config.is_compacted,
                 now_ms=times_ms[0],
             )
-            for topic in (log.topic, ""):
-                point = points.setdefault((topic, at_ms), [0, 0, 0])
+            for point in (of_topic[number], of_all[number]):
                 point[0] += size
                 point[1] += records
                 point[2] += expected
-    return points
+        self._by_topic.setdefault(log.topic, []).append((config, largest))
+        if config.cleanup_policy == ("compact",):
+            self._only_compacted.add(log.topic)
+        self._knows_gain = self._knows_gain or log.outlook.gain_bytes is not None
+
+    def _points_of(self, topic: str) -> list[list[int]]:
+        if topic not in self._points:
+            self._points[topic] = [[0, 0, 0] for _ in self._times_ms]
+        return self._points[topic]
+
+    def row(self, growth: Mapping[str, int]) -> dict[str, object]:
+        """To be called once."""
+        self._follow(growth)
+        scenario, by_topic = self._scenario, self._by_topic
+        return {
+            "label": scenario.label,
+            "settings": dict(scenario.settings),
+            "notModelled": list(scenario.not_modelled),
+            "assumptions": _assumptions(
+                by_topic, self._only_compacted, growth, knows_gain=self._knows_gain
+            ),
+            "refused": [
+                {"topic": topic, "text": text} for topic, text in sorted(self._refused.items())
+            ],
+            "ceilings": [
+                {"topic": topic, "bytes": ceiling_bytes(configs)}
+                for topic, configs in sorted(by_topic.items())
+            ],
+            "points": [
+                {
+                    "topic": topic, "atMs": at_ms, "bytes": size, "records": records,
+                    "expectedBytes": expected,
+                }
+                for topic, points in sorted(self._points.items())
+                for at_ms, (size, records, expected) in zip(self._times_ms, points, strict=True)
+            ],
+        }  # fmt: skip
+
+    def _follow(self, growth: Mapping[str, int]) -> None:
+        """Of topics that are only compacted what arrives mostly replaces what is there: the pace of
+        arrival says nothing of their size, the history of audits does. They shrink to nothing at
+        most.
+        """
+        for topic in self._only_compacted & growth.keys():
+            for at_ms, own, of_all in zip(
+                self._times_ms, self._points[topic], self._points[""], strict=True
+            ):
+                trend = round(growth[topic] * (at_ms - self._times_ms[0]) / _DAY_MS)
+                trend = max(trend, -own[2])
+                own[2] += trend
+                of_all[2] += trend
 
 
 def _assumptions(
-    logs: Sequence[SimulatedLog],
     by_topic: Mapping[str, Sequence[tuple[LogConfig, int]]],
     only_compacted: Collection[str],
     growth: Mapping[str, int],
+    *,
+    knows_gain: bool,
 ) -> list[str]:
     """What expectedBytes goes by, as far as it matters to these topics."""
     configs = [config for found in by_topic.values() for config, _ in found]
@@ -324,7 +322,7 @@ def _assumptions(
     if only_compacted:
         found += [TREND] if any(topic in growth for topic in only_compacted) else [NO_TREND]
     if any(config.is_compacted for config in configs):
-        found += [GAIN] if any(log.outlook.gain_bytes is not None for log in logs) else [NO_GAIN]
+        found += [GAIN] if knows_gain else [NO_GAIN]
     if any(map(is_tiered, configs)):
         found.append(TIERED)
     return found

@@ -36,12 +36,14 @@ from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run, new_run_
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """policy: a file; capacity: bytes by log dir, "" for all others; keeps: whether the run is kept
-    in the run dir of the request, for growth and for "since when".
+    in the run dir of the request, for growth and for "since when"; makes_rows_anew: as
+    `audit_document` has it.
     """
 
     policy: str | None = None
     capacity: Mapping[str, int] = field(default_factory=dict)
     keeps: bool = True
+    makes_rows_anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def _whole_audit(
     log_dirs = log_dir_rows(sizes, options.capacity, history, run.now_ms)
     growth = history.topic_growth(sizes, run.now_ms)
     trend = {row["topic"]: row["bytesPerDay"] for row in growth}
-    document = audit_document(run, (clock() - started_ms) / 1000, trend) | {
+    seconds = (clock() - started_ms) / 1000
+    document = audit_document(run, seconds, trend, makes_rows_anew=options.makes_rows_anew) | {
         "deleteBefore": []
         if request.scope.before_ms is None
         else list(delete_before_rows(run.partitions, request.scope.before_ms)),
@@ -140,7 +143,11 @@ def _keep(
     violations = () if verdict is None else verdict.violations
     scans = run.scans or NextScans(history.scans)
     write_history(kept, run.now_ms, run.partitions, violations, scans.finish())
-    facts = {"nowMs": run.now_ms, "partitions": len(run.partitions), "findings": len(run.findings)}
+    facts = {
+        "nowMs": run.now_ms,
+        "partitions": len(run.partitions),
+        "findings": run.findings_count,
+    }
     finish_run(kept, finished_ms=finished_ms, facts=facts)
     drop_older_scans(request.run_path, kept, scope)
 

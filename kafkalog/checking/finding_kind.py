@@ -19,7 +19,10 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """Its place among them, the worst first."""
-        return tuple(Severity).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def run_with(
         "max_batch_bytes": args.max_batch_bytes,
     }
     request = audit_request(args.log_dir, options, scope_of(args))
-    audit_options = AuditOptions(args.policy, dict(args.capacity))
+    audit_options = AuditOptions(args.policy, dict(args.capacity), makes_rows_anew=True)
     whole = whole_audit(request, audit_options, execute, now_ms)
     done, document = whole.run, whole.document
     if args.report is not None:

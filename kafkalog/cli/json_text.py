@@ -3,13 +3,15 @@ writes it, in half its time and a thirtieth of its memory.
 
 With an indent Python's encoder is a stack of generators that hands each number up through all the
 levels around it, and all pieces are kept until the last one is there. An audit's document has some
-million numbers: here a row is put together at once, and the rows come one by one.
+million numbers: here some rows are put together at once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import islice
 from json.encoder import encode_basestring
 from math import isfinite
 from types import NoneType
@@ -26,10 +28,15 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     NoneType: lambda _: "null",
 }
 _TEXTS = {str}
+# What `json` takes as it is, or refuses.
+_WHOLE = (str, bytes, bytearray, dict, list, tuple, set, frozenset)
+_ROWS_AT_ONCE = 64
 
 
 def json_pieces(document: Any) -> Iterator[str]:
-    """The text in pieces: of an object the values one by one, of their lists the items."""
+    """The text in pieces: of an object the values one by one, of their lists some items; there what
+    makes its items as they are asked for is a list as well.
+    """
     if type(document) is not dict or not document or not all(type(k) is str for k in document):
         yield json_text(document)
         return
@@ -38,21 +45,51 @@ def json_pieces(document: Any) -> Iterator[str]:
     for key, value in document.items():
         yield f"{before}{newline}{encode_basestring(key)}: "
         before = ","
-        if type(value) is list and value:
+        if type(value) is list or (isinstance(value, Iterable) and not isinstance(value, _WHOLE)):
             yield from _items(value, newline)
         else:
             yield json_text(value, newline)
     yield "\n}"
 
 
-def _items(values: list[Any], newline: str) -> Iterator[str]:
-    """A list, an item a piece."""
+def _items(values: Iterable[Any], newline: str) -> Iterator[str]:
+    """A list, some items a piece."""
     inner = newline + _STEP
     before = "["
-    for value in values:
-        yield f"{before}{inner}{json_text(value, inner)}"
+    left = iter(values)
+    while some := list(islice(left, _ROWS_AT_ONCE)):
+        if all(map(_is_flat, some)):
+            text = _flat_rows(some, inner)
+        else:
+            text = f",{inner}".join([json_text(value, inner) for value in some])
+        yield f"{before}{inner}{text}"
         before = ","
-    yield f"{newline}]"
+    yield "[]" if before == "[" else f"{newline}]"
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether it is an object of plain values."""
+    return (
+        type(value) is dict
+        and {*map(type, value)} == _TEXTS
+        and _SCALARS.keys() >= {*map(type, value.values())}
+    )
+
+
+def _flat_rows(rows: list[dict[str, Any]], newline: str) -> str:
+    """Flat objects by the library's encoder in C, which knows one separator for all that it lists:
+    a field's. Between two rows it is put right afterwards; inside a text no line ends, so that
+    nothing else looks like it.
+    """
+    field = newline + _STEP
+    text = _encoder(f",{field}").encode(rows)[2:-2]
+    text = text.replace(f"}},{field}{{", f"{newline}}},{newline}{{{field}")
+    return f"{{{field}{text}{newline}}}"
+
+
+@cache
+def _encoder(separator: str) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, separators=(separator, ": "))
 
 
 def json_text(value: Any, newline: str = "\n") -> str:
@@ -62,6 +99,8 @@ def json_text(value: Any, newline: str = "\n") -> str:
     if scalar is not None:
         return scalar(value)
     inner = newline + _STEP
+    if _is_flat(value):
+        return f"{{{inner}{_encoder(f',{inner}').encode(value)[1:-1]}{newline}}}"
     if kind is dict and {*map(type, value)} == _TEXTS:
         pairs = []
         for key, item in value.items():

@@ -133,7 +133,7 @@ class StatisticsBuilder(JsonFacts):
             else facts.first_batch_max_timestamp_ms,
             indexed_timestamp_ms=segment.largest_timestamp_ms,
             modification_time_ms=segment.modification_time_ms,
-            bytes_by_codec=dict(self.bytes_by_codec),
+            bytes_by_codec=self.bytes_by_codec,
             transactional_bytes=self.transactional_bytes,
             control_batches=self.control_batches,
             control_bytes=self.control_bytes,

@@ -310,6 +310,17 @@ class PartitionFacts(JsonFacts):
     problems: tuple[str, ...] = ()
     compaction_mark: str | None = None
 
+    def with_segments(self, segments: tuple[SegmentFacts, ...]) -> PartitionFacts:
+        """The same with these segments."""
+        return PartitionFacts(
+            segments,
+            self.active_producers,
+            self.completed_transactions,
+            self.batches_at,
+            self.problems,
+            self.compaction_mark,
+        )
+
     def first_unstable_offset(
         self, high_watermark: int | None, log_start_offset: int = 0
     ) -> int | None:

@@ -18,8 +18,9 @@ cleanup.policy: KIP-1161).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
@@ -226,7 +227,9 @@ def _decide(
     walk(limits.is_expired, lambda segment: _expired(segment, limits))
     remaining = segments[len(deleted) :]
     kept = [
-        _verdict(segment, why_kept(segment, remaining[number + 1 :], remaining[0], limits))
+        _verdict(
+            segment, why_kept(segment, islice(remaining, number + 1, None), remaining[0], limits)
+        )
         for number, segment in enumerate(remaining)
     ]
     return tuple(deleted), tuple(kept)
@@ -277,7 +280,7 @@ def _expired(segment: LoadedSegment, limits: RetentionLimits) -> Reason:
 
 def why_kept(
     segment: LoadedSegment,
-    behind: Sequence[LoadedSegment],
+    behind: Iterable[LoadedSegment],
     oldest: LoadedSegment,
     limits: RetentionLimits,
 ) -> Reason:

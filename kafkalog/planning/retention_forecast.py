@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
@@ -120,7 +121,7 @@ def forecast_retention(
     blocker = _blocker(segments[going], limits) if going < len(segments) else ""
     forecasts = [_forecast(s, limits, *due[number]) for number, s in enumerate(segments[:going])]
     for number, segment in enumerate(segments[going:], going):
-        rule, text = why_kept(segment, segments[number + 1 :], segments[going], limits)
+        rule, text = why_kept(segment, islice(segments, number + 1, None), segments[going], limits)
         is_held_back = _is_due_by_its_own(segment, limits, excess)
         forecasts.append(
             SegmentForecast(

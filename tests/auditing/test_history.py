@@ -14,6 +14,7 @@ import pytest
 
 from kafkalog.auditing.history import slope
 from kafkalog.auditing.log_dir_rows import days_until_full
+from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import audit_request
 from kafkalog.auditing.whole import AuditOptions, WholeAudit, whole_audit
@@ -130,10 +131,10 @@ def test_a_history_that_cannot_be_read_is_told_and_not_used(
         path.write_bytes(b"PAR1 no parquet PAR1")
     else:
         table = pq.read_table(path)
-        for place, name in enumerate(table.column_names[2:], 2):
-            text = damaged(table[name][0].as_py(), damage)
-            table = table.set_column(place, name, pa.array([text], pa.large_string()))
-        assert table.column_names == ["path", "directory", "scan"]
+        assert table.column_names == ["path", "digest", "directory", "scan"]
+        for place, name in ((2, "directory"), (3, "scan")):
+            packed = pack_text(damaged(unpack_text(table[name][0].as_py()), damage))
+            table = table.set_column(place, name, pa.array([packed], pa.large_binary()))
         pq.write_table(table, path)
     read: list[str] = []
     later = run(log_dir, tmp_path, 1, read)

@@ -178,7 +178,7 @@ class LivingDisk:
 
 def said_by(run: AuditRun) -> dict[str, Any]:
     """All that a run says, without what its history tells of growth."""
-    plain = [replace(p, scan="", is_carried=False, carried_segments=0) for p in run.partitions]
+    plain = [replace(p, scan=b"", is_carried=False, carried_segments=0) for p in run.partitions]
     return {"partitions": plain, **audit_document(run, 0.0)}
 
 
@@ -307,7 +307,7 @@ def test_a_kept_file_with_a_flipped_bit_is_not_believed(
             continue
         assert scans is not None
         for row in known.to_pylist():  # at most it has lost something
-            assert scans.scan(row["path"]) in ("", row["scan"])
+            assert scans.scan(row["path"]) in (b"", row["scan"])
     assert refused > 50
     file.write_bytes(data[: len(data) // 2])
     _, carried = known_disk.audit(tmp_path / "runs")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kafkalog.auditing.known_scan import recall_segments
+from kafkalog.auditing.packed_text import pack_text
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log import segment_facts
 from kafkalog.log.segment_headers import iterate_headers
@@ -222,7 +223,7 @@ def test_a_segment_with_another_abort_is_read_again(
 
 @pytest.mark.parametrize("text", ["", "{}", "[", "[" * 100_000, '{"version":"0","segments":[]}'])
 def test_segments_that_cannot_be_understood_are_not_known(text: str) -> None:
-    assert recall_segments(text) == {}
+    assert recall_segments(pack_text(text)) == {}
 
 
 def test_times_are_those_of_the_log(log_dir: Path, tmp_path: Path) -> None:

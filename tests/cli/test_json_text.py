@@ -65,6 +65,27 @@ def test_values_that_json_does_not_have_are_refused(value: Any) -> None:
         "".join(json_pieces({"document": [value]}))
 
 
+def test_text_is_that_of_json_for_rows_of_plain_values() -> None:
+    """Texts among them look like the end of a row and the begin of the next."""
+    source = random.Random(5)
+    leaves = [leaf for leaf in LEAVES if not isinstance(leaf, list | dict | tuple)]
+    leaves += ["},\n      {", "}, {", "},{", '"},', "{"]
+    for count in (1, 2, 63, 64, 65, 130):
+        rows = [
+            {source.choice("ab\n}{,"): source.choice(leaves) for _ in range(source.randint(1, 4))}
+            for _ in range(count)
+        ]
+        for document in ({"rows": rows}, {"rows": [*rows, {}]}, {"rows": [*rows, 1]}):
+            assert "".join(json_pieces(document)) == _expected(document)
+
+
+def test_what_makes_its_rows_as_they_are_asked_for_is_a_list() -> None:
+    for count in (0, 1, 64, 65):
+        rows = [{"number": number} for number in range(count)]
+        assert "".join(json_pieces({"rows": iter(rows)})) == _expected({"rows": rows})
+
+
 def test_pieces_of_a_long_list_are_small() -> None:
-    rows = [{"number": number} for number in range(1000)]
-    assert max(map(len, json_pieces({"rows": rows}))) < 100
+    rows = [{"number": number} for number in range(10_000)]
+    pieces = list(json_pieces({"rows": rows}))
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 50
