@@ -7,7 +7,7 @@ come from them, so that nothing is said of an option twice.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,21 @@ class Option:
 
 def did_you_mean(word: str, names: Iterable[str], most: int = 3) -> str:
     """`; did you mean subscribePattern?` for a word that is near a name; else nothing."""
+    return _question(_near(word, {name.lower(): name for name in names}, most))
+
+
+def did_you_mean_of(words: Sequence[str], names: Iterable[str]) -> str:
+    """The same for several words, the nearest name of each of the first few."""
     by_lower = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(word.lower(), by_lower, n=most, cutoff=0.7)
-    return f"; did you mean {' or '.join(by_lower[name] for name in near)}?" if near else ""
+    most = 3 if len(words) == 1 else 1
+    return _question([near for word in words[:3] for near in _near(word, by_lower, most)])
+
+
+def _near(word: str, by_lower: Mapping[str, str], most: int) -> list[str]:
+    found = difflib.get_close_matches(word.lower(), by_lower, n=most, cutoff=0.7)
+    return [by_lower[name] for name in found]
+
+
+def _question(near: Iterable[str]) -> str:
+    names = " or ".join(dict.fromkeys(near))
+    return f"; did you mean {names}?" if names else ""

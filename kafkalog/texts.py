@@ -11,6 +11,11 @@ _DAY_MS = 86_400_000
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 
 
+def format_count(number: int, what: str) -> str:
+    """`1 partition`, `2 partitions`: of words that take an s."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def format_timestamp(timestamp_ms: int) -> str:
     """`2026-01-31T12:00:00.000Z`; the number itself where no calendar holds it."""
     # An audit writes some hundred thousand of them, most of a few days.

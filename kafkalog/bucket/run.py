@@ -25,6 +25,8 @@ from kafkalog.checking.finding_kind import Severity
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.selection import refuse_missing
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.remote.layouts import find_directories
@@ -140,12 +142,12 @@ def _is_wanted(request: BucketRequest, segment: StoredSegment, known: ClusterKno
 def _check_names(
     request: BucketRequest, segments: Iterable[StoredSegment], known: ClusterKnowledge
 ) -> None:
-    """A typing error must not pass as "nothing to do"."""
     there = {*known.had.values(), *(segment.name for segment in segments)}
-    missing = [t for t in request.topics if not set("*?[") & set(t) and t not in there]
-    missing += [str(name) for name in request.topic_partitions if name.topic not in there]
-    if missing:
-        raise InvalidConfigError(f"neither in the storage nor known: {', '.join(missing)}")
+    # Of a topic that is known any partition may be asked for.
+    asked = [name for name in request.topic_partitions if name.topic in there]
+    known_names = [*(TopicPartition(topic, 0) for topic in there), *asked]
+    where = "neither in the storage nor known"
+    refuse_missing(request.topics, request.topic_partitions, known_names, where)
 
 
 def _in_order(judged: Judgement) -> tuple[Deletion, ...]:

@@ -11,6 +11,7 @@ from kafkalog.checking.cluster_run import CheckedCluster, ClusterRequest, Cluste
 from kafkalog.checking.cluster_view import ClusterView
 from kafkalog.checking.document import finding_row, kinds_of
 from kafkalog.checking.finding_kind import Severity
+from kafkalog.texts import format_count
 
 Row = dict[str, Any]
 
@@ -59,7 +60,8 @@ def summary(run: ClusterRun, seconds: float) -> str:
 def _looked_at(view: ClusterView) -> str:
     return (
         f"cluster {view.history.cluster_id or '?'} as of offset {view.history.end_offset}, "
-        f"{len(view.brokers)} brokers, {len(view.states)} partitions, {len(view.metas)} log dirs"
+        f"{format_count(len(view.brokers), 'broker')}, "
+        f"{format_count(len(view.states), 'partition')}, {format_count(len(view.metas), 'log dir')}"
     )
 
 

@@ -6,7 +6,7 @@ names, sizes and small files are looked at. Nothing is changed and no lock is ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -25,6 +25,7 @@ from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.selection import refuse_missing
 from kafkalog.log.topic_partition import TopicPartition
 
 
@@ -103,7 +104,23 @@ def cluster_run(request: ClusterRequest) -> ClusterRun:
         known = {history.cluster_id for history in histories}
         found = read_zookeeper_clusters(request.zookeeper_dirs, request.zk_root, request.at_ms)
         histories += [cluster for cluster in found if cluster.cluster_id not in known]
-    return ClusterRun(tuple(_check(request, each, inventory, metas) for each in histories))
+    checked = tuple(_check(request, each, inventory, metas) for each in histories)
+    _check_names(request, inventory, checked)
+    return ClusterRun(checked)
+
+
+def _check_names(
+    request: ClusterRequest, inventory: LogInventory, checked: Iterable[CheckedCluster]
+) -> None:
+    """InvalidConfigError for a topic or partition that no cluster, no log dir and no declared
+    setting is of."""
+    known = {each.topic_partition for each in inventory}
+    known.update(TopicPartition(topic, 0) for topic in request.declared or ())
+    for cluster in checked:
+        states = cluster.view.states
+        known.update(TopicPartition(state["topic"], state["partition"]) for state in states)
+    where = "neither in the metadata nor in the log dirs"
+    refuse_missing(request.topics, request.topic_partitions, known, where)
 
 
 def _metas(inventory: LogInventory) -> dict[str, MetaProperties]:

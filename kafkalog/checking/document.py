@@ -11,6 +11,7 @@ from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import FindingKind
 from kafkalog.checking.finding_kinds import KIND, Severity
 from kafkalog.checking.run import VerifyRun
+from kafkalog.texts import format_count
 
 Row = dict[str, Any]
 
@@ -107,8 +108,8 @@ def summary(run: VerifyRun, seconds: float) -> str:
     unchanged = f", {carried} unchanged since run {run.since}" if run.since else ""
     name = f" (run {run.run_id})" if run.is_kept else ""
     return (
-        f"{len(run.partitions)} partitions, {read} segments of {size} bytes read{unchanged} in "
-        f"{seconds:.1f} s: {found}{name}"
+        f"{format_count(len(run.partitions), 'partition')}, {format_count(read, 'segment')} of "
+        f"{size} bytes read{unchanged} in {seconds:.1f} s: {found}{name}"
     )
 
 

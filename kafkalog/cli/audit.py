@@ -29,7 +29,7 @@ from kafkalog.clock import now_ms
 from kafkalog.report.page import write_page
 from kafkalog.requests.run_request import RunOptions
 from kafkalog.resources.process_pool import in_processes
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_count
 
 # Of one kind, on the screen.
 _MOST_FIXES = 3
@@ -120,7 +120,8 @@ def _summary(done: AuditRun, document: dict[str, Any]) -> str:
     counts = Counter(finding.severity for finding in done.findings)
     found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
     return (
-        f"{sums['partitions']} partitions, {sums['segments']} segments, "
+        f"{format_count(sums['partitions'], 'partition')}, "
+        f"{format_count(sums['segments'], 'segment')}, "
         f"{format_bytes(sums['bytes'])} in {document['seconds']:.1f} s: "
         f"{format_bytes(sums['dueBytes'])} due, {format_bytes(sums['blockedBytes'])} held back, "
         f"{format_bytes(sums['leftoverBytes'])} left over; {found}"

@@ -23,7 +23,7 @@ from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.statuses import LEFT
 from kafkalog.requests.run_request import CompactionOptions, compaction_request
 from kafkalog.swap.swap_script import SCRIPT_FILE
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_count
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -82,7 +82,7 @@ def _summary(run: CompactionRun, seconds: float, *, looked: bool) -> str:
     left += sum(result.status == LEFT for result in run.results)
     beyond = f", {left} left for the next run" if left else ""
     if not run.is_carried_out:
-        planned = f"{len(run.plans)} partitions planned in {seconds:.1f} s{beyond}"
+        planned = f"{format_count(len(run.plans), 'partition')} planned in {seconds:.1f} s{beyond}"
         is_unread = not looked and any(plan.status == CLEAN for plan in run.plans)
         unread = "; records were not looked at: one without a key, or that cannot be read, would "
         unread += "be refused (--estimate looks)"

@@ -23,6 +23,7 @@ from kafkalog.comparing.digest import (
 )
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.resources.process_pool import in_processes
+from kafkalog.texts import format_count
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -80,5 +81,6 @@ def _summary(results: Sequence[DigestedPartition], output: str, seconds: float) 
     records = sum(each.records for each in results)
     size = sum(each.digest_bytes for each in results)
     return (
-        f"{len(results)} partitions, {records} records in {seconds:.1f} s: {size} bytes in {output}"
+        f"{format_count(len(results), 'partition')}, {format_count(records, 'record')} "
+        f"in {seconds:.1f} s: {size} bytes in {output}"
     )

@@ -16,7 +16,7 @@ from kafkalog.overview.disk import LogDir
 from kafkalog.overview.document import overview_document
 from kafkalog.overview.groups import Groups
 from kafkalog.overview.overview import Life, Overview, Topic, read_overview
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_count
 
 _CHOSEN = ("topic", "size", "policy", "partitions", "newest record", "codec", "segments")
 _MOST_TOPICS, _MOST_GROUPS, _MOST_FINDINGS, _MOST_LOG_DIRS = 8, 4, 3, 4
@@ -87,13 +87,14 @@ def _head(overview: Overview) -> Iterator[str]:
     segments = sum(partition.segments for partition in live)
     size = format_bytes(sum(partition.log_bytes for partition in live))
     yield (
-        f"{len(overview.topics)} topics, {len(live)} partitions, {segments} segments, {size}"
+        f"{format_count(len(overview.topics), 'topic')}, {format_count(len(live), 'partition')}, "
+        f"{format_count(segments, 'segment')}, {size}"
         + (", tiered storage" if overview.is_tiered else "")
     )
     if overview.oldest_ms >= 0:
-        of = "" if overview.has_all_heads else f" (of the {overview.heads_count} largest)"
         span = f"{shown_time(overview.oldest_ms)} to {shown_time(overview.newest_ms)}"
-        yield f"records from {span}{of}"
+        seen = f"{overview.heads_count} of {format_count(overview.with_data_count, 'partition')}"
+        yield f"records from {span} at least (seen at the ends of {seen} with records)"
     if overview.cluster is not None and overview.cluster.problem is not None:
         yield f"settings are not known: {overview.cluster.problem}"
 
@@ -150,7 +151,7 @@ def _groups(groups: Groups) -> Iterator[str]:
         return
     shown = ", ".join(_lag(g.group, g.lag, g.unknown) for g in own[:_MOST_GROUPS])
     more = f" and {len(own) - _MOST_GROUPS} more" if len(own) > _MOST_GROUPS else ""
-    yield f"{len(own)} groups, records behind: {shown}{more}"
+    yield f"{format_count(len(own), 'group')}, records behind: {shown}{more}"
     if groups.read_bytes < groups.total_bytes:
         read, total = format_bytes(groups.read_bytes), format_bytes(groups.total_bytes)
         yield f"  seen in the last {read} of {total} of commits; kafkalog lag reads all"

@@ -22,7 +22,7 @@ from kafkalog.reading.function_views.group_offsets import commits_in_force
 from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
 from kafkalog.reading.function_views.topic_rows import live_partitions
 from kafkalog.reading.request import ReadMode
-from kafkalog.texts import format_bytes, format_duration
+from kafkalog.texts import format_bytes, format_count, format_duration
 
 # Those that need a word.
 _STATES = {
@@ -132,6 +132,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     longest = max((row["lagMs"] for row in behind if row["lagMs"] is not None), default=None)
     time_behind = "" if longest is None else f", {format_duration(longest)} at most"
     return (
-        f"{groups} groups, {len(rows)} partitions, {len(behind)} of them behind: {records} records,"
+        f"{format_count(groups, 'group')}, {format_count(len(rows), 'partition')}, "
+        f"{len(behind)} of them behind: {records} records,"
         f" {size}{time_behind}"
     )

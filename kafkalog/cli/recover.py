@@ -27,6 +27,7 @@ from kafkalog.operations.recover_document import (
 from kafkalog.operations.run_steps import Tell
 from kafkalog.repair.recover_result import RecoverResult, RecoverTask
 from kafkalog.requests.run_request import run_request
+from kafkalog.texts import format_count
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -66,4 +67,7 @@ def _summary(run: RecoverRun, seconds: float) -> str:
     count, files = len(run.results), sum(len(result.files) for result in run.results)
     read = sum(result.bytes_read for result in run.results)
     did = "rebuilt" if run.applied else "to rebuild; nothing was changed (--apply does)"
-    return f"{count} partitions, {read} bytes checked in {seconds:.1f} s: {files} files {did}"
+    return (
+        f"{format_count(count, 'partition')}, {read} bytes checked in {seconds:.1f} s: "
+        f"{format_count(files, 'file')} {did}"
+    )

@@ -18,6 +18,7 @@ from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.retention_plan import DELETE
 from kafkalog.requests.run_request import run_request
 from kafkalog.swap.segment_deletion import DELETED
+from kafkalog.texts import format_count
 
 
 def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
@@ -42,7 +43,7 @@ def _summary(run: RetentionRun, seconds: float) -> str:
     count = len(run.plans)
     if not run.applied:
         due = sum(plan.deleted_bytes for plan in run.plans if plan.status == DELETE)
-        planned = f"{count} partitions planned in {seconds:.1f} s, {due} bytes may go"
-        return f"{planned}; nothing was changed (--apply does)"
+        planned = f"{format_count(count, 'partition')} planned in {seconds:.1f} s"
+        return f"{planned}, {due} bytes may go; nothing was changed (--apply does)"
     done = sum(result.status == DELETED for result in run.results)
     return f"{done} of {count} partitions had segments deleted in {seconds:.1f} s"

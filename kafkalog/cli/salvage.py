@@ -18,6 +18,7 @@ from kafkalog.operations.salvage import (
     salvage_table,
 )
 from kafkalog.repair.salvage import MANIFEST_FILE, SALVAGED
+from kafkalog.texts import format_count
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -44,4 +45,4 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 def _summary(run: SalvageRun, seconds: float) -> str:
     path = Path(run.output or "") / MANIFEST_FILE
-    return f"{len(run.results)} partitions in {seconds:.1f} s; see {path}"
+    return f"{format_count(len(run.results), 'partition')} in {seconds:.1f} s; see {path}"

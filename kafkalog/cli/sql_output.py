@@ -77,12 +77,19 @@ def _cell(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return _moment(value)
     if isinstance(value, list):
-        return "[" + ", ".join(str(_cell(each)) for each in value) + "]"
+        return "[" + ", ".join(map(_nested, value)) + "]"
     if isinstance(value, tuple) and hasattr(value, "asDict"):  # a Row of Spark's
         return _cell(value.asDict())
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_cell(each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {_nested(each)}" for name, each in value.items()) + "}"
     return value
+
+
+def _nested(value: Any) -> str:
+    """Within a list or struct, in SQL's words."""
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else str(_cell(value))
 
 
 def _moment(value: dt.datetime) -> str:

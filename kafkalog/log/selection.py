@@ -6,13 +6,13 @@ never more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.options import did_you_mean
+from kafkalog.options import did_you_mean_of
 
 _GLOB_CHARACTERS = frozenset("*?[")
 
@@ -33,6 +33,23 @@ def named_topics(
     return frozenset(in_full | {name.topic for name in topic_partitions})
 
 
+def refuse_missing(
+    topics: Iterable[str],
+    topic_partitions: Iterable[TopicPartition],
+    known: Collection[TopicPartition],
+    where: str = "not in the log dirs",
+) -> None:
+    """InvalidConfigError for a name (not a glob) that is none of what is known, with names near it:
+    a typing error must not pass as "nothing to do"."""
+    known_topics = {name.topic for name in known}
+    missing = [t for t in topics if not _GLOB_CHARACTERS & set(t) and t not in known_topics]
+    absent = [str(name) for name in topic_partitions if name not in known]
+    if missing or absent:
+        names = [*known_topics, *map(str, known)] if absent else known_topics
+        near = did_you_mean_of([*missing, *absent], names)
+        raise InvalidConfigError(f"{where}: {', '.join([*missing, *absent])}{near}")
+
+
 def select_partitions(
     partitions: Iterable[Chosen],
     topics: Sequence[str] = (),
@@ -40,18 +57,10 @@ def select_partitions(
 ) -> list[Chosen]:
     """The partitions asked for; all of them where nothing is named.
 
-    InvalidConfigError for a name (not a glob) that matches nothing: a typing error must not pass as
-    "nothing to do".
+    InvalidConfigError for a name (not a glob) that matches nothing.
     """
     everything = list(partitions)
-    known_topics = {partition.topic_partition.topic for partition in everything}
-    known = {partition.topic_partition for partition in everything}
-    missing = [t for t in topics if not _GLOB_CHARACTERS & set(t) and t not in known_topics]
-    missing += [str(name) for name in topic_partitions if name not in known]
-    if missing:
-        names = [*known_topics, *map(str, known)] if topic_partitions else known_topics
-        near = did_you_mean(missing[0], names) if len(missing) == 1 else ""
-        raise InvalidConfigError(f"not in the log dirs: {', '.join(missing)}{near}")
+    refuse_missing(topics, topic_partitions, {p.topic_partition for p in everything})
     return [
         partition
         for partition in everything

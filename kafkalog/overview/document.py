@@ -28,6 +28,7 @@ def overview_document(overview: Overview, seconds: float) -> Row:
             for log_dir, life in zip(overview.log_dirs, overview.lives, strict=True)
         ],
         "partitionsLookedInto": overview.heads_count,
+        "partitionsWithData": overview.with_data_count,
         "oldestRecordMs": _time(overview.oldest_ms),
         "newestRecordMs": _time(overview.newest_ms),
         "isTiered": overview.is_tiered,

@@ -24,7 +24,7 @@ from kafkalog.overview.disk import LogDir, Partition, read_log_dirs
 from kafkalog.overview.era import Era, judge_era
 from kafkalog.overview.findings import Batches, Notice, find
 from kafkalog.overview.groups import Groups, read_groups
-from kafkalog.overview.heads import MOST_PARTITIONS, Head, read_heads
+from kafkalog.overview.heads import Head, read_heads
 
 _POLICY, _BROKER_POLICY = "cleanup.policy", "log.cleanup.policy"
 _REMOTE = "remote.storage.enable"
@@ -66,7 +66,8 @@ class Life:
 @dataclass(frozen=True, slots=True)
 class Overview:
     """All of it. lives: of the log dirs, in their order; heads_count: partitions whose batches were
-    looked at, the largest ones; oldest_ms, newest_ms: of records in these, -1 without any.
+    looked at, the largest ones; oldest_ms, newest_ms: of records seen at the ends of these, -1
+    without any: what lies between may be older and newer.
     """
 
     now_ms: int
@@ -92,8 +93,9 @@ class Overview:
         )
 
     @property
-    def has_all_heads(self) -> bool:
-        return self.heads_count < MOST_PARTITIONS
+    def with_data_count(self) -> int:
+        """Partition directories that could be looked into."""
+        return sum(partition.log_bytes > 0 for partition in self.partitions)
 
 
 def read_overview(paths: Iterable[str | Path], now_ms: int) -> Overview:

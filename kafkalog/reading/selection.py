@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.topic_partition import PartitionKind, TopicPartition
+from kafkalog.options import did_you_mean_of
 from kafkalog.remote.paths import KeyFiles, RemoteStorage
 
 EARLIEST_OFFSET = -2
@@ -25,6 +26,8 @@ LATEST_OFFSET = -1
 EARLIEST = "earliest"
 LATEST = "latest"
 HIGH_WATERMARK = "highWatermark"
+
+_MOST_LISTED = 20
 
 _logger = logging.getLogger(__name__)
 
@@ -216,9 +219,13 @@ def _refuse_missing(
         missing = sorted((selection.topics or frozenset()) - {tp.topic for tp in present})
         there = sorted({p.topic_partition.topic for p in inventory.partitions})
     if missing:
-        raise InvalidConfigError(f"not there: {_listed(missing)}; there are: {_listed(there)}")
+        # Of many the near ones help more than the first ones.
+        near = did_you_mean_of(missing, there) if len(there) > _MOST_LISTED else ""
+        raise InvalidConfigError(
+            f"not there: {_listed(missing)}{near or f'; there are: {_listed(there)}'}"
+        )
 
 
-def _listed(names: list[str] | list[TopicPartition], most: int = 20) -> str:
-    shown = ", ".join(str(name) for name in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+def _listed(names: Sequence[str | TopicPartition]) -> str:
+    shown, more = ", ".join(map(str, names[:_MOST_LISTED])), len(names) - _MOST_LISTED
+    return f"{shown} and {more} more" if more > 0 else shown or "none"

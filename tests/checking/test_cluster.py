@@ -219,6 +219,12 @@ def test_a_sound_cluster_has_exit_code_0(capsys: pytest.CaptureFixture[str]) -> 
     assert "replicas-off-rack" in capsys.readouterr().out
 
 
+def test_a_topic_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("--topic", "order")) == 2
+    said = "neither in the metadata nor in the log dirs: order; did you mean orders?"
+    assert said in capsys.readouterr().err
+
+
 def test_without_a_metadata_log_there_is_nothing_to_check(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     with pytest.raises(InvalidConfigError, match="no metadata log"):

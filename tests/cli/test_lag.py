@@ -46,7 +46,7 @@ def test_table_has_dashes_where_nothing_is_committed(capsys: pytest.CaptureFixtu
         ["3", "-", "40", "-"],
     ]
     assert "noCommit (2): a member was given the partition" in err
-    assert "1 groups, 4 partitions, 2 of them behind: 20 records" in err
+    assert "1 group, 4 partitions, 2 of them behind: 20 records" in err
 
 
 def test_document_has_the_columns_of_the_view(capsys: pytest.CaptureFixture[str]) -> None:

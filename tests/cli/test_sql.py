@@ -50,6 +50,17 @@ def test_rows_as_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert err == ""
 
 
+def test_within_a_struct_stands_what_sql_would_say(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT struct(value, offset > 0 AS late, array(key) AS a) AS s, key FROM records"
+    assert main(["sql", path, "--sql", f"{sql} WHERE offset > 0 ORDER BY offset"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "{value: NULL, late: true, a: [0xff00]}                0xff00",
+        "{value: 0x74776f0a6c696e6573, late: true, a: [NULL]}  -",
+    ]
+
+
 def test_mode_says_what_becomes_of_damage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,6 +44,13 @@ def test_partitions_are_selected_by_topic_and_name(
     assert " ".join(str(partition.topic_partition) for partition in found) == selected
 
 
+def test_near_names_are_offered_for_each_of_several(four: Path) -> None:
+    with pytest.raises(InvalidConfigError) as refused:
+        select_partitions(open_log_dir(four), ["ordres", "*", "audits"], [])
+    said = "not in the log dirs: ordres, audits; did you mean orders or audit?"
+    assert str(refused.value) == said
+
+
 @pytest.mark.parametrize(
     ("topics", "names", "missing"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafkalog.overview.document import overview_document
 from kafkalog.overview.groups import MOST_BYTES
 from kafkalog.overview.heads import MOST_PARTITIONS
 from kafkalog.overview.overview import read_overview
@@ -30,7 +31,11 @@ def test_nothing_that_takes_long_is_loaded() -> None:
     assert done.stderr == "[]\n"
 
 
-def test_of_many_partitions_few_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_partitions_few_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kafkalog.cli.main import main
+
     builder = LogBuilder(tmp_path, "a-0").batch(("k", "v")).write()
     log = next(builder.glob("*.log")).read_bytes()
     for number in range(1, MOST_PARTITIONS + 200):
@@ -44,6 +49,13 @@ def test_of_many_partitions_few_are_opened(tmp_path: Path, monkeypatch: pytest.M
     assert len(found.partitions) == MOST_PARTITIONS + 200
     assert sum(str(path).endswith(".log") for path in opened) <= MOST_PARTITIONS
     assert len(opened) <= 2 * MOST_PARTITIONS + 20
+    # What was not looked at may be older or newer, and it is said.
+    document = overview_document(found, 0.0)
+    assert document["partitionsLookedInto"] == MOST_PARTITIONS
+    assert document["partitionsWithData"] == MOST_PARTITIONS + 200
+    assert main(["info", str(tmp_path)]) == 1
+    seen = f"at the ends of {MOST_PARTITIONS} of {MOST_PARTITIONS + 200} partitions"
+    assert seen in " ".join(capsys.readouterr().out.split())
 
 
 def test_of_a_large_offsets_topic_the_end_is_read_and_lag_is_named(

@@ -48,6 +48,10 @@ def test_several_paths_and_globs(path: Path) -> None:
 def test_topic_that_is_not_there_is_refused_with_those_that_are(path: Path) -> None:
     with pytest.raises(InvalidConfigError, match=r"not there: order; there are: a\.b-c, orders"):
         keys(path, topics=["order"])
+    for number in range(20):
+        LogBuilder(path, f"another-{number:02}-0").batch(("k", "v")).write()
+    with pytest.raises(InvalidConfigError, match=r"not there: order; did you mean orders\?$"):
+        keys(path, topics=["order"])
     inventory, _ = open_paths([path])
     selection = PartitionSelection(partitions=frozenset({TopicPartition("orders", 7)}))
     with pytest.raises(InvalidConfigError, match="not there: orders-7"):
