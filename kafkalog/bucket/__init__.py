@@ -8,8 +8,9 @@
     look         one segment: its manifest, with `deep` each chunk, batch and record      LookResult
     kept_looks   what deep looks found, kept as they go on, so that a run can be taken up again
     run          all of these                                                              BucketRun
+    deletion_run, undo_deletions              objects of the delete list, and their way back
     stored_copies, metadata_log, rebuild      `__remote_log_metadata` made anew from what is there
 
 What an object is nobody says but the cluster's own metadata: what that never had is another
-cluster's, and what it does not reach is not judged. It reads and changes nothing.
+cluster's, and what it does not reach is not judged. Nothing is changed but by `deletion_run`.
 """

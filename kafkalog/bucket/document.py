@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from kafkalog.bucket.deletion_run import DeletionRun
 from kafkalog.bucket.finding import BucketFinding, kind_named
 from kafkalog.bucket.judgement import Deletion
 from kafkalog.bucket.run import BucketRun
@@ -15,9 +16,10 @@ from kafkalog.texts import format_bytes
 Row = dict[str, Any]
 
 
-def bucket_document(run: BucketRun, seconds: float) -> Row:
+def bucket_document(run: BucketRun, deleted: DeletionRun | None, seconds: float) -> Row:
     """`seconds`, what was looked at, an entry a partition of `__remote_log_metadata`, one a
-    finding, one an object of the delete list, what each kind means."""
+    finding, one an object of the delete list and one a segment that was to be deleted, what each
+    kind means."""
     return {
         "runId": run.run_id,
         "seconds": round(seconds, 3),
@@ -44,6 +46,14 @@ def bucket_document(run: BucketRun, seconds: float) -> Row:
         "deletable": {
             "sizeInBytes": sum(each.segment.size_in_bytes for each in run.deletions),
             "objects": deletion_rows(run.deletions),
+        },
+        "deleted": None
+        if deleted is None
+        else {
+            "runId": deleted.run_id,
+            "keepsUndo": deleted.keeps_undo,
+            "sizeInBytes": sum(result.size_in_bytes for result in deleted.results),
+            "segments": result_rows(deleted),
         },
         "kinds": {
             kind: {
@@ -104,14 +114,32 @@ def deletion_rows(deletions: Iterable[Deletion]) -> list[Row]:
     ]
 
 
+def result_rows(deleted: DeletionRun) -> list[Row]:
+    """What became of the delete list: a row a segment."""
+    return [
+        {
+            "status": result.status,
+            "id": result.deletion.kind,
+            "topic": result.deletion.topic,
+            "partition": result.deletion.segment.partition,
+            "segmentId": result.deletion.segment.segment_id,
+            "objectsCount": result.objects_count,
+            "sizeInBytes": result.size_in_bytes,
+            "path": result.deletion.segment.place,
+            "reason": result.reason or None,
+        }
+        for result in deleted.results
+    ]
+
+
 def explanations(findings: Iterable[BucketFinding]) -> list[str]:
     """A line for each kind among the findings: what a broker makes of it, and what to do."""
     kinds = (kind_named(kind) for kind in dict.fromkeys(finding.kind for finding in findings))
     return [f"{k.id}: {k.means}. A broker {k.broker}. To do: {k.remedy}." for k in kinds]
 
 
-def summary(run: BucketRun, seconds: float) -> str:
-    """One line: what was looked at, what was found, what may be deleted."""
+def summary(run: BucketRun, deleted: DeletionRun | None, seconds: float) -> str:
+    """One line: what was looked at, what was found, what may be deleted or was."""
     size = sum(segment.size_in_bytes for segment in run.segments)
     counts = Counter(finding.severity for finding in run.findings)
     found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
@@ -123,5 +151,14 @@ def summary(run: BucketRun, seconds: float) -> str:
     deletable = sum(each.segment.size_in_bytes for each in run.deletions)
     objects = sum(len(each.segment.objects) for each in run.deletions)
     to_delete = f"; {objects} objects of {format_bytes(deletable)} to delete" if objects else ""
+    if deleted is not None and deleted.run_id is not None:
+        to_delete += _of_deletions(deleted)
     name = f" (run {run.run_id})" if run.run_id is not None else ""
     return f"{looked} in {seconds:.1f} s: {found}{to_delete}{name}"
+
+
+def _of_deletions(deleted: DeletionRun) -> str:
+    objects = sum(result.objects_count for result in deleted.results)
+    size = format_bytes(sum(result.size_in_bytes for result in deleted.results))
+    undo = f", kafkalog undo {deleted.run_id} puts them back" if deleted.keeps_undo else ""
+    return f", {objects} of {size} deleted{undo}"

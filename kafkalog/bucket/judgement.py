@@ -27,6 +27,10 @@ from kafkalog.texts import format_timestamp
 _STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 
 
+# Kinds of findings whose segments may be deleted.
+DELETABLE = frozenset({"half-upload", "orphan", "topic-gone"})
+
+
 @dataclass(frozen=True, slots=True)
 class Deletion:
     """A segment whose objects may be deleted, and the finding that says why."""

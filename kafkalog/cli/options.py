@@ -129,7 +129,8 @@ VERBS = (
         "bucket", "what lies in remote storage against what the cluster says of it",
         "kafkalog.cli.bucket",
         names="log dirs of the nodes: of all that have __remote_log_metadata",
-        changes="Changes nothing; --rebuild-metadata writes to --output.",
+        changes="Changes nothing without --apply, which deletes objects, never log dirs; "
+        "--rebuild-metadata writes to --output.",
         example="data/samples/tiered/data --remote-dir data/samples/tiered/remote --now 2026-11-29",
     ),
     Verb(

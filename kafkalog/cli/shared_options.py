@@ -138,8 +138,12 @@ SHARED_OPTIONS = (
     ),
     Option("--report", "F.html", "write the audit as one HTML page", ("audit",)),
     Option(
-        "--apply", None, "change the log; without it nothing is changed", (*_CHANGING, "compare"),
-        does_there={"compare": "with --heal: change the wrong replicas"},
+        "--apply", None, "change the log; without it nothing is changed",
+        (*_CHANGING, "bucket", "compare"),
+        does_there={
+            "bucket": "delete the objects of the delete list; without it nothing is changed",
+            "compare": "with --heal: change the wrong replicas",
+        },
     ),
     Option(
         "--force", "RULE",
@@ -183,7 +187,11 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--no-undo", None, "keep no replaced files: their space is free at once, without undo",
-        (*_CHANGING, "compare"),
+        (*_CHANGING, "bucket", "compare"),
+        does_there={
+            "bucket": "with --apply: also delete objects of stores that keep no versions, which "
+            "nothing puts back",
+        },
     ),
     Option(
         "--output", "PATH", "write there; a new or empty directory",

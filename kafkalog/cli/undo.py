@@ -7,21 +7,40 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kafkalog.bucket.deletion_run import KIND
+from kafkalog.bucket.undo_deletions import undo_deletions
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.held_runs import run_path
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
-from kafkalog.operations.earlier_run import NOTHING, UndoRun
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.operations.earlier_run import NOTHING, UndoResult, UndoRun
+from kafkalog.operations.run_history import Place
 from kafkalog.operations.run_steps import Tell
 from kafkalog.operations.undo import undo_run
 from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.runs.run_dir import open_run
 
 COLUMNS = ("topic", "partition", "status", "files", "freedBytes", "reason", "path")
 
 
 def run(args: argparse.Namespace) -> ExitCode:
     """DONE if all of the run is undone; UNSAFE if nothing is."""
-    return carry_out(args, undo_run)
+    return carry_out(args, _undo)
+
+
+def _undo(run_dir: Path, run_id: str, tell: Tell) -> UndoRun:
+    """Of a run over log dirs, or over objects of remote storage."""
+    if open_run(run_dir, run_id).facts.get("kind") != KIND:
+        return undo_run(run_dir, run_id, tell)
+    results = []
+    for each in undo_deletions(run_dir, run_id):
+        name = TopicPartition(each.topic, each.partition)
+        place = Place(name, each.place, log_dir="")
+        results.append(UndoResult(place, each.status, each.reason, each.objects_count))
+        said = f"{each.objects_count} objects are back" if not each.reason else each.reason
+        tell(f"{name}: {said}")
+    return UndoRun(run_id, tuple(results))
 
 
 def carry_out(args: argparse.Namespace, work: Callable[[Path, str, Tell], UndoRun]) -> ExitCode:

@@ -19,10 +19,10 @@ from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run import Executor, verify_run
 from kafkalog.checking.segment import check_segment, segment_died
 from kafkalog.checking.segment_report import SegmentReport, SegmentTask
+from kafkalog.cli.found import Found, show_found
 from kafkalog.cli.option_values import remote_storage
-from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.progress import say_above, with_progress
-from kafkalog.cli.tables import show_table
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.resources.process_pool import in_processes
 from kafkalog.zookeeper.settings import read_zookeeper_settings
@@ -51,15 +51,16 @@ def run_with(
     started = time.monotonic()
     done = verify_run(request_of(args), execute, tell)
     seconds = time.monotonic() - started
-    if args.json:
-        write_json(verify_document(done, seconds))
-    else:
-        rows = finding_table(done.findings)
-        show_table(rows, FINDING_COLUMNS, chosen=CHOSEN_OF_FINDINGS, tell=tell)
-        for line in explanations(done.findings):
-            tell(line)
-        tell(summary(done, seconds))
-    return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+    found = Found(
+        document=lambda: verify_document(done, seconds),
+        rows=finding_table(done.findings),
+        columns=FINDING_COLUMNS,
+        chosen=CHOSEN_OF_FINDINGS,
+        explanations=explanations(done.findings),
+        summary=summary(done, seconds),
+        is_failure=done.has_failures,
+    )
+    return show_found(args, found, tell)
 
 
 def request_of(args: argparse.Namespace) -> VerifyRequest:

@@ -35,6 +35,7 @@ _CLIENT = {"timeout": "30s", "connect_timeout": "10s"}
 _RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
 _QUERY = re.compile(r"\?[^\s\"')]*")
+_ONE_REQUEST_BYTES, _PART_BYTES = 64 * 1024 * 1024, 16 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Some 300 bytes each.
 _MOST_SEEN = 65_536
@@ -111,6 +112,58 @@ class BucketStore:
         except self._obstore.exceptions.BaseError as error:
             self._forget(known.path)
             self._raise(error, known.path, f"bytes {start} to {end - 1} cannot be read", start)
+
+    def look_at_version(self, path: str) -> tuple[StoredObject, str]:
+        try:
+            found = self._obstore.head(self._store, self._key(path))
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, "it cannot be looked at")
+        # "null" is the version of an object from before versions were kept: where they are not kept
+        # any more it goes with its object. Other clouds number the objects of each bucket.
+        version = found["version"] if self._root.startswith("s3://") else None
+        return self._stored(found), "" if version in (None, "null") else str(version)
+
+    def has_version(self, path: str, version_id: str) -> bool:
+        options: Any = {"version": version_id, "head": True}
+        try:
+            self._obstore.get(self._store, self._key(path), options=options)
+        except (FileNotFoundError, self._obstore.exceptions.NotFoundError):
+            return False
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, f"version {version_id} cannot be looked at")
+        return True
+
+    def remove(self, path: str) -> None:
+        self._forget(path)
+        try:
+            self._obstore.delete(self._store, self._key(path))
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, "it cannot be deleted")
+
+    def put_back(self, path: str, version_id: str) -> None:
+        key, options = self._key(path), {"version": version_id}
+        self._forget(path)
+        try:
+            found = self._obstore.get(self._store, key, options=options)  # type: ignore[arg-type]
+            # One request, which the store refuses where an object is there again, up to a size that
+            # may be held in memory.
+            if found.meta["size"] <= _ONE_REQUEST_BYTES:
+                data = bytes(found.bytes())
+                self._obstore.put(self._store, key, data, mode="create", use_multipart=False)
+            else:
+                self._put_parts(key, version_id, found.meta["size"])
+        except self._obstore.exceptions.AlreadyExistsError:
+            raise FileExistsError(17, "an object is there again", path) from None
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, f"version {version_id} cannot be put back")
+
+    def _put_parts(self, key: str, version_id: str, size: int) -> None:
+        writer = self._obstore.open_writer(self._store, key, buffer_size=_PART_BYTES)
+        for start in range(0, size, _PART_BYTES):
+            options: Any = {"version": version_id, "range": (start, min(start + _PART_BYTES, size))}
+            writer.write(self._obstore.get(self._store, key, options=options).bytes())
+        # Only here: what is not closed never becomes an object, and half of one must not.
+        writer.close()
 
     def _key(self, path: str) -> str:
         return path.removeprefix(self._root).strip("/")

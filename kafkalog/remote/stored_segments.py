@@ -32,6 +32,7 @@ _NEEDED = {
     KAFKA: (LOG, "index", "timeindex", "snapshot", "leader_epoch_checkpoint"),
     PLAIN: (LOG,),
 }
+_OPTIONAL = ("txnindex",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,15 @@ class StoredSegment:
         if manifest is None:
             return self.place
         return ManifestPath(manifest.path, self.place.removesuffix(".log"), keys)
+
+
+def every_path(segment: StoredSegment) -> list[str]:
+    """Of all objects that it may have where it lies, there or not: the manifest first, the `.log`
+    last."""
+    stems = dict.fromkeys(stored.path.rpartition(".")[0] for _, stored in segment.objects)
+    suffixes = {*_NEEDED[segment.layout], *(suffix for suffix, _ in segment.objects), *_OPTIONAL}
+    order = sorted(suffixes, key=lambda suffix: (suffix == LOG, suffix != MANIFEST, suffix))
+    return [f"{stem}.{suffix}" for stem in stems for suffix in order]
 
 
 def stored_segments(directories: Iterable[RemoteDirectory]) -> list[StoredSegment]:

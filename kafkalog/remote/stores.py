@@ -55,6 +55,20 @@ class ObjectStore(Protocol):
     def view(self, known: StoredObject, start: int, length: int) -> memoryview:
         """The same, not copied once more."""
 
+    def look_at_version(self, path: str) -> tuple[StoredObject, str]:
+        """The object, and by which version id the store keeps it when it is deleted; empty where it
+        does not. Raises as `look`."""
+
+    def has_version(self, path: str, version_id: str) -> bool:
+        """Whether a version is kept. OSError."""
+
+    def remove(self, path: str) -> None:
+        """Delete an object. FileNotFoundError in some stores where it is not there, OSError."""
+
+    def put_back(self, path: str, version_id: str) -> None:
+        """The bytes of a version as an object again. FileExistsError where one is there,
+        FileNotFoundError without the version, OSError."""
+
 
 class DirectoryStore:
     """Objects that are files of this machine."""
@@ -84,6 +98,18 @@ class DirectoryStore:
 
     def view(self, known: StoredObject, start: int, length: int) -> memoryview:
         return memoryview(self.read(known, start, length))
+
+    def look_at_version(self, path: str) -> tuple[StoredObject, str]:
+        return self.look(path), ""
+
+    def has_version(self, path: str, version_id: str) -> bool:
+        return False
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)  # noqa: PTH108 - the path of an object is text
+
+    def put_back(self, path: str, version_id: str) -> None:
+        raise FileNotFoundError(2, "a directory keeps no versions", path)
 
 
 _DIRECTORIES = DirectoryStore()
