@@ -253,6 +253,7 @@ def test_what_is_gone_already_is_no_failure(cluster: TieredCluster) -> None:
 # -- a store that fails, a run that dies -----------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_store_that_forgets_what_it_should_keep_is_left_alone(
     cluster: TieredCluster, versioned: S3Server
 ) -> None:
@@ -293,7 +294,9 @@ class Killed(BaseException):
     """As if the process were gone."""
 
 
-@pytest.mark.parametrize("deletions", [0, 1, pytest.param(3, marks=pytest.mark.thorough), 4])
+@pytest.mark.parametrize(
+    "deletions", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 3)), 4]
+)
 def test_a_run_that_dies_is_undone_or_taken_up(
     cluster: TieredCluster, versioned: S3Server, deletions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
