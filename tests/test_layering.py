@@ -106,6 +106,8 @@ FLOORS: dict[str, Floor] = {
     "comparing": floor(f"{LOWER} resources replicas checking", "numpy"),
     # What a comparison found, put right.
     "healing": floor(f"{LOWER} {CHANGING} checking comparing", "numpy"),
+    # Metadata made anew for disks that lost theirs.
+    "restoring": floor(f"{LOWER} {CHANGING}", "numpy pyarrow"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
     "bucket": floor(f"{LOWER} resources requests cleaning checking"),
     "auditing": floor(
@@ -124,7 +126,8 @@ FLOORS: dict[str, Floor] = {
         "numpy pyarrow pyspark py4j",
     ),
     "cli": floor(
-        f"{LOWER} {CHANGING} checking comparing bucket healing auditing overview report duckdb",
+        f"{LOWER} {CHANGING} checking comparing bucket healing restoring auditing overview report "
+        "duckdb",
         "numpy pyarrow tqdm prompt_toolkit argcomplete",
     ),
     # The package's front door: the public names, each imported when it is first asked for.

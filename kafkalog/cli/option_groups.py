@@ -22,7 +22,7 @@ GROUPS = {
     ),
     OF_VERB: (),
     "carrying it out": (
-        "--apply", "--force", "--output", "--no-undo", "--run-dir", "--verify",
+        "--in-place", "--apply", "--force", "--output", "--no-undo", "--run-dir", "--verify",
         "--swap-per-group", "--on-corrupt-batch", "--table",
     ),
     "how much at once": (

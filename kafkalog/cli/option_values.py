@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.format.constants import MAX_INT64
+from kafkalog.format.constants import MAX_INT16, MAX_INT64
 from kafkalog.log.topic_partition import TopicPartition, parse_topic_partition
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity
@@ -120,6 +120,14 @@ def parse_source_option(text: str) -> tuple[str, str]:
     if not separator or not name:
         raise ValueError(f"{text!r} is not NAME=VALUE")
     return name, value
+
+
+def parse_feature(text: str) -> tuple[str, int]:
+    """`metadata.version=30`."""
+    name, separator, level = text.partition("=")
+    if not separator or not name:
+        raise ValueError(f"{text!r} is not NAME=LEVEL, as metadata.version=30")
+    return name, _parse_number(level, 0, MAX_INT16)
 
 
 def parse_partition_name(text: str) -> TopicPartition:

@@ -143,6 +143,15 @@ VERBS = (
         example="data/samples/broker --topic orders",
     ),
     Verb(
+        "attach", "metadata made anew for disks whose quorum is lost; with --apply write it",
+        "kafkalog.cli.attach",
+        names="log dirs of the nodes: all of them, of all nodes that are there",
+        changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
+        example="data/samples/cluster/1/data data/samples/cluster/1/data-2 "
+        "data/samples/cluster/2/data data/samples/cluster/3/data --in-place "
+        "--force metadata-left",
+    ),
+    Verb(
         "sql", "SQL over all views", "kafkalog.query", takes="DIR",
         example="data/samples/broker --sql \"SELECT topic, count(*) FROM records GROUP BY topic\"",
     ),

@@ -14,6 +14,7 @@ from kafkalog.cli.option_values import (
 )
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.options import Option
+from kafkalog.planning.force_rules import KNOWN_FORCE_RULES
 from kafkalog.remote.layouts import LAYOUTS
 
 _CHANGING = ("compact", "recover", "retain")
@@ -23,7 +24,8 @@ _CHOOSING = (
     "verify",
 )  # fmt: skip
 _HISTORY = ("runs", "undo", "purge")
-_TABLES = (*_CHOOSING, *_HISTORY, "info", "lag")
+_ATTACH = ("attach",)
+_TABLES = (*_CHOOSING, *_HISTORY, *_ATTACH, "info", "lag")
 _PRINTING = (
     "info",
     "lag",
@@ -56,7 +58,7 @@ _JOURNAL = (
 SHARED_OPTIONS = (
     Option(
         "--log-dir", "DIR", "the same as DIR without an option; repeatable",
-        (*_CHOOSING, "info", "lag", "sql", "why", "runs"),
+        (*_CHOOSING, *_ATTACH, "info", "lag", "sql", "why", "runs"),
         does_there={"runs": "only runs that changed something there; repeatable"},
         is_repeatable=True,
     ),
@@ -94,8 +96,9 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--now", "MS|ISO", "the time it is done for (default: the clock)",
-        (*_JUDGING, "bucket", "cluster", "info", "sql"), parse_now,
+        (*_JUDGING, *_ATTACH, "bucket", "cluster", "info", "sql"), parse_now,
         does_there={
+            "attach": "the time of the new records (default: the clock)",
             "sql": "the time that ages are computed for (default: the clock)",
             "bucket": "the time that ages are computed for (default: the clock)",
             "audit": "the time of the audit (default: the clock)",
@@ -117,7 +120,7 @@ SHARED_OPTIONS = (
     Option("--high-watermark", "N", "the high watermark, where no checkpoint has it", _JUDGING,
            parse_offset),
     Option(
-        "--json", None, "one JSON document on stdout", (*_PRINTING, *_HISTORY, "export"),
+        "--json", None, "one JSON document on stdout", (*_PRINTING, *_HISTORY, *_ATTACH, "export"),
         does_there={"dump": "one JSON line for each row on stdout"},
     ),
     Option(
@@ -139,8 +142,9 @@ SHARED_OPTIONS = (
     Option("--report", "F.html", "write the audit as one HTML page", ("audit",)),
     Option(
         "--apply", None, "change the log; without it nothing is changed",
-        (*_CHANGING, "bucket", "compare"),
+        (*_CHANGING, *_ATTACH, "bucket", "compare"),
         does_there={
+            "attach": "write the metadata; without it nothing is changed",
             "bucket": "delete the objects of the delete list; without it nothing is changed",
             "compare": "with --heal: change the wrong replicas",
         },
@@ -149,8 +153,11 @@ SHARED_OPTIONS = (
         "--force", "RULE",
         "lift one safety rule by name: null-keys, config-differs, nothing-dirty, clock-differs; "
         "repeatable",
-        _JUDGING, words=("null-keys", "config-differs", "nothing-dirty", "clock-differs"),
+        (*_JUDGING, *_ATTACH), words=tuple(sorted(KNOWN_FORCE_RULES)),
         does_there={
+            "attach": "lift one safety rule by name: metadata-left (take over what a metadata log "
+            "says that is still there, and move it aside), lost-partitions (make partitions anew, "
+            "empty, of which no copy is there and others of a higher number are); repeatable",
             "audit": _FORCE_ON_SETTINGS,
             "compact": "lift one safety rule by name: null-keys, config-differs, nothing-dirty "
             "(clean a log once more that has too little to clean), clock-differs (a --now ahead of "
@@ -168,9 +175,9 @@ SHARED_OPTIONS = (
     Option(
         "--run-dir", "DIR",
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
-        (*_CHANGING, "bucket", "compare", "verify", "audit", *_HISTORY),
+        (*_CHANGING, *_ATTACH, "bucket", "compare", "verify", "audit", *_HISTORY),
         does_there={
-            **dict.fromkeys((*_CHANGING, "compare"), _JOURNAL),
+            **dict.fromkeys((*_CHANGING, *_ATTACH, "compare"), _JOURNAL),
             "audit": "where audits are kept, for growth and for unchanged logs (default: "
             "kafkalog/runs in the user's state directory)",
             "bucket": "where deep looks are kept, for --since (default: kafkalog/runs in the "
@@ -187,7 +194,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--no-undo", None, "keep no replaced files: their space is free at once, without undo",
-        (*_CHANGING, "bucket", "compare"),
+        (*_CHANGING, *_ATTACH, "bucket", "compare"),
         does_there={
             "bucket": "with --apply: also delete objects of stores that keep no versions, which "
             "nothing puts back",
@@ -217,7 +224,7 @@ SHARED_OPTIONS = (
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
         (
             "bucket", "compact", "compare", "digest", "dump", "recover", "salvage", "sql", "verify",
-            "audit",
+            "audit", "attach",
             "why",
         ),
         parse_bytes,

@@ -7,6 +7,7 @@ from kafkalog.cli.option_values import (
     parse_bytes,
     parse_capacity,
     parse_duration,
+    parse_feature,
     parse_memory,
     parse_metadata_partitions,
     parse_minutes,
@@ -26,6 +27,7 @@ _DUMP = ("dump",)
 _SQL = ("sql",)
 _EXPORT = ("export",)
 _BUCKET = ("bucket",)
+_ATTACH = ("attach",)
 
 BYTES_FORMATS = ("text", "hex", "base64")
 RESULT_FORMATS = ("table", "json", "csv", "parquet")
@@ -75,6 +77,25 @@ VERB_OPTIONS = (
         does_there={
             "compare": "the key that the digests were made with, to compare them with log dirs"
         },
+    ),
+    Option(
+        "--in-place", None,
+        "make the metadata for these log dirs, as they lie: the quorum that had it is lost",
+        _ATTACH,
+    ),
+    Option(
+        "--initial-controllers", "ID@HOST:PORT",
+        "the voters of a dynamic quorum, as kafka-storage.sh takes them, where no metadata log "
+        "names them; ID@LISTENER://HOST:PORT for a listener not called CONTROLLER, a directory id "
+        "behind it (:ID) for a node whose log dirs are elsewhere; repeatable, or with commas "
+        "(default: a static quorum)",
+        _ATTACH, is_repeatable=True,
+    ),
+    Option(
+        "--feature", "NAME=LEVEL",
+        "a feature level that the cluster had, as metadata.version=30, where neither a metadata "
+        "log nor bootstrap.checkpoint tells; repeatable",
+        _ATTACH, parse_feature, is_repeatable=True,
     ),
     Option(
         "--replicas", "DIR|DIGEST",

@@ -24,9 +24,9 @@ from kafkalog.swap.checkpoint import Changes
 from kafkalog.swap.file_facts import FileFacts
 from kafkalog.swap.replacement import Replacement
 
-COMPACT, RETAIN, RECOVER, HEAL = "compact", "retain", "recover", "heal"
+COMPACT, RETAIN, RECOVER, HEAL, ATTACH = "compact", "retain", "recover", "heal", "attach"
 # The kinds of runs that change logs.
-KINDS = (COMPACT, RETAIN, RECOVER, HEAL)
+KINDS = (COMPACT, RETAIN, RECOVER, HEAL, ATTACH)
 
 
 class Ended(Protocol):

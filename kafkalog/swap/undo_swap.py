@@ -28,9 +28,12 @@ from kafkalog.format.file_names import (
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT_FILE,
     LIVE_SUFFIX,
+    PARTITION_METADATA_FILE,
+    QUORUM_STATE_FILE,
     LogFileKind,
     parse_file_name,
 )
+from kafkalog.log.metadata_names import BOOTSTRAP_FILE
 from kafkalog.swap.file_facts import FileFacts, checksum_of
 from kafkalog.swap.local_files import LocalFiles, path_in
 from kafkalog.swap.replacement import (
@@ -45,6 +48,10 @@ from kafkalog.swap.scratch import Scratch
 from kafkalog.swap.steps import swap_steps
 from kafkalog.swap.swap import take_steps
 
+# Files without an offset that runs replace, as those of the metadata.
+_BESIDE = (
+    LEADER_EPOCH_CHECKPOINT_FILE, PARTITION_METADATA_FILE, QUORUM_STATE_FILE, BOOTSTRAP_FILE,
+)  # fmt: skip
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 
@@ -115,7 +122,7 @@ def _check_names(scratch: Scratch, record: Replacement) -> None:
     for file in (*record.every_kept, *record.every_made, *cut):
         parsed = parse_file_name(file.name)
         is_segment_file = parsed is not None and parsed.suffix in (LIVE_SUFFIX, DELETED_SUFFIX)
-        if not is_segment_file and file.name != LEADER_EPOCH_CHECKPOINT_FILE:
+        if not is_segment_file and file.name not in _BESIDE:
             raise LogChangedError(f"it names {file.name!r}", path=scratch.undo_record)
 
 

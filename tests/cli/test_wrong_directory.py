@@ -22,6 +22,7 @@ VERBS = {
     "audit": ["--workers=1"],
     "bucket": ["--workers=1", "--remote-dir=data/samples/tiered/remote"],
     "cluster": [],
+    "attach": ["--in-place"],
     "compare": ["--workers=1"],
     "compact": [],
     "retain": ["--apply", "--topic=*"],
@@ -57,7 +58,8 @@ def test_an_empty_directory_is_an_error_of_every_verb(
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(VERBS.keys() - {"why", "retain", "cluster", "compare", "lag", "bucket"})
+    "verb",
+    sorted(VERBS.keys() - {"attach", "why", "retain", "cluster", "compare", "lag", "bucket"}),
 )
 def test_a_formatted_log_dir_without_partitions_is_sound(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -26,7 +26,7 @@ _NAMES = {
     type(None): "null",
 }
 # Keys of these objects are names, of settings or of kinds of findings.
-_BY_NAME = ("configSources", "kinds", "unread")
+_BY_NAME = ("configSources", "featureLevels", "kinds", "records", "unread")
 _BROKER = "data/samples/broker"
 _ORDERS = ("--log-dir", _BROKER, "--topic", "orders")
 _NODE = "data/samples/replicas/node1"
@@ -87,6 +87,7 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("verify", "--log-dir", str(damaged)),
         ("cluster", *(word for path in cluster for word in ("--log-dir", path))),
         ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2", "--heal"),
+        ("attach", *cluster, "--in-place", "--force", "metadata-left", "--now", "2026-11-30"),
         ("digest", _NODE, "--output", f"{scratch}/1.digest", "--hash-key", _KEY),
         bucket,
         (*bucket, "--deep", "--workers", "1"),

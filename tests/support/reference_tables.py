@@ -39,6 +39,7 @@ GUIDES = {
     "retain": "retain.md",
     "audit": "audit.md",
     "cluster": "cluster.md",
+    "attach": "lost-quorum.md",
     "compare": "compare.md",
     "digest": "compare.md#hosts-that-share-no-disk",
     "bucket": "bucket.md",

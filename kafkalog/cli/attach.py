@@ -1,0 +1,80 @@
+"""`kafkalog attach LOGDIR… --in-place`: plan, and with `--apply` write, the metadata of a cluster
+whose quorum is lost. Also what `jobs/restore_topics.py` calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.tables import show_table
+from kafkalog.clock import now_ms
+from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.log.names import paths_in
+from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
+from kafkalog.operations.run_steps import Tell
+from kafkalog.restoring.attach import (
+    AttachRequest,
+    AttachRun,
+    attach_run,
+    is_whole,
+    plan_attach_run,
+)
+from kafkalog.restoring.attach_document import attach_document, attach_lines, attach_table
+
+_CHOSEN = ("topic", "partition", "leader", "inSync", "replicas", "logEndOffset")
+
+
+def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
+    """Plan, or plan and write, then print the run and choose the exit code."""
+    if not args.in_place:
+        raise UsageError("attach needs --in-place: the metadata is made for these log dirs")
+    started = time.monotonic()
+    request = request_of(args)
+    if args.apply and args.no_undo:
+        tell(CANNOT_BE_UNDONE)
+    done = attach_run(request, tell) if args.apply else plan_attach_run(request)
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(attach_document(done, seconds))
+    else:
+        show_table(attach_table(done), chosen=_CHOSEN, tell=tell)
+        for line in attach_lines(done):
+            tell(line)
+        tell(_summary(done, seconds))
+    for fault in done.faults:
+        tell(f"this is a fault of kafkalog, please report it: {fault}")
+    return _exit_code(done)
+
+
+def request_of(args: argparse.Namespace) -> AttachRequest:
+    """The request the arguments make."""
+    return AttachRequest(
+        log_dirs=paths_in([Path(each) for each in args.log_dir]),
+        now_ms=now_ms() if args.now is None else args.now,
+        feature_levels=dict(args.feature),
+        controllers=tuple(args.initial_controllers),
+        force=frozenset(args.force),
+        run_dir=args.run_dir,
+        keeps_undo=not args.no_undo,
+        max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
+    )
+
+
+def _summary(done: AttachRun, seconds: float) -> str:
+    count, dirs = len(done.plan.partitions), len(done.results)
+    if done.applied:
+        return f"{count} partitions attached, {dirs} directories written in {seconds:.1f} s"
+    planned = f"{count} partitions planned in {seconds:.1f} s"
+    return f"{planned}; nothing was changed (--apply does)"
+
+
+def _exit_code(done: AttachRun) -> ExitCode:
+    if done.faults:
+        return ExitCode.FAULT
+    if done.plan.refusals or done.problems or (done.applied and not is_whole(done)):
+        return ExitCode.FINDINGS
+    return ExitCode.DONE

@@ -1,0 +1,286 @@
+"""A cluster's metadata written anew beside its brokers' disks: `attach --in-place`.
+
+    bootstrap.checkpoint                     the same in every log dir: a controller whose metadata
+                                             log is empty begins with it
+    __cluster_metadata-0/0-0.checkpoint      of a dynamic quorum, on each voter: who the voters are
+    __cluster_metadata-0/…                   what was left of the old log gets out of the way
+
+First every bootstrap.checkpoint, then what is left of metadata logs, node by node: until its own
+part of that is done a node is as it was before, and where the quorum was lost it elects nobody.
+What is replaced has a second name and a record beside it, as in any run (see `swap.replacement`),
+so that `undo` puts it back, and a run that died is resolved by the next one.
+
+Source: Kafka KafkaRaftServer, BootstrapDirectory; KIP-853.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kafkalog.errors import (
+    KafkaLogError,
+    LogChangedError,
+    LogCleaningRefusedError,
+    describe_error,
+    fault_text,
+)
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
+from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
+from kafkalog.log.metadata_records import read_snapshot_records
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
+from kafkalog.operations.run_steps import Tell, lock_log_dirs
+from kafkalog.planning.statuses import FAILED
+from kafkalog.requests.run_request import RunOptions, run_request
+from kafkalog.restoring.attach_facts import AttachFacts, AttachPlan
+from kafkalog.restoring.attach_plan import plan_attach
+from kafkalog.restoring.attach_records import (
+    check_values,
+    metadata_values,
+    quorum_records,
+    record_counts,
+)
+from kafkalog.restoring.disks import Disks, read_disks
+from kafkalog.restoring.left_metadata import (
+    LeftMetadata,
+    feature_levels_of,
+    has_metadata_records,
+    read_left_metadata,
+)
+from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT, MetadataPlace, replace_files
+from kafkalog.restoring.quorum import Voter, given_voters, metadata_dir, recorded_voters
+from kafkalog.runs.run_dir import new_run_id
+from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
+from kafkalog.swap.journal import ATTACH, RunJournal, begin_journal
+from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.replacement import Replacement
+
+ATTACHED = "attached"
+_METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRequest:
+    """What to attach: the log dirs of all nodes that are there. feature_levels: what the cluster
+    had, where no disk tells; controllers: the voters of a dynamic quorum, ID@HOST:PORT each.
+    """
+
+    log_dirs: tuple[str, ...]
+    now_ms: int
+    feature_levels: dict[str, int] = field(default_factory=dict)
+    controllers: tuple[str, ...] = ()
+    force: frozenset[str] = frozenset()
+    run_dir: str | None = None
+    keeps_undo: bool = True
+    max_batch_bytes: int = MAX_BATCH_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class AttachResult:
+    """What became of one directory: `attached` or `failed`, and why."""
+
+    path: str
+    log_dir: str
+    status: str
+    reason: str = ""
+    fault: str = ""
+    replaced: Replacement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRun:
+    """What was planned, and with `applied` done. records: how many of each type are written;
+    voters: empty where the quorum is static; moved_aside: metadata directories of which files are.
+    """
+
+    run_id: str
+    applied: bool
+    plan: AttachPlan
+    records: dict[str, int]
+    voters: tuple[Voter, ...]
+    moved_aside: tuple[str, ...]
+    results: tuple[AttachResult, ...] = ()
+    resolved: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    keeps_undo: bool = True
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Tracebacks of faults of ours."""
+        return tuple(f"{each.path}: {each.fault}" for each in self.results if each.fault)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A plan, and what each directory gets for it."""
+
+    run: AttachRun
+    places: tuple[MetadataPlace, ...]
+
+
+def plan_attach_run(request: AttachRequest) -> AttachRun:
+    """A dry run. InvalidConfigError for what is given wrongly."""
+    return _prepare(request, new_run_id()).run
+
+
+def attach_run(request: AttachRequest, tell: Tell, files: LocalFiles | None = None) -> AttachRun:
+    """Plan and carry out, holding the lock of every log dir.
+
+    LogDirLockedError if a log dir is locked, LogCleaningRefusedError for a plan with refusals, or
+    where no journal can be kept: then nothing was changed.
+    """
+    files, run_id = files or LocalFiles(), new_run_id()
+    dirs = read_disks(request.log_dirs, request.max_batch_bytes)
+    log_dirs = [each.path for each in dirs.dirs]
+    with lock_log_dirs(log_dirs, [copy.path for copy in dirs.copies]):
+        resolved = tuple(_resolved(log_dirs, files))
+        prepared = _prepare(request, run_id)
+        plan = prepared.run.plan
+        if plan.refusals:
+            raise LogCleaningRefusedError("; ".join(plan.refusals))
+        journal = _journal(request, run_id, log_dirs)
+        journal.resolved(resolved)
+        journal.planned((_METADATA, each.path, each.log_dir, 0) for each in prepared.places)
+        results = _carry_out(prepared.places, run_id, request, journal, files, tell)
+        journal.settled()
+        journal.finish(results)
+    return replace(
+        prepared.run, applied=True, results=tuple(results), resolved=resolved,
+        problems=tuple(journal.problems), keeps_undo=request.keeps_undo,
+    )  # fmt: skip
+
+
+def _resolved(log_dirs: Sequence[str], files: LocalFiles) -> Iterator[str]:
+    """What a run that died left is resolved first; what was done."""
+    for log_dir in log_dirs:
+        for directory in (log_dir, str(Path(log_dir, METADATA_DIR))):
+            if Path(directory).is_dir():
+                for line in resolve_interrupted_swap(directory, files):
+                    yield f"{directory}: {line}"
+
+
+def _journal(request: AttachRequest, run_id: str, log_dirs: Sequence[str]) -> RunJournal:
+    options: RunOptions = {
+        "now_ms": request.now_ms, "force": sorted(request.force), "run_dir": request.run_dir,
+        "no_undo": not request.keeps_undo,
+    }  # fmt: skip
+    return begin_journal(run_request(log_dirs, options), run_id, ATTACH, log_dirs)
+
+
+def _prepare(request: AttachRequest, run_id: str) -> _Prepared:
+    disks = read_disks(request.log_dirs, request.max_batch_bytes)
+    left = read_left_metadata(disks.inventory)
+    places = [Path(each.path, METADATA_DIR) for each in disks.dirs if each.has_metadata]
+    with_records = [str(path) for path in places if has_metadata_records(path)]
+    levels, source = _feature_levels(request, disks)
+    plan = plan_attach(AttachFacts(disks, left, levels, source, with_records, request.force))
+    voters = _voters(request, disks, left)
+    values: list[bytes] = []
+    if plan.feature_levels:
+        values = metadata_values(plan, left, disks.dirs)
+        check_values(values, plan)
+    made = tuple(_places(request, disks, values, voters))
+    aside = tuple(each.path for each in made if each.removes)
+    run = AttachRun(
+        run_id, applied=False, plan=plan, records=record_counts(values), voters=tuple(voters),
+        moved_aside=aside,
+    )  # fmt: skip
+    return _Prepared(run, made)
+
+
+def _feature_levels(request: AttachRequest, disks: Disks) -> tuple[dict[str, int], str]:
+    """The levels that are given, over those of a bootstrap.checkpoint; and who says so."""
+    found: dict[str, int] = {}
+    source = ""
+    for each in disks.dirs:
+        path = Path(each.path, BOOTSTRAP_FILE)
+        with suppress(FileNotFoundError):
+            levels = feature_levels_of(path)
+            if levels.get("metadata.version", 0) > found.get("metadata.version", 0):
+                found, source = levels, str(path)
+    if request.feature_levels:
+        return {**found, **request.feature_levels}, "--feature"
+    return found, source
+
+
+def _voters(request: AttachRequest, disks: Disks, left: LeftMetadata | None) -> list[Voter]:
+    if request.controllers:
+        return given_voters(request.controllers, disks.dirs)
+    return recorded_voters(left.voters) if left is not None and left.voters else []
+
+
+def _places(
+    request: AttachRequest, disks: Disks, values: Sequence[bytes], voters: Sequence[Voter]
+) -> Iterator[MetadataPlace]:
+    """Every bootstrap.checkpoint first, then the metadata directories."""
+    bootstrap = pack_metadata_snapshot(values, request.now_ms)
+    for each in disks.dirs:
+        yield MetadataPlace(each.path, each.path, BOOTSTRAP_FILE, bootstrap)
+    first = b""
+    if voters:
+        first = pack_metadata_snapshot(
+            (), request.now_ms, quorum_records(voters), contained_ms=request.now_ms
+        )
+    nodes = set(disks.nodes)
+    voting = {
+        metadata_dir(voter.node_id, disks.dirs, voter.directory_id).path
+        for voter in voters
+        if voter.node_id in nodes
+    }
+    for each in disks.dirs:
+        gets_first = each.path in voting
+        if each.has_metadata or gets_first:
+            directory = str(Path(each.path, METADATA_DIR))
+            name, data = (FIRST_SNAPSHOT, first) if gets_first else (None, b"")
+            yield MetadataPlace(directory, each.path, name, data)
+
+
+def _carry_out(
+    places: Sequence[MetadataPlace],
+    run_id: str,
+    request: AttachRequest,
+    journal: RunJournal,
+    files: LocalFiles,
+    tell: Callable[[str], None],
+) -> list[AttachResult]:
+    """One after the other; after one that failed nothing more is begun."""
+    results: list[AttachResult] = []
+    for place in places:
+        result = AttachResult(place.path, place.log_dir, ATTACHED)
+        try:
+            replaced = replace_files(place, run_id, files, keeps_undo=request.keeps_undo)
+            _verify(place)
+            result = replace(result, replaced=replaced)
+        except Exception as error:
+            result = replace(
+                result, status=FAILED, reason=describe_error(error, place.path),
+                fault=fault_text(error),
+            )  # fmt: skip
+        results.append(result)
+        journal.ended(_METADATA, place.path, result.status, result.reason, result.replaced)
+        tell(f"{place.path}: {result.status}{': ' * bool(result.reason)}{result.reason}")
+        if result.status == FAILED:
+            break
+    return results
+
+
+def _verify(place: MetadataPlace) -> None:
+    """LogChangedError unless what lies there is what was to be written, and a reader takes it."""
+    if place.writes is None:
+        return
+    path = Path(place.path, place.writes)
+    try:
+        if path.read_bytes() != place.data:
+            raise LogChangedError("is not what was written", path=str(path))
+        read_snapshot_records(path)
+    except KafkaLogError as error:
+        raise LogChangedError(f"cannot be read back: {error}", path=str(path)) from None
+
+
+def is_whole(run: AttachRun) -> bool:
+    """Whether all directories of an applied run are attached."""
+    return bool(run.results) and all(each.status == ATTACHED for each in run.results)
