@@ -97,7 +97,7 @@ def read_disks(log_dirs: Sequence[str], max_batch_bytes: int) -> Disks:
     """What lies in these log dirs. InvalidConfigError for a path that is no KRaft node's log dir,
     and for log dirs of several clusters.
     """
-    paths = dict.fromkeys(path.resolve() for path in expand_paths(log_dirs))
+    paths = dict.fromkeys(path.resolve() for path in expand_paths(log_dirs, reads_buckets=False))
     found = open_log_dir(*paths)
     files = {str(path): read_log_dir_files(path) for path in paths}
     dirs = tuple(_node_dir(each) for each in files.values())
