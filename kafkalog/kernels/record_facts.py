@@ -5,9 +5,9 @@ consumer gets of it is the same: key, value, headers, timestamp. So these are ha
 piece as the record is walked, never its bytes as they are encoded:
 
     key      SipHash-2-4-128 of the key, under the secret: the row's two key words
-    record   the value's hash under the key's, then each header's under what came before; the
-             timestamp and which parts are null are mixed into the words that the value is hashed
-             under
+    record   SipHash-1-3 of the value under the key's words, then of each header under what came
+             before; the timestamp and which parts are null are mixed into the words that a part is
+             hashed under
 
 Equal hashes at the same offset are taken for equal records (64 bits, under a secret). A key's 128
 bits are compared with all other keys of the partition.
@@ -46,7 +46,7 @@ from kafkalog.kernels.record_walk import (
     read_header,
     read_record,
 )
-from kafkalog.kernels.siphash import siphash_128
+from kafkalog.kernels.siphash import siphash_1_3, siphash_128
 
 # offset; two words of the key's hash; the record's hash; the batch's producer, -1 without; bytes of
 # the record as magic 2 writes it; flags below.
@@ -93,11 +93,10 @@ def _hash_headers(
         header = read_header(buf, at, record.end)
         if header.status != status.OK:
             return header.status, first, at
-        first, second = siphash_128(buf, header.key, header.key_length, first ^ _HEADER, second)
+        first = siphash_1_3(buf, header.key, header.key_length, first ^ _HEADER, second)
         null = _NULL if header.value_length < 0 else np.uint64(0)
-        first, second = siphash_128(
-            buf, header.value, max(header.value_length, 0), first ^ null, second
-        )
+        length = max(header.value_length, 0)
+        first = siphash_1_3(buf, header.value, length, first ^ null, second)
         at = header.end
     return status.OK, first, at
 
@@ -110,7 +109,7 @@ def _hash_record(
     first ^= np.uint64(timestamp)
     if record.value_length < 0:
         second ^= _NULL
-    first, second = siphash_128(buf, record.value, max(record.value_length, 0), first, second)
+    first = siphash_1_3(buf, record.value, max(record.value_length, 0), first, second)
     code: Any = I64(status.OK)
     at: Any = record.headers
     if record.header_count > 0:

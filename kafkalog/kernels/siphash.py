@@ -1,4 +1,6 @@
-"""SipHash-2-4 with 128 bits of output: a hash that nobody can aim at without its secret.
+"""SipHash: a hash that nobody can aim at without its secret. 2-4 with 128 bits of output for keys,
+which are compared with all others; 1-3 with 64 bits, as many languages hash their tables, for
+contents that are compared with those at the same offset only.
 
 Source: SipHash, https://131002.net/siphash (reference vectors in the tests).
 """
@@ -48,6 +50,17 @@ def _read_u64_little_endian(buf: U8Array, pos: int) -> np.uint64:
     )
 
 
+@inlined
+def _last_word(buf: U8Array, pos: int, length: int) -> np.uint64:
+    """The bytes that are left, and the length in the highest one, so that a key and the same key
+    with zeros behind it differ.
+    """
+    word = np.uint64(length & 0xFF) << np.uint64(56)
+    for i in range(length & 7):
+        word |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
+    return word
+
+
 @helper
 def siphash_128(
     buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint64
@@ -68,11 +81,7 @@ def siphash_128(
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0 ^= word
         pos += 8
-    # The last word has the bytes that are left, and the length in its highest byte, so that a key
-    # and the same key with zeros behind it differ.
-    word = np.uint64(length & 0xFF) << np.uint64(56)
-    for i in range(length & 7):
-        word |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
+    word = _last_word(buf, pos, length)
     v3 ^= word
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
@@ -86,3 +95,27 @@ def siphash_128(
     for _ in range(4):
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     return first, v0 ^ v1 ^ v2 ^ v3
+
+
+@helper
+def siphash_1_3(buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint64) -> np.uint64:
+    """SipHash-1-3 of buf[pos:pos + length]; the caller has checked the range."""
+    v0 = k0 ^ np.uint64(0x736F6D6570736575)
+    v1 = k1 ^ np.uint64(0x646F72616E646F6D)
+    v2 = k0 ^ np.uint64(0x6C7967656E657261)
+    v3 = k1 ^ np.uint64(0x7465646279746573)
+    whole = pos + (length & ~7)
+    while pos < whole:
+        word = _read_u64_little_endian(buf, pos)
+        v3 ^= word
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+        v0 ^= word
+        pos += 8
+    word = _last_word(buf, pos, length)
+    v3 ^= word
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    v0 ^= word
+    v2 ^= np.uint64(0xFF)
+    for _ in range(3):
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3

@@ -37,6 +37,7 @@ FIGURES = (
     ("audit", "--topics", "50", "--workers", "1"),
     ("audit_on_spark",),
     ("retain",),
+    ("compare",),
     ("salvage",),
     ("start",),
 )

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +23,7 @@ from kafkalog.kernels.record_facts import (
 )
 from tests.format.strategies import record_lists
 from tests.kernels.arrays import batch_row, read_only
-from tests.support.reference.siphash import siphash_2_4_128
+from tests.support.reference.siphash import siphash_1_3, siphash_2_4_128
 
 SECRET = bytes(range(16))
 NULL, HEADER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
@@ -46,23 +51,31 @@ def words(data: bytes) -> tuple[int, int]:
     return int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
 
 
-def hashed(data: bytes | None, first: int, second: int) -> tuple[int, int]:
-    key = (first & WORD).to_bytes(8, "little") + (second & WORD).to_bytes(8, "little")
-    return words(siphash_2_4_128(key, data or b""))
+def packed(first: int, second: int) -> bytes:
+    return (first & WORD).to_bytes(8, "little") + (second & WORD).to_bytes(8, "little")
 
 
 def expected(record: Record) -> tuple[tuple[int, int], int]:
     """(words of the key, hash of the rest), as the module's text says."""
-    under = words(SECRET)
-    key = (0, 0)
+    key, under = (0, 0), words(SECRET)
     if record.key is not None:
-        key = under = hashed(record.key, *under)
-    null = NULL if record.value is None else 0
-    rest = hashed(record.value, under[0] ^ (record.timestamp & WORD), under[1] ^ null)
+        key = under = words(siphash_2_4_128(packed(*under), record.key))
+    second = under[1] ^ (NULL if record.value is None else 0)
+    rest = siphash_1_3(packed(under[0] ^ (record.timestamp & WORD), second), record.value or b"")
     for name, value in record.headers:
-        rest = hashed(name, rest[0] ^ HEADER, rest[1])
-        rest = hashed(value, rest[0] ^ (NULL if value is None else 0), rest[1])
-    return key, rest[0]
+        rest = siphash_1_3(packed(rest ^ HEADER, second), name)
+        rest = siphash_1_3(packed(rest ^ (NULL if value is None else 0), second), value or b"")
+    return key, rest
+
+
+def test_the_plain_hash_is_the_one_of_pythons_own_tables() -> None:
+    """Of which the secret is zeros with this seed; 0 and -1 stand for something else there."""
+    assert sys.hash_info.algorithm == "siphash13"
+    code = "print([hash(bytes(range(n))) for n in range(1, 40)])"
+    asked = [sys.executable, "-c", code]
+    told = subprocess.check_output(asked, env={**os.environ, "PYTHONHASHSEED": "0"})
+    expected = [siphash_1_3(bytes(16), bytes(range(n))) for n in range(1, 40)]
+    assert [each % 2**64 for each in json.loads(told)] == expected
 
 
 @settings(max_examples=30)  # the plain hash is slow
