@@ -27,8 +27,8 @@ from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
 from kafkalog.replicas.replica import Replica
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES
 from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.scratch import Scratch
 
-PREFIX = "healing-"
 # A log's own files; all others are scratch, or kept for undo.
 _ENDINGS = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 _OTHERS = ("leader-epoch-checkpoint", "partition.metadata")
@@ -42,9 +42,7 @@ def staged(
     writing it; LogChangedError where its files cannot be built.
     """
     live = Path(splice.wrong.path)
-    for left in live.glob(f"{PREFIX}*"):  # of a run that died
-        shutil.rmtree(left)
-    root = live / f"{PREFIX}{run_id}"
+    root = Path(Scratch(splice.wrong.path, run_id).healing)
     directory = root / live.name
     directory.mkdir(parents=True)
     try:
@@ -54,7 +52,7 @@ def staged(
         _fill(splice, directory, files)
         yield _built(splice, directory, run_id, config, now_ms, files)
     finally:
-        shutil.rmtree(root)
+        files.remove_directory(str(root))
 
 
 def _fill(splice: Splice, directory: Path, files: LocalFiles) -> None:

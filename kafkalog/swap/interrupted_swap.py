@@ -16,6 +16,7 @@ Source: Kafka LogLoader.load.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +113,7 @@ def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
     scratch = [name for name in names if is_scratch(name)]
     # Swap records last: as long as one is there, what it tells can be done again.
     for name in sorted(scratch, key=lambda name: (_is_swap_record(name), name)):
-        files.remove(path_in(directory, name))
+        _remove_scratch(path_in(directory, name), files)
     if not done and (left := len(orphans) + len(deleted) + len(scratch)):
         done.append(f"removed {left} files that were left over")
     return done
@@ -132,8 +133,16 @@ def clear_run(scratch: Scratch, files: LocalFiles) -> list[str]:
             done = resolve_interrupted_swap(scratch.directory, files)
     for name in list_names(scratch.directory):
         if scratch.owns(name):
-            files.remove(path_in(scratch.directory, name))
+            _remove_scratch(path_in(scratch.directory, name), files)
     return done
+
+
+def _remove_scratch(path: str, files: LocalFiles) -> None:
+    """A file, or the directory that a healed copy was in."""
+    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 - as `path_in`
+        files.remove_directory(path)
+    else:
+        files.remove(path)
 
 
 def _records(directory: str, names: Iterable[str]) -> list[Replacement]:

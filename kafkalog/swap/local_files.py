@@ -8,6 +8,7 @@ for each of the hundred names of a small partition was a third of its compaction
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -73,6 +74,11 @@ class LocalFiles:
         """
         with suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108 - see the module's text
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory of ours with all that is in it; one that is gone is fine."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)
 
     def truncate(self, path: str, size: int, mtime_ns: int | None = None) -> None:
         """Make a file `size` bytes long, by a cut or with zeros, and force that to disk; with the

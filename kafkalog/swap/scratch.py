@@ -5,6 +5,7 @@ them.
     kafkalog-RUN-swap.tmp              the swap record: which files replace which (replacement.py)
     kafkalog-RUN-done.tmp              the result of a finished swap, for another attempt
     kafkalog-RUN-lock.tmp              there and locked while an attempt swaps
+    kafkalog-RUN-healing.tmp           a directory: a healed copy of the partition, not swapped in
     kafkalog-RUN-<file>.undo           a replaced file, until the run is undone or purged
     kafkalog-RUN-record.undo           what was the swap record, as long
     kafkalog-RUN-no-<file>.undo        says, as long, that there was no such checkpoint
@@ -75,6 +76,10 @@ class Scratch:
     @property
     def lock(self) -> str:
         return self._path("lock")
+
+    @property
+    def healing(self) -> str:
+        return self._path("healing")
 
     def _path(self, what: str) -> str:
         return path_in(self.directory, f"{PREFIX}{self.run_id}-{what}{SUFFIX}")

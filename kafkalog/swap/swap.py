@@ -157,7 +157,8 @@ def remove_other_attempts(
     """Remove outputs that other executions of the same task left or are still writing, but for
     these names.
     """
-    kept = {Path(path).name for path in (scratch.swap_record, scratch.done_record, scratch.lock)}
+    others = scratch.swap_record, scratch.done_record, scratch.lock, scratch.healing
+    kept = {Path(path).name for path in others}
     kept.update(outputs)
     # By the attempt's part of the name: what this very attempt is about to move must not go.
     own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")

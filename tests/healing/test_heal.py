@@ -256,7 +256,7 @@ def test_a_run_that_dies_leaves_a_copy_that_the_next_one_heals(
         def dying(self: LocalFiles, *args: object, own: object = own) -> object:
             nonlocal done
             # Of the live partition alone: the staged one is nobody's.
-            if "healing-" not in str(args[-1] if len(args) == 1 else args[1]):
+            if "-healing.tmp" not in str(args[-1] if len(args) == 1 else args[1]):
                 done += 1
                 if done > at_operation:
                     raise Death
@@ -270,5 +270,5 @@ def test_a_run_that_dies_leaves_a_copy_that_the_next_one_heals(
     assert heal(*dirs) == 0
     assert told(*dirs) == []
     assert served(dirs[1]) == right
-    assert not list(dirs[1].glob("*/healing-*"))
+    assert not list(dirs[1].glob("*/*-healing.tmp"))
     shutil.rmtree(log_dir / "state")
