@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from kafkalog.cli.compare import run_with
 from kafkalog.job import Tell, run_job
-from kafkalog.spark.compare_replicas import spark_executor
+from kafkalog.spark.compare_replicas import heal_executor, spark_executor
 
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
-    """Compare with Spark tasks."""
-    return run_with(args, spark_executor(spark, tell), tell)
+    """Compare and heal with Spark tasks."""
+    return run_with(args, spark_executor(spark, tell), tell, heal_executor(spark))
 
 
 if __name__ == "__main__":

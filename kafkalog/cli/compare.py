@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from kafkalog.cli.arguments import UsageError
-from kafkalog.cli.output import ExitCode, say, write_json
+from kafkalog.cli.output import ExitCode, write_json
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.tables import show_table
 from kafkalog.comparing.comparison import compare_died, compare_partition
@@ -33,9 +34,11 @@ from kafkalog.healing.document import heal_document, heal_table
 from kafkalog.healing.patch import opened_patch, write_patch
 from kafkalog.healing.plan import HealPlan
 from kafkalog.healing.run import (
+    HealExecutor,
     Healing,
     HealRun,
     apply_healing,
+    heal_in_processes,
     is_well,
     local_log_dirs,
     plan_healing,
@@ -60,17 +63,22 @@ def run(args: argparse.Namespace) -> ExitCode:
             results, sizes, lambda result: result.topic_partition, "compare", parts="partitions"
         )
 
-    return run_with(args, execute, say_above)
+    return run_with(args, execute, say_above, partial(heal_in_processes, workers=workers))
 
 
 def run_with(
-    args: argparse.Namespace, execute: Executor, tell: Callable[[str], None] = say
+    args: argparse.Namespace,
+    execute: Executor,
+    tell: Callable[[str], None],
+    carry_out: HealExecutor,
 ) -> ExitCode:
-    """Compare with `execute`, print what differs and choose the exit code; talk goes to `tell`."""
+    """Compare with `execute` and heal with `carry_out`, print what differs and choose the exit
+    code; talk goes to `tell`.
+    """
     if (args.apply or args.patch) and not args.heal:
         raise UsageError("compare changes nothing: --apply and --patch are for --heal")
     started = time.monotonic()
-    healing = _heal(args, execute, tell) if args.heal else None
+    healing = _heal(args, execute, tell, carry_out) if args.heal else None
     done = healing.compared if healing else compare_run(request_of(args), execute)
     seconds = time.monotonic() - started
     if args.json:
@@ -94,7 +102,12 @@ def run_with(
     return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
 
 
-def _heal(args: argparse.Namespace, execute: Executor, tell: Callable[[str], None]) -> Healing:
+def _heal(
+    args: argparse.Namespace,
+    execute: Executor,
+    tell: Callable[[str], None],
+    carry_out: HealExecutor,
+) -> Healing:
     log_dirs = local_log_dirs(args.log_dir)
     if not log_dirs:
         raise UsageError("--heal needs the log dirs of the wrong replica and of a right one")
@@ -116,7 +129,7 @@ def _heal(args: argparse.Namespace, execute: Executor, tell: Callable[[str], Non
         if args.apply:
             if args.no_undo:
                 tell(CANNOT_BE_UNDONE)
-            return apply_healing(request, compare, execute, tell)
+            return apply_healing(request, compare, execute, tell, carry_out)
         healing = plan_healing(request, compare, execute)
     if is_made:
         size = write_patch(healing.patches, args.patch)

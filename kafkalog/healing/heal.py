@@ -4,7 +4,6 @@ beside the segments rebuilt. One record for all of it, so that undo takes all of
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from kafkalog.swap.file_facts import checksum_of
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.journal import HEAL
 from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.log_dir_lock import check_lock_holder
 from kafkalog.swap.merged_replacement import merged
 from kafkalog.swap.partition_lock import locked_partition
 from kafkalog.swap.plan_check import check_unchanged
@@ -51,7 +51,9 @@ HEALED = "healed"
 
 @dataclass(frozen=True, slots=True)
 class HealTask:
-    """A plan to carry out; see RunRequest for the rest."""
+    """A plan to carry out; see RunRequest for the rest. lock_holder: the process that has the lock
+    of the log dirs; size_in_bytes: of the wrong copy's log.
+    """
 
     plan: HealPlan
     config: LogConfig
@@ -59,6 +61,8 @@ class HealTask:
     run_id: str
     keeps_undo: bool
     max_batch_bytes: int
+    lock_holder: int
+    size_in_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +83,13 @@ class HealResult(JsonFacts):
     replaced: Replacement | None = None
 
 
-def heal_partition(task: HealTask, files: LocalFiles) -> HealResult:
-    """Carry out one plan; every way to end is a HealResult."""
+def heal_partition(task: HealTask, files: LocalFiles | None = None) -> HealResult:
+    """Carry out one plan, in any process; every way to end is a HealResult."""
     started = time.monotonic()
     name = task.plan.topic_partition
     result = HealResult(name.topic, name.partition, task.plan.path, task.plan.log_dir, FAILED)
     try:
-        result = _heal(task, result, files)
+        result = _heal(task, result, files or LocalFiles())
     except LogCleaningRefusedError as error:
         result = replace(result, status=REFUSED, reason=str(error))
     except Exception as error:
@@ -108,6 +112,7 @@ def _heal(task: HealTask, result: HealResult, files: LocalFiles) -> HealResult:
         groups = [_group(segment, healed) for segment in segments]
         record = Replacement(task.run_id, HEAL, new_attempt_id(), task.keeps_undo, mtime_ns)
         with locked_partition(scratch):
+            check_lock_holder(task.plan.log_dir, task.lock_holder)
             check_unchanged(wrong.path, wrong.token)
             check_unchanged(right.path, right.token)
             record = _swap(scratch, record, groups, files)
@@ -191,7 +196,7 @@ def _rebuilt(task: HealTask, record: Replacement, files: LocalFiles) -> Replacem
     result = recover_partition(
         RecoverTask(
             _opened(task.plan.path), task.config, task.now_ms, task.run_id, apply=True,
-            lock_holder=os.getpid(), keeps_undo=task.keeps_undo,
+            lock_holder=task.lock_holder, keeps_undo=task.keeps_undo,
             max_batch_bytes=task.max_batch_bytes,
         ),
         files,

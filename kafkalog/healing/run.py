@@ -4,7 +4,8 @@ all verbs that change logs. The comparison that counts is made while the log dir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafkalog.comparing.difference import ComparedPartition
@@ -27,11 +28,14 @@ from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.replicas.digested import is_digest
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
+from kafkalog.resources.process_pool import in_processes
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.journal import HEAL, RunJournal
 from kafkalog.swap.local_files import LocalFiles
 
 HealRun = Run[HealPlan, HealResult]
+# How tasks become results, in any order; a task whose worker died has none.
+HealExecutor = Callable[[Sequence[HealTask]], Iterable[HealResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Healing:
 
 def plan_healing(request: RunRequest, compare: CompareRequest, execute: Executor) -> Healing:
     """Compare and plan; nothing is locked or changed. Errors as of `compare_run`."""
-    verb = Heal(request, compare, execute, LocalFiles())
+    verb = Heal(request, compare, execute, LocalFiles(), None)
     found = request.open_all()
     run = verb.plan(request.select(found), request.read_settings(found))
     return Healing(verb.compared, run, tuple(verb.patches))
@@ -58,12 +62,24 @@ def apply_healing(
     compare: CompareRequest,
     execute: Executor,
     tell: Tell,
+    carry_out: HealExecutor | None = None,
     files: LocalFiles | None = None,
 ) -> Healing:
-    """The same carried out; see `frame.apply`."""
-    verb = Heal(request, compare, execute, files or LocalFiles())
+    """The same carried out; see `frame.apply`. Without `carry_out` in this process."""
+    verb = Heal(request, compare, execute, files or LocalFiles(), carry_out)
     run = apply(verb, tell)
     return Healing(verb.compared, run)
+
+
+def heal_in_processes(tasks: Sequence[HealTask], workers: int) -> Iterator[HealResult]:
+    """An executor of this machine, the largest partitions first; see `in_processes`."""
+    largest_first = sorted(tasks, key=lambda task: -task.size_in_bytes)
+    for results in in_processes(largest_first, _heal, workers, lambda _: []):
+        yield from results
+
+
+def _heal(task: HealTask) -> list[HealResult]:
+    return [heal_partition(task)]
 
 
 def local_log_dirs(paths: Sequence[str]) -> list[str]:
@@ -77,10 +93,17 @@ class Heal(Verb[HealPlan, HealResult]):
     kind = HEAL
 
     def __init__(
-        self, request: RunRequest, compare: CompareRequest, execute: Executor, files: LocalFiles
+        self,
+        request: RunRequest,
+        compare: CompareRequest,
+        execute: Executor,
+        files: LocalFiles,
+        carry_out: HealExecutor | None,
     ) -> None:
         super().__init__(request, new_run_id(), files)
         self._compare, self._execute = compare, execute
+        self._carry_out = carry_out or self._in_this_process
+        self._sizes: dict[str, int] = {}
         self._configs: dict[str, LogConfig] = {}
         self.compared = CompareRun((), 0)
         self.patches: list[HealPlan] = []
@@ -108,6 +131,7 @@ class Heal(Verb[HealPlan, HealResult]):
                 partition = by_path.get(plan.path)
                 if partition is not None and self.may_be_changed(partition, settings):
                     self._configs[plan.path] = settings.resolve(partition).config
+                    self._sizes[plan.path] = partition.size_in_bytes
                     plans.append(plan)
         problems = [
             f"{each.topic_partition}: not compared: {each.reason}" for each in self.compared.failed
@@ -124,14 +148,22 @@ class Heal(Verb[HealPlan, HealResult]):
         """Those that are provable."""
         return [plan for plan in plans if plan.status == TO_HEAL]
 
-    def execute(self, plans: Sequence[HealPlan], journal: RunJournal) -> Iterator[HealResult]:
-        """One after the other."""
+    def execute(self, plans: Sequence[HealPlan], journal: RunJournal) -> Iterable[HealResult]:
+        """Each by itself: a copy that is right is never changed by another's task."""
         request = self.request
-        for plan in plans:
-            task = HealTask(
-                plan, self._configs[plan.path], request.now_ms, self.run_id, request.keeps_undo,
-                request.max_batch_bytes,
-            )  # fmt: skip
+        return self._carry_out(
+            [
+                HealTask(
+                    plan, self._configs[plan.path], request.now_ms, self.run_id,
+                    request.keeps_undo, request.max_batch_bytes, os.getpid(),
+                    self._sizes[plan.path],
+                )
+                for plan in plans
+            ]
+        )  # fmt: skip
+
+    def _in_this_process(self, tasks: Sequence[HealTask]) -> Iterator[HealResult]:
+        for task in tasks:
             yield heal_partition(task, self.files)
 
     def failed(self, plan: HealPlan, reason: str) -> HealResult:

@@ -19,6 +19,8 @@ from kafkalog.comparing.request import CompareRequest, CompareTask
 from kafkalog.comparing.run import Executor, compare_run
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.healing.heal import HealResult, HealTask, heal_partition
+from kafkalog.healing.run import HealExecutor
 from kafkalog.log.named_partitions import NamedPartitions, partitions_in
 from kafkalog.log.names import names_in, paths_in
 from kafkalog.planning.packing import pack_evenly
@@ -96,6 +98,21 @@ def _told(
         done = f"{len(result.replicas)} replicas, {format_bytes(sizes[name])}, {found}"
         tell(f"{name}: {result.reason or done}")
         yield result
+
+
+def heal_executor(spark: SparkSession) -> HealExecutor:
+    """What heals partitions with Spark tasks; see `kafkalog.healing.run`. The lock of the log dirs
+    is the driver's: tasks must be able to see it, on the same host."""
+
+    def execute(tasks: Sequence[HealTask]) -> Iterable[HealResult]:
+        packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
+        return run_pickled_packs(spark, packs, _heal_pack, f"heal {len(tasks)} partitions")
+
+    return execute
+
+
+def _heal_pack(tasks: Sequence[HealTask]) -> Iterator[HealResult]:
+    return map(heal_partition, tasks)
 
 
 def _compare_pack(tasks: Sequence[CompareTask]) -> Iterator[ComparedPartition]:

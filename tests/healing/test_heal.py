@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,6 +93,23 @@ def test_what_kafkas_cleaner_left_is_healed_and_undone(
     assert told(*samples) == [
         ("aborted-served-as-committed", 0, "2", "1"), ("resurrected-key", 0, "2", "1")
     ]  # fmt: skip
+
+
+def test_worker_processes_heal_as_one_does(samples: tuple[Path, Path]) -> None:
+    words = ["compare", *map(str, samples), "--heal", "--topic", "*", "--workers", "2", "--apply"]
+    assert main(words) == 0
+    assert told(*samples) == []
+
+
+def test_a_task_whose_driver_has_no_lock_changes_nothing(
+    samples: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafkalog.healing import run as module
+
+    monkeypatch.setattr(module, "os", SimpleNamespace(getpid=lambda: 1))
+    before = contents(samples[1])
+    assert heal(*samples) == 1
+    assert contents(samples[1]) == before
 
 
 def older_values(log: LogBuilder, *, has_tombstone: bool) -> LogBuilder:

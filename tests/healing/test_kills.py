@@ -49,7 +49,7 @@ def heal(root: Path, files: LocalFiles) -> Healing:
         CompareRequest(paths),
         lambda tasks: map(compare_partition, tasks),
         lambda _: None,
-        files,
+        files=files,
     )
 
 

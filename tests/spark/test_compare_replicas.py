@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from data.copy_samples import SAMPLES
+from data.copy_samples import SAMPLES, copy_sample
 from kafkalog.cli.main import main
 from kafkalog.columns.compare_schemas import DIFFERENCES
+from kafkalog.comparing.request import CompareRequest
+from kafkalog.healing.run import apply_healing, heal_statuses
+from kafkalog.requests.run_request import run_request
 from kafkalog.spark import compare
+from kafkalog.spark.compare_replicas import heal_executor, spark_executor
+from tests.comparing.comparing import told
 from tests.jobs.submit import submit
 
 pytestmark = pytest.mark.spark
@@ -33,6 +39,19 @@ def test_a_frame_has_what_the_command_line_finds(
     assert main(["compare", *NODES, "--json", "--workers", "1"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert rows == [{k: v for k, v in each.items() if k != "keyBytes"} for each in findings]
+
+
+@pytest.mark.thorough
+def test_replicas_are_healed_in_tasks(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+    paths = [copy_sample(f"replicas/node{n}", log_dir / f"node{n}") for n in (1, 2)]
+    log_dirs = tuple(map(str, paths))
+    lines: list[str] = []
+    healing = apply_healing(
+        run_request(log_dirs, {"topics": ["*"], "run_dir": str(tmp_path / "runs")}),
+        CompareRequest(log_dirs), spark_executor(spark), lines.append, heal_executor(spark),
+    )  # fmt: skip
+    assert heal_statuses(healing.healed) == ["healed", "healed"], lines
+    assert told(*paths) == []
 
 
 @pytest.mark.thorough
