@@ -36,7 +36,7 @@ from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
 from kafkalog.operations.run_steps import Tell, lock_log_dirs
 from kafkalog.planning.statuses import FAILED
 from kafkalog.requests.run_request import RunOptions, run_request
-from kafkalog.restoring.attach_facts import AttachFacts, AttachPlan
+from kafkalog.restoring.attach_facts import METADATA_VERSION, AttachFacts, AttachPlan
 from kafkalog.restoring.attach_plan import plan_attach
 from kafkalog.restoring.attach_records import (
     check_values,
@@ -180,7 +180,7 @@ def _prepare(request: AttachRequest, run_id: str) -> _Prepared:
     plan = plan_attach(AttachFacts(disks, left, levels, source, with_records, request.force))
     voters = _voters(request, disks, left)
     values: list[bytes] = []
-    if plan.feature_levels:
+    if plan.feature_levels.get(METADATA_VERSION):
         values = metadata_values(plan, left, disks.dirs)
         check_values(values, plan)
     made = tuple(_places(request, disks, values, voters))
@@ -200,7 +200,7 @@ def _feature_levels(request: AttachRequest, disks: Disks) -> tuple[dict[str, int
         path = Path(each.path, BOOTSTRAP_FILE)
         with suppress(FileNotFoundError):
             levels = feature_levels_of(path)
-            if levels.get("metadata.version", 0) > found.get("metadata.version", 0):
+            if levels.get(METADATA_VERSION, 0) > found.get(METADATA_VERSION, 0):
                 found, source = levels, str(path)
     if request.feature_levels:
         return {**found, **request.feature_levels}, "--feature"

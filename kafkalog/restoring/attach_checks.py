@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafkalog.log.inventory import PartitionKind
+from kafkalog.messages.cluster_metadata import BROKER_RESOURCE
 from kafkalog.planning.force_rules import FORCE_METADATA_LEFT
-from kafkalog.restoring.attach_facts import AttachFacts, Notes
+from kafkalog.restoring.attach_facts import ELIGIBLE_LEADERS, AttachFacts, Notes
 from kafkalog.restoring.disks import DiskCopy, Disks, duplicates
 from kafkalog.restoring.left_metadata import LeftMetadata
 
@@ -120,6 +121,8 @@ def say_what_is_lost(
         )
     else:
         notes.warnings += left.problems
+        _say_default_of_controllers(left, notes)
+        _say_absent_log_dirs(facts.disks, left, notes)
         notes.lost += [f"{count} × {name}: not known here" for name, count in left.unread.items()]
         newer = [topic for topic in ids if topic in configs]
         if newer:
@@ -132,3 +135,29 @@ def say_what_is_lost(
             f"nothing of {', '.join(held)} is deleted until somebody sets retention.ms and "
             "retention.bytes again, which are -1 now; their own settings are lost"
         )
+
+
+def _say_default_of_controllers(left: LeftMetadata, notes: Notes) -> None:
+    """A controller that begins with eligible leader replicas puts its own setting behind the
+    records it finds (ActivationRecordsGenerator.recordsForEmptyLog).
+    """
+    key = BROKER_RESOURCE, "", "min.insync.replicas"
+    setting = left.kept.get("ConfigRecord", {}).get(key)
+    if setting is not None and left.feature_levels.get(ELIGIBLE_LEADERS):
+        notes.warnings.append(
+            f"min.insync.replicas={setting['value']} is the default of all brokers: the first "
+            "controller sets it to that of its server.properties; set it again when brokers are up"
+        )
+
+
+def _say_absent_log_dirs(disks: Disks, left: LeftMetadata, notes: Notes) -> None:
+    given = {each.directory_id for each in disks.dirs}
+    for node, directories in sorted(left.log_dirs.items()):
+        absent = sorted(set(directories) - given)
+        if node not in disks.nodes:
+            notes.warnings.append(f"node {node} of the cluster: none of its log dirs is given")
+        elif absent:
+            notes.warnings.append(
+                f"node {node}: of its log dirs those with directory.id {', '.join(absent)} are not "
+                "given; a partition that lies there has a copy less, and becomes stray if it starts"
+            )

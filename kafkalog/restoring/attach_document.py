@@ -139,8 +139,9 @@ def next_steps(run: AttachRun) -> Iterator[str]:
     else:
         yield CANNOT_BE_UNDONE
     yield (
-        "on a node whose log dirs were not given here, remove __cluster_metadata-0 and copy "
-        "bootstrap.checkpoint into each log dir before it starts"
+        "before any node starts: on each node whose log dirs were not given here, also one that is "
+        "formatted anew, remove __cluster_metadata-0 and copy bootstrap.checkpoint into its log "
+        "dirs; a controller without it may become the leader, and then all partitions are stray"
     )
     yield (
         "start all controllers, or a majority of them, then all brokers, in any order; no election "

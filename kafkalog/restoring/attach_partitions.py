@@ -27,7 +27,7 @@ def partitions_of(
 ) -> Iterator[PlannedPartition]:
     copies: dict[str, dict[int, list[DiskCopy]]] = {topic: {} for topic in ids}
     for each in disks.copies:
-        if ids.get(each.name.topic) == each.topic_id:
+        if each.topic_id is not None and ids.get(each.name.topic) == each.topic_id:
             copies[each.name.topic].setdefault(each.name.partition, []).append(each)
     known = {} if left is None else left.ids
     for topic in sorted({*ids, *known}):

@@ -99,7 +99,8 @@ def _registrations(disks: Disks) -> dict[str, int]:
     did not, the ends were compared here.
     """
     found: dict[str, int] = {}
-    for node in disks.nodes:
+    # Of nodes that are controllers alone no broker ever registers.
+    for node in sorted({each.node_id for each in disks.copies}):
         epochs = {each.clean_epoch for each in disks.dirs if each.node_id == node}
         epoch = epochs.pop() if len(epochs) == 1 else None
         found[str(node)] = -1 if epoch is None else epoch

@@ -128,7 +128,7 @@ def _is_metadata(partition: PartitionInventory) -> bool:
 def _node_dir(files: LogDirFiles) -> NodeDir:
     path, meta = files.path, files.meta
     if meta is None or not is_kraft(meta) or meta.node_id is None or meta.cluster_id is None:
-        why = "; ".join(files.problems) or "a log dir of a KRaft node is needed"
+        why = "; ".join(files.problems) or "a log dir of a KRaft node has version=1"
         raise InvalidConfigError(
             f"{META_PROPERTIES_FILE} does not tell whose it is: {why}", path=str(path)
         )

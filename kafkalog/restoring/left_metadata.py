@@ -43,7 +43,8 @@ _ENDS = {end: begin for begin, end in KEPT if end is not None}
 @dataclass(slots=True)
 class LeftMetadata:
     """The state at `end_offset`, 0 where nothing but a first snapshot is there. kept: by the name
-    of the record that sets it, the fields by key. voters: None where no record names any.
+    of the record that sets it, the fields by key. log_dirs: of each registered
+    broker, by id. voters: None where no record names any.
     """
 
     directory: str
@@ -53,6 +54,7 @@ class LeftMetadata:
     kept: dict[str, dict[Key, Fields]] = field(default_factory=dict)
     feature_levels: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    log_dirs: dict[int, Sequence[str]] = field(default_factory=dict)
     voters: Sequence[Fields] | None = None
     unread: Mapping[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -145,6 +147,10 @@ def _note(left: LeftMetadata, record: MetadataRecord, events: Events) -> None:
         configs = left.kept.get("ConfigRecord", {})
         for key in [key for key in configs if key[:2] == (2, events[0].topic)]:
             del configs[key]
+    elif name == "RegisterBrokerRecord":
+        left.log_dirs[fields["brokerId"]] = fields["logDirs"]
+    elif name == "UnregisterBrokerRecord":
+        left.log_dirs.pop(fields["brokerId"], None)
     elif name == "ProducerIdsRecord":
         left.next_producer_id = max(left.next_producer_id, fields["nextProducerId"])
 

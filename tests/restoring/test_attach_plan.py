@@ -18,13 +18,14 @@ from kafkalog.log.inventory import LogInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.metadata_names import METADATA_DIR
 from kafkalog.log.metadata_topics import UNASSIGNED
-from kafkalog.restoring.attach import AttachRun, plan_attach_run
+from kafkalog.restoring.attach import AttachRequest, AttachRun, plan_attach_run
 from kafkalog.restoring.attach_facts import PlannedPartition
 from kafkalog.restoring.attach_plan import EPOCH_MARGIN, PRODUCER_ID_MARGIN
 from kafkalog.restoring.disks import read_disks
 from kafkalog.restoring.left_metadata import LeftMetadata, read_left_metadata
-from tests.restoring.lost import DIRS, LostDisks
+from tests.restoring.lost import DIRS, NOW_MS, LostDisks
 from tests.support.log_builder import START_MS
+from tests.support.metadata_builder import MetadataBuilder, broker_config, feature
 
 VOTER_1 = "1@127.0.0.1:9093:u-16FAqHReOlgMHNmpb_pA"
 
@@ -157,6 +158,27 @@ def test_a_lost_node_is_said_and_its_partitions_wait_for_it(tmp_path: Path) -> N
     assert any(
         text.startswith("orders: 1 of 3 copies of partition 0") for text in run.plan.warnings
     )
+    absent = [text for text in run.plan.warnings if "none of its log dirs is given" in text]
+    assert [text.split()[1] for text in absent] == ["1", "3"]
+
+
+def test_a_log_dir_that_was_forgotten_is_named(tmp_path: Path) -> None:
+    disks = LostDisks(tmp_path / "lost", ("2/data",))
+    meta = (disks.path / "1/data-2/meta.properties").read_text()
+    (directory,) = (line[13:] for line in meta.splitlines() if line.startswith("directory.id="))
+    request = disks.request("1/data", "2/data", "3/data", force=frozenset({"metadata-left"}))
+    (warning,) = (t for t in plan_attach_run(request).plan.warnings if t.startswith("node 1: of"))
+    assert f"directory.id {directory} are not given" in warning
+
+
+def test_a_node_that_is_a_controller_alone_is_no_broker(tmp_path: Path) -> None:
+    disks = LostDisks(tmp_path / "lost")
+    for path in (disks.path / "3/data").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    run = plan_attach_run(disks.request())
+    assert run.plan.nodes == (1, 2, 3)
+    assert sorted(run.plan.registrations) == ["1", "2"]
 
 
 def test_a_number_of_which_nothing_is_left_is_made_only_when_asked_for(tmp_path: Path) -> None:
@@ -169,6 +191,23 @@ def test_a_number_of_which_nothing_is_left_is_made_only_when_asked_for(tmp_path:
     assert not run.plan.refusals
     assert planned(run, "orders", 1).is_empty
     assert any("orders-1" in text and "begins anew" in text for text in run.plan.lost)
+
+
+def test_a_default_that_the_first_controller_sets_is_said(tmp_path: Path) -> None:
+    log_dir = tmp_path / "data"
+    log_dir.mkdir()
+    sample = Path(__file__).parents[2] / "data/samples/broker"
+    shutil.copy(sample / "meta.properties", log_dir)
+    shutil.copytree(sample / "orders-0", log_dir / "orders-0")
+    MetadataBuilder(log_dir).batch(
+        feature("metadata.version", 30),
+        feature("eligible.leader.replicas.version", 1),
+        broker_config("", "min.insync.replicas", "2"),
+    ).write()
+    request = AttachRequest((str(log_dir),), NOW_MS, force=frozenset({"metadata-left"}))
+    plan = plan_attach_run(request).plan
+    assert any(text.startswith("min.insync.replicas=2 is the default") for text in plan.warnings)
+    assert "orders" in plan.configs  # which that log does not know
 
 
 def stray(path: Path) -> None:
@@ -189,6 +228,11 @@ def no_id(path: Path) -> None:
     (path / "2/data/orders-1/partition.metadata").unlink()
 
 
+def no_ids_at_all(path: Path) -> None:
+    for file in path.glob("*/*/paired-0/partition.metadata"):
+        file.unlink()
+
+
 def no_features(path: Path) -> None:
     for file in path.glob("*/*/bootstrap.checkpoint"):
         file.unlink()
@@ -201,6 +245,7 @@ def no_features(path: Path) -> None:
         (twice, "orders-2 lies twice on node 1"),
         (other_id, "orders has several topic ids"),
         (no_id, "no partition.metadata tells its topic id"),
+        (no_ids_at_all, "no partition.metadata tells its topic id"),
         (no_features, "--feature metadata.version=LEVEL"),
     ],
 )
@@ -211,6 +256,14 @@ def test_disks_that_contradict_themselves_are_refused(
     break_disks(disks.path)
     refusals = plan_attach_run(disks.request()).plan.refusals
     assert any(refusal in each for each in refusals), refusals
+
+
+def test_a_level_of_another_feature_alone_is_refused(tmp_path: Path) -> None:
+    disks = LostDisks(tmp_path / "lost")
+    no_features(disks.path)
+    run = plan_attach_run(disks.request(feature_levels={"group.version": 1}))
+    assert any("--feature metadata.version=LEVEL" in text for text in run.plan.refusals)
+    assert run.records == {}
 
 
 def test_log_dirs_of_two_clusters_are_refused(tmp_path: Path) -> None:
