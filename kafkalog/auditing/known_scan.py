@@ -112,10 +112,9 @@ class CarriedSegment(NamedTuple):
 
 def _carried_of(row: list[Any]) -> CarriedSegment:
     _, _, _, files, facts, counts = row
+    # Plain numbers, and a dictionary of them: nothing is to be decoded.
     return CarriedSegment(
-        FileBytes.from_row(files),
-        SegmentFacts.from_row(facts),
-        StatisticsBuilder.from_row(counts),
+        FileBytes(*files), SegmentFacts.from_row(facts), StatisticsBuilder(*counts)
     )
 
 

@@ -32,7 +32,7 @@ def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
         return None
     if partition.other_segments or partition.leftovers or partition.orphan_indexes:
         return None
-    if not partition.segments:
+    if partition.deleted_files or not partition.segments:
         return None
     return KnownDirectory(
         digest=partition.digest,

@@ -116,9 +116,9 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
     LogCleaningRefusedError if no journal can be kept: then nothing was changed.
     """
     request, problems = verb.request, Problems()
-    with locked_log_dirs(request) as log_dirs:
+    with locked_log_dirs(request) as (log_dirs, known):
         journal = begin_journal(request, verb.run_id, verb.kind, log_dirs)
-        found = request.open_all()
+        found = request.open_all(known)
         settings = request.read_settings(found)
         may_be_changed = [p for p in request.select(found) if verb.may_be_changed(p, settings)]
         # What an interrupted run left is resolved before anything is planned: a plan is made from

@@ -4,12 +4,13 @@ one by itself, and keep what went wrong with one away from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from kafkalog.errors import InvalidConfigError, describe_error, fault_text
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionInventory, PartitionKind
+from kafkalog.log.known_directory import KnownDirectory, known_directory
 from kafkalog.log.log_dir import is_behind_link
 from kafkalog.operations.run_frame import Run
 from kafkalog.requests.run_request import RunRequest
@@ -68,18 +69,24 @@ def plan_each(
 
 
 @contextmanager
-def locked_log_dirs(request: RunRequest) -> Iterator[list[str]]:
-    """Hold the lock of every log dir of the selected partitions; all these log dirs.
+def locked_log_dirs(
+    request: RunRequest,
+) -> Iterator[tuple[list[str], Mapping[str, KnownDirectory]]]:
+    """Hold the lock of every log dir of the selected partitions; all these log dirs, and what was
+    seen of each directory before, so that only those are read again that have changed meanwhile.
 
     Raises InvalidConfigError if no topic is named, LogDirLockedError if a log dir is locked, or a
     partition is written to by a process that holds another log dir's lock.
     """
     if not request.topics:
         raise InvalidConfigError("--apply needs --topic; --topic '*' takes all")
-    partitions = request.open()
+    found = request.open_all({})
+    partitions = request.select(found)
     log_dirs = log_dirs_to_lock(partitions)
+    seen = ((partition.path, known_directory(partition)) for partition in found)
+    known = {path: directory for path, directory in seen if directory is not None}
     with lock_log_dirs(log_dirs, [partition.path for partition in partitions]):
-        yield log_dirs
+        yield log_dirs, known
 
 
 @contextmanager

@@ -150,6 +150,8 @@ def _source_records(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> 
     """Of each source as many records as its headers say, or where there are legacy wrappers, which
     do not say, as its offsets and its bytes have room for.
     """
+    if not groups:
+        return ()
     # Numbers are given out by these counts before any record is read, so that they must be enough:
     # too many cost a bit each, too few would give one number to two records.
     counts = {
@@ -197,6 +199,8 @@ def _must_compact(
 
     A segment's age is that of its first batch; one without a timestamp above 0 does not count.
     """
+    if not cleanable.dirty_segments:
+        return False
     first_timestamps = {
         segment.base_offset: segment.first_batch_max_timestamp_ms or 0 for segment in facts.segments
     }

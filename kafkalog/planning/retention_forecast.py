@@ -226,13 +226,13 @@ def _forecast(
 ) -> SegmentForecast:
     config = limits.config
     local = "" if limits.uploaded_offset is None else "local."
-    retention = format_setting_ms(config.retention_ms)
-    text = {
-        str(RetentionRule.LOG_START): f"below the log start offset {limits.log_start_offset}",
-        str(RetentionRule.RETENTION_BYTES): (
-            f"without it at least {local}retention.bytes {config.retention_bytes} remain"
-        ),
-    }.get(rule, f"due since {format_timestamp(due_ms)} by {local}retention.ms {retention}")
+    if rule == RetentionRule.LOG_START:
+        text = f"below the log start offset {limits.log_start_offset}"
+    elif rule == RetentionRule.RETENTION_BYTES:
+        text = f"without it at least {local}retention.bytes {config.retention_bytes} remain"
+    else:
+        retention = format_setting_ms(config.retention_ms)
+        text = f"due since {format_timestamp(due_ms)} by {local}retention.ms {retention}"
     if limits.is_rolled_first(segment):
         text += "; all its records are deleted: a pass rolls it, the next one deletes it"
     return SegmentForecast(*_facts_of(segment), due_ms, rule, "", text)
