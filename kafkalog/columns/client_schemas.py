@@ -103,6 +103,7 @@ SCHEMA_REGISTRY = _records(
     nullable("subject", pa.string(), "the subject; null of what is for all"),
     nullable("version", pa.int32(), "of the schema; of DELETE_SUBJECT the last one deleted"),
     nullable("schemaId", pa.int32(), "the id that stands in records"),
+    nullable("schemaGuid", pa.string(), "the GUID that stands in headers, of its own or computed"),
     nullable("schemaType", pa.string(), "AVRO, PROTOBUF, JSON"),
     nullable("schema", pa.string(), "the schema"),
     nullable("schemaReferences", pa.string(), "JSON: the schemas it refers to; null without"),

@@ -106,7 +106,7 @@ class SqlSession:
         # Any word of the text may be a table's name: one too many costs its registration and
         # nothing else.
         words = {word.lower() for word in _WORD.findall(query)}
-        for name in sorted(self._unregistered & words):
+        for name in sorted(name for name in self._unregistered if name.lower() in words):
             register_table(self._connection, self._tables[name], self._failures, lengths=True)
             self._unregistered.discard(name)
         found = translation(query, self.schemas, self._lengths)

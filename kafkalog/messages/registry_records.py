@@ -2,8 +2,9 @@
 
  key     {"keytype":"SCHEMA","subject":S,"version":V,"magic":1}, likewise CONFIG, MODE,
          DELETE_SUBJECT … with magic 0
- value   of a schema {"subject","version","id","schemaType","references","schema","deleted"};
-         without a schemaType it is Avro
+ value   of a schema {"subject","version","id","guid","schemaType","references","metadata",
+         "ruleSet","schema","deleted"}; without a schemaType it is Avro, and older registries
+         write no guid
 
 A version is deleted softly by its record with `deleted`, or with all up to it by DELETE_SUBJECT,
 and for good by a tombstone.
@@ -23,6 +24,7 @@ from kafkalog.messages.json_fields import (
     parse_object,
     text,
 )
+from kafkalog.messages.schema_guids import schema_guid
 
 _SCHEMA, _DELETE_SUBJECT = "SCHEMA", "DELETE_SUBJECT"
 _AVRO = "AVRO"
@@ -63,6 +65,7 @@ def _schema(fields: Fields) -> Fields:
     references = fields.get("references")
     return {
         "schemaId": number(what, fields, "id", bits=32),
+        "schemaGuid": schema_guid(fields),
         "schemaType": text(what, fields, "schemaType") or _AVRO,
         "schema": definition,
         "schemaReferences": compact_json(references) if references else None,

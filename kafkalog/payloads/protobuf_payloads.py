@@ -11,7 +11,7 @@ the format tells (messages, oneof, optional), else the default of its type.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -73,6 +73,24 @@ def first_message(descriptors: bytes) -> str:
         raise InvalidConfigError("the schema of Protobuf has no message")
     name = file.message_type[0].name
     return f"{file.package}.{name}" if file.package else name
+
+
+def further_messages(descriptors: bytes) -> list[str]:
+    """The full names of the other messages at the top of that file, which are no part of one there
+    and have fields: what a topic's other records may be."""
+    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
+    parts = {part for message in file.message_type for part in _types_in(message)}
+    own = [message.name for message in file.message_type[1:] if message.field]
+    names = (f"{file.package}.{name}" if file.package else name for name in own)
+    return [name for name in names if f".{name}" not in parts]
+
+
+def _types_in(message: Any) -> Iterator[str]:
+    """Of its fields and of those of the messages in it, with a dot in front."""
+    for field in message.field:
+        yield field.type_name
+    for inner in message.nested_type:
+        yield from _types_in(inner)
 
 
 def _message_written(descriptors: bytes, body: bytes) -> tuple[int, str]:

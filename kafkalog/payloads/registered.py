@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.payloads.payload import Decoder
@@ -34,6 +35,7 @@ class RegisteredSchema:
     text: str
     references: tuple[Reference, ...] = ()
     is_deleted: bool = False
+    guid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class SubjectPayloads:
     Can be pickled: the decoder is made where it is used.
 
     kind: of the formats above. writers: schema id → what its decoder takes of it. message: of
-    Protobuf, if it is not the first one of its file.
+    Protobuf, if it is not the first one of its file. guids: of the writers, and their ids.
     """
 
     kind: str
@@ -91,15 +93,24 @@ class SubjectPayloads:
     writers: tuple[tuple[int, Any], ...]
     references: tuple[tuple[str, Any], ...] = ()
     message: str | None = None
+    guids: tuple[tuple[bytes, int], ...] = ()
 
     def decoder(self) -> Decoder:
         """InvalidConfigError for a schema that has no columns, and without the format's library."""
         try:
-            return self._decoder(dict(self.writers))
+            return replace(self._decoder(dict(self.writers)), guids=dict(self.guids))
         except ModuleNotFoundError as error:
             raise InvalidConfigError(
                 f"{self.kind} needs {error.name}: pip install 'kafkalog[registry]'"
             ) from None
+
+    def others(self) -> list[SubjectPayloads]:
+        """Of Protobuf the same for each further message of the reader's file."""
+        if self.kind != PROTOBUF:
+            return []
+        from kafkalog.payloads.protobuf_payloads import further_messages
+
+        return [replace(self, message=name) for name in further_messages(self.reader)]
 
     def _decoder(self, writers: dict[int, Any]) -> Decoder:
         if self.kind == AVRO:
@@ -120,6 +131,18 @@ def subject_payloads(
 ) -> SubjectPayloads:
     """Those of a subject, into the columns of its latest version. InvalidConfigError for a subject
     without a schema, one of no known kind, and a message where there is none."""
+    payloads = _subject_payloads(schemas, subject, message)
+    ids = dict(payloads.writers)
+    known = [v for v in schemas.versions if v.guid is not None and v.schema_id in ids]
+    # One schema may have several ids; the subject's own counts.
+    known.sort(key=lambda version: version.subject == subject)
+    guids = {UUID(version.guid).bytes: version.schema_id for version in known}
+    return replace(payloads, guids=tuple(guids.items()))
+
+
+def _subject_payloads(
+    schemas: RegisteredSchemas, subject: str, message: str | None
+) -> SubjectPayloads:
     reader = schemas.latest(subject)
     if message is not None and reader.kind != PROTOBUF:
         raise InvalidConfigError(f"subject '{subject}' is {reader.kind}, which has no messages")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from kafkalog.columns.column import TIMESTAMP
-from kafkalog.payloads.payload import Decoder, decoded
+from kafkalog.payloads.payload import Decoder, decoded, frames_in_headers
 from kafkalog.payloads.registered import SubjectPayloads
 
 # Of the view `records`, as they are.
@@ -41,7 +41,11 @@ class TopicTable:
 
     def read_columns(self, names: Sequence[str]) -> list[str]:
         """The columns of the view `records` that these of the table are made of."""
-        return list(dict.fromkeys(_source(name) for name in names))
+        sources = dict.fromkeys(_source(name) for name in names)
+        sides = {"key": self.key, "value": self.value}
+        if any(payloads is not None and side in sources for side, payloads in sides.items()):
+            sources["headers"] = None  # a schema may be named there
+        return list(sources)
 
     def rows(
         self, records: Iterator[pa.RecordBatch], schema: pa.Schema
@@ -57,7 +61,8 @@ class TopicTable:
             for side, decoder in decoders.items():
                 wanted = {side + end: part for end, part in _MADE.items()}
                 if not wanted.keys().isdisjoint(schema.names):
-                    parts = decoded(batch.column(side), decoder)
+                    frames = frames_in_headers(batch.column("headers"), side)
+                    parts = decoded(batch.column(side), decoder, frames)
                     made |= {name: parts.field(part) for name, part in wanted.items()}
             columns = [made[n] if n in made else batch.column(n) for n in schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -31,8 +32,8 @@ TOPIC = "_schemas"
 # In front of the names of topics' tables.
 PREFIX = "topic_"
 _COLUMNS = (
-    *("keyType", "subject", "version", "schemaId", "schemaType", "schema", "schemaReferences"),
-    *("isDeleted", "isLatest", "isTombstone"),
+    *("keyType", "subject", "version", "schemaId", "schemaGuid", "schemaType", "schema"),
+    *("schemaReferences", "isDeleted", "isLatest", "isTombstone"),
 )
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -64,6 +65,7 @@ def registered_schemas(path: Paths, *, mode: ReadMode = ReadMode.FAILFAST) -> Re
                 row["schema"],
                 _references(row["schemaReferences"]),
                 row["isDeleted"] or not row["isLatest"],
+                row["schemaGuid"],
             )
     return RegisteredSchemas(tuple(found.values()))
 
@@ -71,7 +73,8 @@ def registered_schemas(path: Paths, *, mode: ReadMode = ReadMode.FAILFAST) -> Re
 def topic_tables(path: Paths, *, mode: ReadMode = ReadMode.FAILFAST) -> dict[str, TopicTable]:
     """The topics below `path` whose keys or values have a schema, under the subjects TOPIC-key and
     TOPIC-value; by the names of their tables: `topic_` and the topic's name, with `_` for what is
-    no letter, digit or `_`. What cannot be columns stays binary, and that is said. Raises as
+    no letter, digit or `_`. What cannot be columns stays binary, and that is said. Values of
+    Protobuf have a table for each further message of the file too, with its name behind. Raises as
     `registered_schemas`, and InvalidConfigError for two topics of one name."""
     schemas = registered_schemas(path, mode=mode)
     subjects = set(schemas.subjects())
@@ -88,13 +91,33 @@ def topic_tables(path: Paths, *, mode: ReadMode = ReadMode.FAILFAST) -> dict[str
             if f"{topic}-{side}" in subjects
         }
         if sides:
-            name = PREFIX + re.sub(r"\W", "_", topic)
+            name = _table_name(topic)
             if name in found:
                 raise InvalidConfigError(
                     f"topics {found[name].topic} and {topic} would both be table {name}"
                 )
             found[name] = TopicTable(topic, sides.get("key"), sides.get("value"))
+    return found | _of_other_messages(found)
+
+
+def _of_other_messages(tables: Mapping[str, TopicTable]) -> dict[str, TopicTable]:
+    found: dict[str, TopicTable] = {}
+    for table in tables.values():
+        for value in table.value.others() if table.value is not None else ():
+            name = _table_name(f"{table.topic}_{value.message}")
+            try:
+                if name in tables or name in found:
+                    raise InvalidConfigError("there is a table of this name")
+                value.decoder()
+            except InvalidConfigError as error:
+                _logger.warning("no table %s: %s", name, error)
+            else:
+                found[name] = replace(table, value=value)
     return found
+
+
+def _table_name(topic: str) -> str:
+    return PREFIX + re.sub(r"\W", "_", topic)
 
 
 def _payloads(schemas: RegisteredSchemas, subject: str) -> SubjectPayloads | None:

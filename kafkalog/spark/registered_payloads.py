@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kafkalog.payloads.payload import decoded
+from kafkalog.payloads.payload import decoded, frames_in_headers
 from kafkalog.payloads.registered import SubjectPayloads
 from kafkalog.payloads.topic_table import TopicTable
 from kafkalog.reading.registered_schemas import topic_tables
@@ -44,10 +44,17 @@ class _Decoding:
     column: str
     added: pa.Schema
 
+    @property
+    def side(self) -> str:
+        return "key" if self.column == "key" else "value"
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = replace(self.payloads.decoder(), type=self.added.field(0).type)
         for batch in batches:
-            parts = decoded(batch.column(self.column), decoder)
+            frames = None
+            if "headers" in batch.schema.names:
+                frames = frames_in_headers(batch.column("headers"), self.side)
+            parts = decoded(batch.column(self.column), decoder, frames)
             columns = [*batch.columns, *(parts.field(i) for i in range(3))]
             schema = pa.schema([*batch.schema, *self.added])
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+import struct
 import sys
+from hashlib import md5
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -18,8 +21,10 @@ from kafkalog.payloads.registered import subject_payloads
 from kafkalog.reading.registered_schemas import registered_schemas
 from tests.support.log_builder import LogBuilder
 from tests.support.registered import (
+    AVRO_V1,
     PART,
     PAYMENT_V1,
+    framed,
     registered,
     schema_records,
     write_registered_topics,
@@ -77,6 +82,98 @@ def test_protobuf_is_read_by_the_files_in_the_topic(written: Path) -> None:
         "message [3] is not in its schema's file",
     ]  # fmt: skip
     assert found[-1][-1]
+
+
+PROTO = (
+    'syntax = "proto3"; package shop; message Payment { string id = 1; }'
+    " message Cents { int64 n = 1; } message Nothing {}"
+    " message Refund { string reason = 1; int64 cents = 2; }"
+)
+ORDER_GUID = UUID(md5(json.dumps(AVRO_V1).encode()).hexdigest()).bytes
+
+
+def test_a_schema_is_named_in_a_header_by_its_guid_or_id(written: Path) -> None:
+    """As serializers write it with a header's serializer of ids: the payload has no frame then."""
+    order, named = b"\2\2\6new", b"__value_schema_id"
+    headers = [
+        [(named, b"\1" + ORDER_GUID)],
+        [(b"trace", b"x"), (named, b"\1" + bytes(16)), (named, struct.pack(">bI", 0, 1))],
+        [(named, b"\1" + bytes(16))],
+        [(named, None), (b"__key_schema_id", struct.pack(">bI", 0, 2))],
+    ]
+    log = LogBuilder(written, "orders-1")
+    log.batch(*((framed(2, b"\2a"), order, each) for each in headers[:3]))
+    log.batch((b"\2a", framed(1, order), headers[3]), (None, b"\1" + ORDER_GUID + order)).write()
+    columns = "value.id, value.status, valueSchemaId, valueError, key, keyError"
+    found = rows(written, f"SELECT {columns} FROM topic_orders WHERE partition = 1 ORDER BY offset")
+    unknown = "no schema of the subject's kind has GUID 00000000-0000-0000-0000-000000000000"
+    assert found == [
+        (1, "new", 1, None, "a", None), (1, "new", 1, None, "a", None),
+        (None, None, None, unknown, "a", None), (1, "new", 1, None, "a", None),
+        (1, "new", 1, None, None, None),
+    ]  # fmt: skip
+
+
+# What the serializers of Confluent's client for Python 2.16 wrote, with its header's serializer of
+# ids, in a registry that gave the schemas these GUIDs.
+WRITTEN = {
+    "orders": (
+        ("db113eba-e6d5-4f80-afa8-ab4559abd9b3", "AVRO", json.dumps(AVRO_V1)),
+        b"\x02\x02\x06new",
+        b"\x01\xdb\x11>\xba\xe6\xd5O\x80\xaf\xa8\xabEY\xab\xd9\xb3",
+    ),
+    "refunds": (
+        ("e6c4dcd9-f469-4b70-85a4-ac2ae51cd094", "PROTOBUF", PROTO),
+        b"\n\x01r\x10\x07",
+        b"\x01\xe6\xc4\xdc\xd9\xf4iKp\x85\xa4\xac*\xe5\x1c\xd0\x94\x02\x06",
+    ),
+    "clicks": (
+        (
+            "71e5e862-4397-49a3-9468-e176894a080d",
+            "JSON",
+            '{"type": "object", "properties": {"user": {"type": "string"}}}',
+        ),
+        b'{"user":"u"}',
+        b"\x01q\xe5\xe8bC\x97I\xa3\x94h\xe1v\x89J\x08\r",
+    ),
+}
+
+
+def test_payloads_of_confluents_serializers_are_read(log_dir: Path) -> None:
+    log = LogBuilder(log_dir, "_schemas-0")
+    for number, (topic, (schema, payload, frame)) in enumerate(WRITTEN.items(), 1):
+        guid, kind, text = schema
+        log.batch(registered(f"{topic}-value", 1, number, text, schemaType=kind, guid=guid))
+        named = [(b"__value_schema_id", frame)]
+        LogBuilder(log_dir, f"{topic}-0").batch((None, payload, named)).write()
+    log.write()
+    assert rows(log_dir, "SELECT value.id, value.status FROM topic_orders") == [(1, "new")]
+    assert rows(log_dir, "SELECT value.reason, value.cents FROM topic_refunds_shop_Refund") == [
+        ("r", 7)
+    ]
+    assert rows(log_dir, "SELECT value.user FROM topic_clicks") == [("u",)]
+
+
+def test_further_messages_of_a_file_have_tables_of_their_own(log_dir: Path) -> None:
+    """Not the ones that are parts of others, or have no fields; the place of the message in its
+    file stands behind the schema's id, in a header too."""
+    text = PROTO.replace("int64 cents = 2", "Cents sum = 2")
+    record = registered("payments-value", 1, 6, text, schemaType="PROTOBUF")
+    LogBuilder(log_dir, "_schemas-0").batch(record).write()
+    guid = UUID(md5(text.encode()).hexdigest()).bytes
+    in_header = [(b"__value_schema_id", b"\1" + guid + b"\2\6")]
+    refund = b"\x0a\1r" + b"\x12\2\x08\7"
+    LogBuilder(log_dir, "payments-0").batch(
+        (None, framed(6, b"\0\x0a\1p")), (None, framed(6, b"\2\6" + refund)),
+        (None, refund, in_header),
+    ).write()  # fmt: skip
+    other = "message shop.Payment, not shop.Refund"
+    query = "SELECT value.reason, value.sum.n, valueError FROM topic_payments_shop_Refund"
+    expected = [(None, None, other), ("r", 7, None), ("r", 7, None)]
+    assert rows(log_dir, f"{query} ORDER BY offset") == expected
+    assert rows(log_dir, "SELECT value.id FROM topic_payments WHERE valueError IS NULL") == [("p",)]
+    tables = [name for _, name, _ in rows(log_dir, "SHOW TABLES") if name.startswith("topic_")]
+    assert tables == ["topic_payments", "topic_payments_shop_Refund"]
 
 
 def test_a_nested_message_is_read_where_it_is_named(written: Path) -> None:
