@@ -236,7 +236,7 @@ def test_a_directory_that_cannot_be_listed_leaves_the_others(
             raise PermissionError(13, "Permission denied", str(path))
         return scandir(path)
 
-    monkeypatch.setattr("kafkalog.log.partition_dir.os.scandir", refuse)
+    monkeypatch.setattr("kafkalog.log.listing.os.scandir", refuse)
     document = disk.audit()
     (found,) = findings_of(document, "unreadable")
     assert found["path"] == str(other.path)

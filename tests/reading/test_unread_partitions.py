@@ -12,7 +12,7 @@ import pytest
 
 import kafkalog
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log import partition_dir
+from kafkalog.log import listing
 from kafkalog.reading.tables import read_view
 from tests.support.log_builder import LogBuilder
 
@@ -24,14 +24,14 @@ def link_to_nowhere(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def no_permission(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may list all: the system's answer stands in for it."""
     path = LogBuilder(log_dir, "lost-0").batch(("k", "v")).write()
-    scan = partition_dir.os.scandir
+    scan = listing.os.scandir
 
     def refusing(directory: Path) -> object:
         if Path(directory) == path.resolve():
             raise PermissionError(13, "Permission denied", str(directory))
         return scan(directory)
 
-    monkeypatch.setattr(partition_dir.os, "scandir", refusing)
+    monkeypatch.setattr(listing.os, "scandir", refusing)
 
 
 @pytest.mark.parametrize("breaks", [link_to_nowhere, no_permission])
