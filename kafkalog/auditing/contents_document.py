@@ -13,7 +13,7 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.contents_findings import beyond_policy
 from kafkalog.auditing.expected_growth import Outlook, arrival_pace
 from kafkalog.auditing.what_if import SimulatedLog
-from kafkalog.planning.retention import LoadedSegment
+from kafkalog.planning.loaded_segments import LoadedSegment
 
 Row = dict[str, Any]
 _HOUR_MS = 3_600_000

@@ -12,6 +12,7 @@ from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.log_dir_files import is_clean_stop
+from kafkalog.planning.local_retention import local_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import (
     AWAITS_HIGH_WATERMARK,
@@ -19,7 +20,6 @@ from kafkalog.planning.retention_forecast import (
     BEHIND_YOUNGER,
     NEVER,
     SegmentForecast,
-    local_config,
 )
 from kafkalog.planning.retention_plan import RetentionRule
 from kafkalog.texts import format_bytes, format_setting_bytes, format_setting_ms, format_timestamp

@@ -32,10 +32,12 @@ from kafkalog.auditing.expected_growth import (
 )
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
+from kafkalog.planning.loaded_segments import LoadedSegment
+from kafkalog.planning.local_retention import is_tiered, local_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import POLICY, UNKNOWN
-from kafkalog.planning.retention import LoadedSegment, RetentionLimits
-from kafkalog.planning.retention_forecast import due_times, is_tiered, local_config
+from kafkalog.planning.retention import RetentionLimits
+from kafkalog.planning.retention_forecast import due_times
 from kafkalog.planning.setting_units import plain_value
 
 _HOUR_MS = 3_600_000

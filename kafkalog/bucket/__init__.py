@@ -1,6 +1,5 @@
 """What lies in remote storage, against what the cluster says of it.
 
-    copies       records of `__remote_log_metadata`: which segment is in which state     SegmentCopy
     knowledge    what the cluster knows: topics it has and had, copies              ClusterKnowledge
     judgement    each stored segment: whose, whole, wanted, or to be deleted               Judgement
     ranges       offsets that no finished copy has, or two have

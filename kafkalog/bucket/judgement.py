@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kafkalog.bucket.copies import SegmentCopy
 from kafkalog.bucket.finding import BucketFinding, Place
 from kafkalog.bucket.knowledge import ClusterKnowledge
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
+from kafkalog.reading.remote_copies import SegmentCopy
 from kafkalog.remote.stored_segments import StoredSegment
 from kafkalog.texts import format_timestamp
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkalog.bucket.copies import MetadataPartition, SegmentCopy, read_metadata_partitions
 from kafkalog.cluster.find import metadata_directories
 from kafkalog.cluster.history import ClusterHistory
 from kafkalog.errors import InvalidConfigError
@@ -16,6 +15,7 @@ from kafkalog.format.remote_log_partition import remote_log_partition
 from kafkalog.format.topics import REMOTE_LOG_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionKind
 from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.reading.remote_copies import MetadataPartition, SegmentCopy, read_metadata_partitions
 
 
 @dataclass(frozen=True, slots=True)

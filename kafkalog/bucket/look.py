@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kafkalog.bucket.copies import SegmentCopy
 from kafkalog.bucket.finding import BucketFinding, Place
 from kafkalog.checking.segment import GONE, TORN, ZEROS, check_segment, segment_task
 from kafkalog.checking.segment_report import SegmentReport
@@ -20,6 +19,7 @@ from kafkalog.log.pace import paced
 from kafkalog.log.partition_dir import describe_segment
 from kafkalog.log.remote_segments import REMOTE, describe_behind_manifest
 from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.reading.remote_copies import SegmentCopy
 from kafkalog.remote.keys import data_key_of
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.segment import ChunkedSegment, look_at_manifest, read_manifest

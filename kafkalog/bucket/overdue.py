@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kafkalog.bucket.copies import SegmentCopy
 from kafkalog.bucket.finding import BucketFinding
 from kafkalog.bucket.ranges import LocalLog, in_order
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.reading.remote_copies import SegmentCopy
 from kafkalog.texts import format_setting_bytes, format_setting_ms, format_timestamp
 
 _FORGOTTEN = "retention-overdue"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafkalog.bucket.copies import SegmentCopy
 from kafkalog.bucket.finding import BucketFinding, Place
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.reading.remote_copies import SegmentCopy
 
 
 @dataclass(frozen=True, slots=True)

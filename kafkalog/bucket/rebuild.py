@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.bucket.copies import read_metadata_partitions
 from kafkalog.bucket.knowledge import ClusterKnowledge, read_knowledge
 from kafkalog.bucket.metadata_log import WrittenPartition, write_metadata_log
 from kafkalog.bucket.request import BucketRequest
@@ -21,6 +20,7 @@ from kafkalog.bucket.stored_copies import StoredCopy, read_stored_copy
 from kafkalog.errors import InvalidConfigError, KafkaLogError, RemoteStorageError
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.reading.remote_copies import read_metadata_partitions
 from kafkalog.remote.layouts import find_directories
 from kafkalog.remote.stored_segments import StoredSegment, stored_segments
 from kafkalog.runs import durable

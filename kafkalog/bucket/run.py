@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from kafkalog.bucket.copies import SegmentCopy
 from kafkalog.bucket.finding import BucketFinding
 from kafkalog.bucket.judgement import Deletion, Judge, Judgement
 from kafkalog.bucket.kept_looks import keeping, read_kept
@@ -29,6 +28,7 @@ from kafkalog.log.selection import refuse_missing
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.reading.remote_copies import SegmentCopy
 from kafkalog.remote.layouts import find_directories
 from kafkalog.remote.stored_segments import StoredSegment, stored_segments
 from kafkalog.requests.run_settings import RunSettings

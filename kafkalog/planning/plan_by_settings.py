@@ -29,7 +29,7 @@ class PlanInputs:
 
     facts: for retention those of `scan_retention_facts`, for compaction of `scan_partition_facts`.
     high_watermark: the option's. clock_ms: this machine's clock, None where nobody asked it. force:
-    the rules that are lifted.
+    the rules that are lifted. uploaded_offset: the last one in remote storage, None if not known.
     """
 
     partition: PartitionInventory
@@ -40,6 +40,7 @@ class PlanInputs:
     kafka_version: str
     clock_ms: int | None = None
     force: frozenset[str] = frozenset()
+    uploaded_offset: int | None = None
 
     @property
     def why_not_at_this_time(self) -> str | None:
@@ -63,6 +64,7 @@ def retention_by_settings(inputs: PlanInputs, *, with_token: bool = True) -> Ret
         standing=resolved.standing if resolved.refusal is None else PolicyStanding.IN_FORCE,
         is_forced=resolved.is_forced,
         with_token=with_token,
+        uploaded_offset=inputs.uploaded_offset,
     )
     if plan.status == REFUSED:
         return plan

@@ -10,6 +10,7 @@ log we cannot compact exactly as Kafka would is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
@@ -33,14 +34,33 @@ def refuse_by_inventory(
 
 
 def refuse_retention(
-    partition: PartitionInventory, facts: PartitionFacts, high_watermark: int | None
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    high_watermark: int | None,
 ) -> Refusal | None:
     """(status, reason) of the first rule against deleting segments of this partition.
 
     `facts` has the segments a broker would repair on load: what it would cut off there is not ours
     to guess.
     """
-    return next(_retention_rules(partition, facts, high_watermark), None)
+    return next(_retention_rules(partition, config, facts, high_watermark), None)
+
+
+def refuse_tiered(
+    partition: PartitionInventory, config: LogConfig, uploaded_offset: int | None
+) -> Refusal | None:
+    """The same for local segments of a tiered topic, of which that is in remote storage."""
+    if config.remote_log_copy_disable:
+        return REFUSED, "remote.log.copy.disable is true: local segments go by the whole log's size"
+    if uploaded_offset is None:
+        return REFUSED, (
+            "remote.storage.enable is true, and what is uploaded is not known: no log dir here has"
+            " all of the partition of __remote_log_metadata with its records"
+        )
+    if partition.checkpoints.log_start is None:
+        return REFUSED, "a tiered log without a line in log-start-offset-checkpoint"
+    return None
 
 
 def _compaction_rules(
@@ -55,10 +75,15 @@ def _compaction_rules(
 
 
 def _retention_rules(
-    partition: PartitionInventory, facts: PartitionFacts, high_watermark: int | None
+    partition: PartitionInventory,
+    config: LogConfig,
+    facts: PartitionFacts,
+    high_watermark: int | None,
 ) -> Iterator[Refusal]:
     yield from _never_rules(partition, "deleted from")
-    yield from _state_rules(partition, high_watermark)
+    # Of a tiered topic the log begins in remote storage.
+    local = replace(partition, has_remote_segments=False)
+    yield from _state_rules(local if config.remote_storage_enable else partition, high_watermark)
     active_base = partition.segments[-1].base_offset
     for segment in facts.segments:
         base = segment.base_offset

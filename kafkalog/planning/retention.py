@@ -26,9 +26,11 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
+from kafkalog.planning.loaded_segments import LoadedSegment, loaded_segments
+from kafkalog.planning.local_retention import is_tiered, local_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import PolicyStanding, why_not_deleted_from
-from kafkalog.planning.refusals import refuse_retention
+from kafkalog.planning.refusals import refuse_retention, refuse_tiered
 from kafkalog.planning.retention_plan import (
     DELETE,
     RetentionPlan,
@@ -41,26 +43,6 @@ from kafkalog.texts import format_setting_ms, format_timestamp
 __all__ = ["DELETE", "REFUSED", "SKIP", "RetentionPlan", "RetentionRule", "plan_retention"]
 
 Reason = tuple[RetentionRule, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedSegment:
-    """A segment as a broker has it after loading; `end_offset` is the next one's base, or the log's
-    end.
-    """
-
-    base_offset: int
-    end_offset: int
-    size_in_bytes: int
-    timestamp_ms: int
-    modification_time_ms: int
-    is_file_time: bool
-    is_active: bool
-
-    @property
-    def is_empty_active(self) -> bool:
-        """Never deleted."""
-        return self.is_active and self.size_in_bytes == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +102,11 @@ def plan_retention(
     standing: PolicyStanding | None = None,
     is_forced: bool = False,
     with_token: bool = True,
+    uploaded_offset: int | None = None,
 ) -> RetentionPlan:
-    """The plan of one pass of retention over one partition.
+    """The plan of one pass of retention over one partition; of a tiered one over its local
+    segments, of which `uploaded_offset` (the last one in remote storage, -1 for nothing, None if it
+    is not known) may go. The log start stays there: older offsets are in remote storage.
 
     `facts` covers the segments a broker would repair on load (`log.retention_facts`). `standing`:
     how the policy is known; without it `config` was made for this topic, and says the policy or
@@ -134,17 +119,24 @@ def plan_retention(
     if not config.cleanup_policy and parse_kafka_version(kafka_version) < (4, 2):
         raise InvalidConfigError("cleanup.policy is empty, which Kafka allows from 4.2 on")
     watermark = effective_high_watermark(partition, high_watermark)
-    refusal = refuse_retention(partition, facts, watermark)
+    refusal = refuse_retention(partition, config, facts, watermark)
     if refusal is None:
         standing = standing or PolicyStanding.of(config)
         doubt = why_not_deleted_from(partition, config, facts, standing, is_forced=is_forced)
         refusal = None if doubt is None else (REFUSED, doubt)
+    is_local_part = is_tiered(config)
     if refusal is None and config.remote_storage_enable:
-        refusal = REFUSED, "remote.storage.enable is true: what may go depends on what is uploaded"
+        refusal = refuse_tiered(partition, config, uploaded_offset)
     deleted: tuple[SegmentVerdict, ...] = ()
     kept: tuple[SegmentVerdict, ...] = ()
     if refusal is None and watermark is not None:
-        limits = RetentionLimits(config, now_ms, watermark, partition.log_start_offset)
+        limits = RetentionLimits(
+            local_config(config),
+            now_ms,
+            watermark,
+            partition.log_start_offset,
+            uploaded_offset if is_local_part else None,
+        )
         deleted, kept = _decide(loaded_segments(partition, facts), limits)
     status, reason = refusal or _summed_up(deleted, kept)
     # A broker never has a log without a segment: where all go it rolls an empty one at the log's
@@ -161,7 +153,9 @@ def plan_retention(
         kept=kept,
         roll_offset=roll_offset,
         log_start_before=partition.log_start_offset,
-        log_start_offset=max(partition.log_start_offset, first_offset or 0),
+        log_start_offset=partition.log_start_offset
+        if is_local_part
+        else max(partition.log_start_offset, first_offset or 0),
         log_end_offset=partition.log_end_offset,
         high_watermark=watermark,
         now_ms=now_ms,
@@ -171,35 +165,6 @@ def plan_retention(
         leftovers=partition.leftovers,
         deleted_files=partition.deleted_files if status == DELETE else (),
     )
-
-
-def loaded_segments(partition: PartitionInventory, facts: PartitionFacts) -> list[LoadedSegment]:
-    """The live segments as a broker has them after loading."""
-    repaired = {segment.base_offset: segment for segment in facts.segments}
-    loaded = []
-    ends = [segment.base_offset for segment in partition.segments[1:]]
-    ends.append(partition.log_end_offset)
-    for segment, end in zip(partition.segments, ends, strict=False):  # none without a segment
-        size, timestamp_ms = segment.size_in_bytes, segment.largest_timestamp_ms
-        known = repaired.get(segment.base_offset)
-        if known is not None:
-            size, timestamp_ms = known.valid_bytes, known.max_timestamp_ms
-        if segment.is_active and end == segment.base_offset:
-            size = 0  # no whole batch: what is there a broker cuts off
-        # Without a timestamp in its records Kafka goes by the time of the file.
-        is_file_time = timestamp_ms < 0
-        loaded.append(
-            LoadedSegment(
-                base_offset=segment.base_offset,
-                end_offset=end,
-                size_in_bytes=size,
-                timestamp_ms=segment.modification_time_ms if is_file_time else timestamp_ms,
-                modification_time_ms=segment.modification_time_ms,
-                is_file_time=is_file_time,
-                is_active=segment.is_active,
-            )
-        )
-    return loaded
 
 
 def _decide(
@@ -214,8 +179,7 @@ def _decide(
         # Only ever from the front: the first segment that stays holds all behind it, whatever they
         # are.
         for segment in segments[len(deleted) :]:
-            is_deletable = limits.high_watermark >= segment.end_offset and is_due(segment)
-            if not is_deletable or segment.is_empty_active:
+            if not (limits.may_go(segment) and is_due(segment)):
                 return
             deleted.append(_verdict(segment, why(segment)))
 

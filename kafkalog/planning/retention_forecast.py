@@ -13,17 +13,17 @@ Source: Kafka UnifiedLog.deleteOldSegments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
+from kafkalog.planning.loaded_segments import LoadedSegment, loaded_segments
+from kafkalog.planning.local_retention import is_tiered, local_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention import (
-    LoadedSegment,
     RetentionLimits,
     excess_bases,
-    loaded_segments,
     why_kept,
 )
 from kafkalog.planning.retention_plan import RetentionRule
@@ -37,8 +37,6 @@ SECONDS = "second-timestamps"
 AWAITS_HIGH_WATERMARK = "awaits-high-watermark"
 AWAITS_UPLOAD = "awaits-upload"
 BEHIND_YOUNGER = "behind-younger-segment"
-
-_AS_TOTAL = -2
 
 # 2001 in microseconds; as ms the year 33658. A clock that is off by a factor, not by an hour.
 _WRONG_UNIT_MS = 10**15
@@ -133,28 +131,6 @@ def forecast_retention(
             )
         )
     return _summed_up(tuple(forecasts), now_ms)
-
-
-def is_tiered(config: LogConfig) -> bool:
-    """Whether local segments go by the local limits, and only when they are uploaded."""
-    return config.remote_storage_enable and not config.remote_log_copy_disable
-
-
-def local_config(config: LogConfig) -> LogConfig:
-    """The settings that local segments go by: of a tiered topic local.retention, which at -2 is
-    retention itself; an empty cleanup.policy deletes them as well.
-
-    Source: Kafka UnifiedLog.localRetentionMs, localRetentionSize, deleteOldSegments; KIP-405.
-    """
-    if not is_tiered(config):
-        return config
-    local_ms, local_bytes = config.local_retention_ms, config.local_retention_bytes
-    return replace(
-        config,
-        cleanup_policy=config.cleanup_policy or ("delete",),
-        retention_ms=config.retention_ms if local_ms == _AS_TOTAL else local_ms,
-        retention_bytes=config.retention_bytes if local_bytes == _AS_TOTAL else local_bytes,
-    )
 
 
 def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:

@@ -10,8 +10,8 @@ from kafkalog.auditing.expected_growth import Outlook, arrival_pace, expected_by
 from kafkalog.auditing.what_if import Scenario, SimulatedLog, simulate
 from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.log.inventory import PartitionFacts
+from kafkalog.planning.loaded_segments import loaded_segments
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.retention import loaded_segments
 from tests.planning.facts import partition
 
 HOUR_MS = 3_600_000

@@ -23,9 +23,10 @@ from kafkalog.cli.main import main
 from kafkalog.cli.option_values import parse_at
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.planning.loaded_segments import loaded_segments
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import PolicyStanding
-from kafkalog.planning.retention import loaded_segments, plan_retention
+from kafkalog.planning.retention import plan_retention
 from kafkalog.planning.setting_units import plain_value
 from tests.auditing.documents import audited_document
 from tests.planning.facts import NOW_MS, partition, segment

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kafkalog import open_log_dir
-from kafkalog.bucket.copies import read_metadata_partitions
 from kafkalog.bucket.look import look, with_pace
 from kafkalog.bucket.request import BucketRequest
 from kafkalog.bucket.run import BucketRun, bucket_run
@@ -21,6 +20,7 @@ from kafkalog.checking.finding_kind import Severity
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.remote_log_partition import remote_log_partition
+from kafkalog.reading.remote_copies import read_metadata_partitions
 from kafkalog.remote.paths import RemoteStorage
 from tests.bucket.tiered_cluster import (
     COPIED_MS,

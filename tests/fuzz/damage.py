@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.damage.doors import capped, check_all
 from tests.damage.forging import random_damage
 from tests.damage.formats import formats, try_mutations
+from tests.damage.remote_formats import remote_formats, try_forged_manifests
 
 CASES = 75
 MUTATIONS_A_ROUND = 1000
@@ -46,7 +47,8 @@ def run_mutations(seed: int, count: int) -> int:
     were broken.
     """
     total = broken = 0
-    for name, format_ in formats().items():
+    every = {**formats(), **remote_formats()}
+    for name, format_ in every.items():
         found: list[str] = []
         for first in range(0, count, MUTATIONS_A_ROUND):
             with capped(300):
@@ -57,5 +59,10 @@ def run_mutations(seed: int, count: int) -> int:
         sys.stdout.write(f"{name}: {count} mutations, {len(found)} broken promises\n")
         sys.stdout.flush()
         total, broken = total + count, broken + len(found)
-    sys.stdout.write(f"{total} mutations of {len(formats())} formats, {broken} broken promises\n")
+    with capped(3000):
+        forged = try_forged_manifests(seed, count)
+    sys.stdout.write("".join(f"damage of {line}\n" for line in forged))
+    sys.stdout.write(f"forged manifests: {count} mutations, {len(forged)} broken promises\n")
+    total, broken = total + count, broken + len(forged)
+    sys.stdout.write(f"{total} mutations of {len(every)} formats, {broken} broken promises\n")
     return broken
