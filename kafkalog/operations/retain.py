@@ -21,6 +21,7 @@ from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Problems, Tell, plan_each
+from kafkalog.operations.uploads import Uploads
 from kafkalog.planning.plan_by_settings import retention_by_settings
 from kafkalog.planning.policy_evidence import why_not_deleted_from
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
@@ -60,7 +61,10 @@ def _plan_all(
     request: RunRequest, run_id: str, found: LogInventory, settings: RunSettings
 ) -> RetentionRun:
     problems = Problems(found.problems)
-    plans = plan_each(found, lambda partition: _plan(partition, request, settings), problems)
+    uploads = Uploads(request)
+    plans = plan_each(
+        found, lambda partition: _plan(partition, request, settings, uploads), problems
+    )
     return RetentionRun(
         run_id,
         applied=False,
@@ -144,7 +148,7 @@ def _may_be_changed(partition: PartitionInventory, settings: RunSettings) -> boo
 
 
 def _plan(
-    partition: PartitionInventory, request: RunRequest, settings: RunSettings
+    partition: PartitionInventory, request: RunRequest, settings: RunSettings, uploads: Uploads
 ) -> RetentionPlan:
     resolved = settings.resolve_for_change(partition, needs_policy=False)
     if resolved.is_local:
@@ -156,6 +160,8 @@ def _plan(
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
     inputs = request.plan_inputs(partition, settings, resolved, facts)
+    if resolved.config.remote_storage_enable:
+        inputs = replace(inputs, uploaded_offset=uploads.of(partition))
     return refuse_by_owners(retention_by_settings(inputs))
 
 

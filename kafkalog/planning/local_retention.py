@@ -38,6 +38,12 @@ def local_config(config: LogConfig) -> LogConfig:
     )
 
 
+def time_limit_key(config: LogConfig) -> str:
+    """The setting that says how long local segments stay."""
+    is_own = is_tiered(config) and config.local_retention_ms != _AS_TOTAL
+    return "local.retention.ms" if is_own else "retention.ms"
+
+
 def highest_uploaded(
     own_epochs: Iterable[tuple[int, int]],
     copies: Iterable[tuple[int, Iterable[tuple[int, int]]]],

@@ -16,6 +16,7 @@ from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CLOCK_DIFFERS, FORCE_NOTHING_DIRTY
+from kafkalog.planning.local_retention import time_limit_key
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import PolicyStanding, compaction_evidence
 from kafkalog.planning.retention import DELETE, RetentionPlan, RetentionRule, plan_retention
@@ -80,7 +81,8 @@ def _why_not_by_default(plan: RetentionPlan) -> str | None:
     """
     rules = {segment.rule for segment in plan.deleted}
     config = plan.config
-    if RetentionRule.RETENTION_MS in rules and config.source("retention.ms") == LogConfig.DEFAULT:
+    is_default = config.source(time_limit_key(config)) == LogConfig.DEFAULT
+    if RetentionRule.RETENTION_MS in rules and is_default:
         return (
             f"{plan.reason}, but no setting says how long to keep, it is Kafka's default of "
             f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) sets it, or a file"

@@ -25,6 +25,8 @@ from kafkalog.planning.statuses import REFUSED, SKIP
 
 Refusal = tuple[str, str]
 
+_TIERED = "remote.storage.enable is true:"
+
 
 def refuse_by_inventory(
     partition: PartitionInventory, config: LogConfig, high_watermark: int | None
@@ -52,14 +54,14 @@ def refuse_tiered(
 ) -> Refusal | None:
     """The same for local segments of a tiered topic, of which that is in remote storage."""
     if config.remote_log_copy_disable:
-        return REFUSED, "remote.log.copy.disable is true: local segments go by the whole log's size"
+        return REFUSED, f"{_TIERED} with remote.log.copy.disable the whole log's limits hold"
     if uploaded_offset is None:
         return REFUSED, (
-            "remote.storage.enable is true, and what is uploaded is not known: no log dir here has"
-            " all of the partition of __remote_log_metadata with its records"
+            f"{_TIERED} what may go depends on what is uploaded, and no log dir here has all of the"
+            " partition of __remote_log_metadata with its records"
         )
     if partition.checkpoints.log_start is None:
-        return REFUSED, "a tiered log without a line in log-start-offset-checkpoint"
+        return REFUSED, f"{_TIERED} there is no line in log-start-offset-checkpoint"
     return None
 
 

@@ -334,9 +334,9 @@ def test_reads_are_a_consumers_after_leaders_changed_during_uploads(
         cluster.start(node)
         cluster.await_state(("plain", "txn"), lambda state: set(state.isrs) == {1, 2, 3})
         places = [TopicPartition(topic, 0) for topic in ("plain", "txn")]
-        for done in (
-            cluster.admin().elect_leaders(ElectionType.PREFERRED, places).result(120).values()
-        ):
+        admin = cluster.admin()  # kept: without it the answer is that it is gone
+        elected = admin.elect_leaders(ElectionType.PREFERRED, places).result(120)
+        for done in elected.values():
             assert done is None or done.code() == KafkaError.ELECTION_NOT_NEEDED
     cluster.await_state(("plain", "txn"), lambda state: state.leader == 1)
     for topic in ("plain", "txn"):

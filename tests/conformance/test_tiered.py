@@ -1,5 +1,6 @@
-"""Tiered topics: what may go from the local disk depends on what is uploaded, which no file here
-tells. Kafka's rules for it are not guessed at: the topic is refused by name, and stays.
+"""Tiered topics: what may go from the local disk depends on what is uploaded. Where no file tells
+that nothing is guessed at: the topic is refused by name, and stays. Where one does:
+tests/operations/test_retain_tiered.py.
 """
 
 from __future__ import annotations
