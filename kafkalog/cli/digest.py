@@ -1,11 +1,13 @@
-"""`kafkalog digest`: what `compare` needs to know of the replicas of a host that shares no disk."""
+"""`kafkalog digest`: what `compare` needs to know of the replicas of a host that shares no disk.
+Also what `jobs/digest_replicas.py` parses and prints.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kafkalog.cli.arguments import UsageError
@@ -15,6 +17,7 @@ from kafkalog.cli.tables import show_table
 from kafkalog.comparing.digest import (
     FAILED,
     DigestedPartition,
+    DigestExecutor,
     DigestRequest,
     DigestTask,
     digest_died,
@@ -27,7 +30,25 @@ from kafkalog.texts import format_count
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """FINDINGS if a partition could not be read, and is not in the digest."""
+    """The verb: worker processes of this machine do the reading."""
+    workers = args.workers or os.cpu_count() or 1
+
+    def execute(tasks: Sequence[DigestTask]) -> Iterable[tuple[DigestTask, DigestedPartition]]:
+        results = in_processes(tasks, digest_partition, workers, digest_died)
+        sizes = {task.part: task.replica.size_in_bytes for task in tasks}
+        return with_progress(
+            results, sizes, lambda done: done[0].part, "digest", parts="partitions"
+        )
+
+    return run_with(args, execute, say)
+
+
+def run_with(
+    args: argparse.Namespace, execute: DigestExecutor, tell: Callable[[str], None]
+) -> ExitCode:
+    """Digest with `execute` and print how each partition ended; talk goes to `tell`. FINDINGS if a
+    partition could not be read, and is not in the digest.
+    """
     if args.output is None:
         raise UsageError("digest needs --output F, a new file")
     if args.hash_key is None:
@@ -40,15 +61,6 @@ def run(args: argparse.Namespace) -> ExitCode:
         tuple(args.topic_partition),
         check_max_batch_bytes(args.max_batch_bytes),
     )
-    workers = args.workers or os.cpu_count() or 1
-
-    def execute(tasks: Sequence[DigestTask]) -> Iterable[tuple[DigestTask, DigestedPartition]]:
-        results = in_processes(tasks, digest_partition, workers, digest_died)
-        sizes = {task.part: task.replica.size_in_bytes for task in tasks}
-        return with_progress(
-            results, sizes, lambda done: done[0].part, "digest", parts="partitions"
-        )
-
     started = time.monotonic()
     results = digest_run(request, execute)
     seconds = time.monotonic() - started
@@ -56,11 +68,11 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.json:
         write_json({"seconds": round(seconds, 3), "output": request.output, "partitions": rows})
     else:
-        show_table(rows, tell=say)
+        show_table(rows, tell=tell)
     for each in results:
         if each.status == FAILED:
-            say(f"{each.topic_partition}: not in the digest: {each.reason}")
-    say(_summary(results, request.output, seconds))
+            tell(f"{each.topic_partition}: not in the digest: {each.reason}")
+    tell(_summary(results, request.output, seconds))
     return ExitCode.FINDINGS if any(r.status == FAILED for r in results) else ExitCode.DONE
 
 

@@ -98,7 +98,7 @@ def digest_run(request: DigestRequest, execute: DigestExecutor) -> list[Digested
     if not replicas:
         raise InvalidConfigError(f"no partition is in {', '.join(request.log_dirs)}")
     tasks = [
-        DigestTask(each, f"{output}.{n}.tmp", request.max_batch_bytes, secret)
+        DigestTask(each, f"{output.absolute()}.{n}.tmp", request.max_batch_bytes, secret)
         for n, each in enumerate(replicas)
     ]
     whole = f"{output}.tmp"
