@@ -242,6 +242,7 @@ def test_an_object_that_is_replaced_under_the_run_stays(
     assert versioned.objects[key] == b"another"
 
 
+@pytest.mark.thorough
 def test_what_is_gone_already_is_no_failure(cluster: TieredCluster) -> None:
     run = look(cluster, in_bucket=False)
     next(cluster.store.rglob(f"*-{OTHER}.rsm-manifest")).unlink()
@@ -274,6 +275,7 @@ def test_a_store_that_says_slow_down_is_asked_again(
     assert sum(n for (method, _), n in versioned.requests.items() if method == "DELETE") == 7
 
 
+@pytest.mark.thorough
 def test_a_store_that_refuses_again_and_again_is_asked_no_more(
     cluster: TieredCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,7 +297,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize(
-    "deletions", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 3)), 4]
+    "deletions", [*(pytest.param(n, marks=pytest.mark.thorough) for n in (0, 1, 3)), 4]
 )
 def test_a_run_that_dies_is_undone_or_taken_up(
     cluster: TieredCluster, versioned: S3Server, deletions: int, monkeypatch: pytest.MonkeyPatch

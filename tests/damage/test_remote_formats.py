@@ -19,20 +19,23 @@ NAMES = [
     "remote log metadata",
     "remote log metadata record",
 ]
+# Each read of it opens a log dir.
+SLOW = "remote log metadata"
+BY_NAME = [pytest.param(n, marks=pytest.mark.thorough if n == SLOW else ()) for n in NAMES]
 
 
 def test_all_of_them_are_tried() -> None:
     assert sorted(NAMES) == sorted(remote_formats())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_a_sound_object_is_read(name: str) -> None:
     for sample in remote_formats()[name].samples:
         remote_formats()[name].read(sample)
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_every_damaged_object_ends_as_promised(name: str, count: int) -> None:
     with capped(120):
         broken = try_mutations(remote_formats()[name], seed=count, count=count)
