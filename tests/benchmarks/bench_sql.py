@@ -10,8 +10,9 @@ One JSON line.
               the CPU of the JVM and its workers; `start` is the session with its views
  rates        N records of 116 bytes, uncompressed, in memory: count(*), bytes of values, and a
               group by key, in a process that has started: seconds by the clock and of CPU with one
-              thread and with all cores, of `read_records` with the same column, and of DuckDB
-              with one thread over that column as an Arrow table in memory, in turn; `share` is
+              thread and with all cores, of `read_records` with the same column (of values the
+              bytes too, which the query leaves on the disk), and of DuckDB with one thread over
+              that column as an Arrow table in memory, in turn; `share` is
               the readers' CPU by the query's, `share of both` that of the readers and DuckDB
 """
 
