@@ -106,9 +106,9 @@ FLOORS: dict[str, Floor] = {
     "comparing": floor(f"{LOWER} resources replicas checking", "numpy"),
     # What a comparison found, put right.
     "healing": floor(f"{LOWER} {CHANGING} checking comparing", "numpy"),
-    # Metadata made anew for disks that lost theirs.
-    "restoring": floor(f"{LOWER} {CHANGING}", "numpy pyarrow"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
+    # Topics back from segments, and metadata made anew for disks that lost theirs.
+    "restoring": floor(f"{LOWER} {CHANGING} checking comparing contents", "numpy pyarrow"),
     "bucket": floor(f"{LOWER} resources requests cleaning checking"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"

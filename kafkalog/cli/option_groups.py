@@ -22,8 +22,8 @@ GROUPS = {
     ),
     OF_VERB: (),
     "carrying it out": (
-        "--in-place", "--apply", "--force", "--output", "--no-undo", "--run-dir", "--verify",
-        "--swap-per-group", "--on-corrupt-batch", "--table",
+        "--in-place", "--into", "--apply", "--force", "--output", "--no-undo", "--run-dir",
+        "--verify", "--swap-per-group", "--on-corrupt-batch", "--table",
     ),
     "how much at once": (
         "--workers", "--memory", "--strategy", "--dedupe-buffer-size", "--max-bytes",

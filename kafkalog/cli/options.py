@@ -152,6 +152,15 @@ VERBS = (
         "--force metadata-left",
     ),
     Verb(
+        "restore", "topics back from segments, offsets as they were; with --apply write them",
+        "kafkalog.cli.restore",
+        names="log dirs of the source: stopped, or a copy, also of one that was killed",
+        changes="Changes nothing without --apply; what that replaces in --into is kept for "
+        "`kafkalog undo`. The source is not changed.",
+        beside="May run beside a broker; with --apply not: those of --into must be stopped.",
+        example="data/samples/broker --into data/samples/cleaning/before --topic orders",
+    ),
+    Verb(
         "sql", "SQL over all views", "kafkalog.query", takes="DIR",
         example="data/samples/broker --sql \"SELECT topic, count(*) FROM records GROUP BY topic\"",
     ),

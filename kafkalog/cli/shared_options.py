@@ -25,7 +25,9 @@ _CHOOSING = (
 )  # fmt: skip
 _HISTORY = ("runs", "undo", "purge")
 _ATTACH = ("attach",)
-_TABLES = (*_CHOOSING, *_HISTORY, *_ATTACH, "info", "lag")
+_RESTORE = ("restore",)
+_RESTORING = (*_ATTACH, *_RESTORE)
+_TABLES = (*_CHOOSING, *_HISTORY, *_RESTORING, "info", "lag")
 _PRINTING = (
     "info",
     "lag",
@@ -58,15 +60,19 @@ _JOURNAL = (
 SHARED_OPTIONS = (
     Option(
         "--log-dir", "DIR", "the same as DIR without an option; repeatable",
-        (*_CHOOSING, *_ATTACH, "info", "lag", "sql", "why", "runs"),
+        (*_CHOOSING, *_RESTORING, "info", "lag", "sql", "why", "runs"),
         does_there={"runs": "only runs that changed something there; repeatable"},
         is_repeatable=True,
     ),
     Option(
-        "--topic", "NAME|GLOB", "only these topics; repeatable", _CHOOSING,
-        does_there=dict.fromkeys(
-            _CHANGING, "only these topics; needed with --apply ('*' is all); repeatable"
-        ),
+        "--topic", "NAME|GLOB", "only these topics; repeatable", (*_CHOOSING, *_RESTORE),
+        does_there={
+            **dict.fromkeys(
+                _CHANGING, "only these topics; needed with --apply ('*' is all); repeatable"
+            ),
+            "restore": "only these topics of the source, OLD=NEW under another name; needed with "
+            "--apply ('*' is all); repeatable",
+        },
         is_repeatable=True,
     ),
     Option(
@@ -96,7 +102,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--now", "MS|ISO", "the time it is done for (default: the clock)",
-        (*_JUDGING, *_ATTACH, "bucket", "cluster", "info", "sql"), parse_now,
+        (*_JUDGING, *_RESTORING, "bucket", "cluster", "info", "sql"), parse_now,
         does_there={
             "attach": "the time of the new records (default: the clock)",
             "sql": "the time that ages are computed for (default: the clock)",
@@ -108,6 +114,7 @@ SHARED_OPTIONS = (
             "clock)",
             "compact": "the time at which the cleaner would begin (default: the clock)",
             "recover": "the time by which producers expire (default: the clock)",
+            "restore": "the time by which producers expire (default: the clock)",
             "retain": "the time of the deletion (default: the clock)",
             "why": "the time of the question (default: the clock)",
         },
@@ -120,7 +127,8 @@ SHARED_OPTIONS = (
     Option("--high-watermark", "N", "the high watermark, where no checkpoint has it", _JUDGING,
            parse_offset),
     Option(
-        "--json", None, "one JSON document on stdout", (*_PRINTING, *_HISTORY, *_ATTACH, "export"),
+        "--json", None, "one JSON document on stdout",
+        (*_PRINTING, *_HISTORY, *_RESTORING, "export"),
         does_there={"dump": "one JSON line for each row on stdout"},
     ),
     Option(
@@ -142,11 +150,12 @@ SHARED_OPTIONS = (
     Option("--report", "F.html", "write the audit as one HTML page", ("audit",)),
     Option(
         "--apply", None, "change the log; without it nothing is changed",
-        (*_CHANGING, *_ATTACH, "bucket", "compare"),
+        (*_CHANGING, *_RESTORING, "bucket", "compare"),
         does_there={
             "attach": "write the metadata; without it nothing is changed",
             "bucket": "delete the objects of the delete list; without it nothing is changed",
             "compare": "with --heal: change the wrong replicas",
+            "restore": "write into the log dirs of --into; without it nothing is changed",
         },
     ),
     Option(
@@ -175,9 +184,9 @@ SHARED_OPTIONS = (
     Option(
         "--run-dir", "DIR",
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
-        (*_CHANGING, *_ATTACH, "bucket", "compare", "verify", "audit", *_HISTORY),
+        (*_CHANGING, *_RESTORING, "bucket", "compare", "verify", "audit", *_HISTORY),
         does_there={
-            **dict.fromkeys((*_CHANGING, *_ATTACH, "compare"), _JOURNAL),
+            **dict.fromkeys((*_CHANGING, *_RESTORING, "compare"), _JOURNAL),
             "audit": "where audits are kept, for growth and for unchanged logs (default: "
             "kafkalog/runs in the user's state directory)",
             "bucket": "where deep looks are kept, for --since (default: kafkalog/runs in the "
@@ -194,7 +203,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--no-undo", None, "keep no replaced files: their space is free at once, without undo",
-        (*_CHANGING, *_ATTACH, "bucket", "compare"),
+        (*_CHANGING, *_RESTORING, "bucket", "compare"),
         does_there={
             "bucket": "with --apply: also delete objects of stores that keep no versions, which "
             "nothing puts back",
@@ -202,7 +211,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--output", "PATH", "write there; a new or empty directory",
-        ("bucket", "compact", "digest", "salvage", "sql"),
+        ("bucket", "compact", "digest", "restore", "salvage", "sql"),
         does_there={
             "bucket": "with --rebuild-metadata: where it is written; a new or empty directory",
             "compact": "write the new files and a swap script there, and leave the log dirs alone; "
@@ -224,7 +233,7 @@ SHARED_OPTIONS = (
         "a larger batch, stored or decompressed, is not read (default 64MiB)",
         (
             "bucket", "compact", "compare", "digest", "dump", "recover", "salvage", "sql", "verify",
-            "audit", "attach",
+            "audit", "attach", "restore",
             "why",
         ),
         parse_bytes,

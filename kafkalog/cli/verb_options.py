@@ -28,6 +28,7 @@ _SQL = ("sql",)
 _EXPORT = ("export",)
 _BUCKET = ("bucket",)
 _ATTACH = ("attach",)
+_RESTORE = ("restore",)
 
 BYTES_FORMATS = ("text", "hex", "base64")
 RESULT_FORMATS = ("table", "json", "csv", "parquet")
@@ -36,6 +37,30 @@ READ_MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 SQL_ENGINES = ("duckdb", "spark")
 
 VERB_OPTIONS = (
+    Option(
+        "--into", "LOGDIR",
+        "a log dir of the stopped cluster that has the topics, empty; give those of all replicas, "
+        "repeatable",
+        _RESTORE, is_repeatable=True,
+    ),
+    Option(
+        "--until", "TIME|OFFSETS",
+        "nothing later than a time (ms or ISO), or nothing from these offsets on: "
+        "orders-0=1200,orders-1=900; a batch that goes further stays out whole",
+        _RESTORE,
+    ),
+    Option(
+        "--end-transactions", "abort|cut",
+        "what becomes of transactions that are open at the cut: abort them, or cut in front of "
+        "them (default: refuse)",
+        _RESTORE, words=("abort", "cut"),
+    ),
+    Option(
+        "--groups", "NAME|GLOB",
+        "offsets that these groups of the source have committed, clamped to what is restored, as "
+        "CSV for kafka-consumer-groups.sh --from-file; repeatable",
+        _RESTORE, is_repeatable=True,
+    ),
     Option(
         "--strategy", "|".join(STRATEGIES),
         "how the key map is made: by a partition's own task, or by many (default: by size, across "

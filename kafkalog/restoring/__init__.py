@@ -1,4 +1,18 @@
-"""A cluster back from what is on its disks: the metadata that a lost quorum had, made anew.
+"""A cluster back from what is on disks: a topic from its segments, the metadata of a lost quorum.
+
+Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`):
+
+    request   what is asked for                                                     RestoreRequest
+    cut       where a restored log ends, which transactions are open there          LogCut
+    plan      which source goes into which directories, and why not                 RestorePlan
+    segments  the segments up to the cut, with ids that the target cannot meet      files
+    stage     the restored partition beside the target's, with its indexes
+    equal     consumers get from it what they get from the source
+    restore   one partition: staged, compared, swapped in                           RestoreResult
+    run       all of them in the frame of verbs that change logs                    RestoreRun
+    document  the run as JSON and as a table;  groups  committed offsets as a script
+
+The metadata that a lost quorum had, made anew (`attach`):
 
 `disks` reads what all nodes' log dirs say of partitions, `left_metadata` what a metadata log that
 is still there somewhere says of the rest; `attach_plan` decides, without input and output;

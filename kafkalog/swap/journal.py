@@ -24,9 +24,10 @@ from kafkalog.swap.checkpoint import Changes
 from kafkalog.swap.file_facts import FileFacts
 from kafkalog.swap.replacement import Replacement
 
-COMPACT, RETAIN, RECOVER, HEAL, ATTACH = "compact", "retain", "recover", "heal", "attach"
+COMPACT, RETAIN, RECOVER, HEAL = "compact", "retain", "recover", "heal"
+ATTACH, RESTORE = "attach", "restore"
 # The kinds of runs that change logs.
-KINDS = (COMPACT, RETAIN, RECOVER, HEAL, ATTACH)
+KINDS = (COMPACT, RETAIN, RECOVER, HEAL, ATTACH, RESTORE)
 
 
 class Ended(Protocol):

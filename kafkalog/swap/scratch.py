@@ -6,6 +6,7 @@ them.
     kafkalog-RUN-done.tmp              the result of a finished swap, for another attempt
     kafkalog-RUN-lock.tmp              there and locked while an attempt swaps
     kafkalog-RUN-healing.tmp           a directory: a healed copy of the partition, not swapped in
+    kafkalog-RUN-restoring.tmp         the same of a restored one
     kafkalog-RUN-<file>.undo           a replaced file, until the run is undone or purged
     kafkalog-RUN-record.undo           what was the swap record, as long
     kafkalog-RUN-no-<file>.undo        says, as long, that there was no such checkpoint
@@ -80,6 +81,10 @@ class Scratch:
     @property
     def healing(self) -> str:
         return self._path("healing")
+
+    @property
+    def restoring(self) -> str:
+        return self._path("restoring")
 
     def _path(self, what: str) -> str:
         return path_in(self.directory, f"{PREFIX}{self.run_id}-{what}{SUFFIX}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data.copy_samples import copy_sample
+from kafkalog.format.file_names import PARTITION_METADATA_FILE, log_file_name
 
 ROOT = Path(__file__).resolve().parents[2]
 _NAMES = {
@@ -93,6 +94,21 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         (*bucket, "--deep", "--workers", "1"),
         (*bucket, "--rebuild-metadata", "--output", f"{scratch}/remote-log-metadata"),
         ("segments", *_ORDERS),
+        (
+            "restore",
+            "data/samples/groups/data",
+            "--into",
+            str(_emptied(scratch)),
+            "--topic",
+            "orders",
+            "--until",
+            "orders-0=30",
+            "--groups",
+            "*",
+            "--output",
+            f"{scratch}/groups",
+            "--apply",
+        ),
         ("salvage", "--log-dir", str(damaged), "--topic", "orders", "--output", f"{scratch}/out"),
         ("why", "orders-1", "--offset", "3", "--now", "2026-12-01", "--log-dir", _BROKER),
         ("runs",),
@@ -106,6 +122,17 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         if not done.stdout:
             raise RuntimeError(f"{words}: {done.stderr}")
         yield words[0], json.loads(done.stdout)
+
+
+def _emptied(scratch: Path) -> Path:
+    """A cluster whose topic has no record."""
+    log_dir = copy_sample("groups/data", scratch / "emptied")
+    for path in log_dir.glob("orders-*/*"):
+        if path.name != PARTITION_METADATA_FILE:
+            path.unlink()
+    for directory in log_dir.glob("orders-*"):
+        (directory / log_file_name(0)).touch()
+    return log_dir
 
 
 def _collect(value: Any, path: str, found: dict[str, set[str]]) -> None:

@@ -45,6 +45,7 @@ GUIDES = {
     "bucket": "bucket.md",
     "verify": "verify-and-recover.md#verify",
     "recover": "verify-and-recover.md#recover",
+    "restore": "restore.md",
     "sql": "query.md",
     "dump": "dump-and-salvage.md#dump",
     "why": "audit.md#why",

@@ -1,0 +1,100 @@
+"""`kafkalog restore`: topics back from segments, offsets as they were. Also what
+`jobs/restore_topics.py` parses and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.option_values import parse_now
+from kafkalog.cli.output import ExitCode, say
+from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied
+from kafkalog.operations.run_steps import Tell
+from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.requests.run_request import RunOptions, run_request
+from kafkalog.restoring.document import restore_document, restore_table, warnings
+from kafkalog.restoring.groups import GroupScript, group_scripts, write_scripts
+from kafkalog.restoring.plan import RestorePlan
+from kafkalog.restoring.request import RestoreRequest, parse_topics, parse_until_offsets
+from kafkalog.restoring.run import RestoreRun, apply_restore, plan_restore, restore_statuses
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """The verb."""
+    return run_with(args, say)
+
+
+def run_with(args: argparse.Namespace, tell: Tell) -> ExitCode:
+    """Plan or restore, print it and choose the exit code; talk goes to `tell`."""
+    if not args.into:
+        raise UsageError("restore needs --into LOGDIR, a log dir of the stopped cluster")
+    options: RunOptions = {
+        "now_ms": args.now,
+        "run_dir": args.run_dir,
+        "no_undo": args.no_undo,
+        "max_batch_bytes": args.max_batch_bytes,
+    }
+    remote = [path for path in args.log_dir if "://" in path]
+    if remote:
+        raise UsageError(f"restore reads log dirs of this host: {remote[0]} is none")
+    if bool(args.groups) != (args.output is not None):
+        raise UsageError("--groups needs --output DIR for its files, and --output is for them")
+    request, restore = run_request(args.into, options), request_of(args)
+    scripts: list[GroupScript] = []
+
+    def with_groups(run: RestoreRun) -> RestoreRun:
+        if args.groups:
+            scripts.extend(group_scripts(args.log_dir, args.groups, _carried_out(run)))
+            write_scripts(scripts, args.output)
+        for script in scripts:
+            tell(script.said)
+        return run
+
+    def planned() -> RestoreRun:
+        run = plan_restore(request, restore)
+        for line in warnings(run):
+            tell(line)
+        return with_groups(run)
+
+    verb = RunVerb(
+        run=planned_or_applied(
+            args,
+            plan=planned,
+            apply=lambda tell: with_groups(apply_restore(request, restore, tell)),
+        ),
+        statuses=lambda run, _: restore_statuses(run),
+        document=lambda run, seconds: restore_document(run, seconds, scripts),
+        table=restore_table,
+        summary=_summary,
+    )
+    return carry_out(args, verb, tell)
+
+
+def _carried_out(run: RestoreRun) -> list[RestorePlan]:
+    """The plans that were; of a dry run those that would be."""
+    statuses = zip(run.plans, restore_statuses(run), strict=True)
+    return [plan for plan, status in statuses if status not in (FAILED, REFUSED)]
+
+
+def request_of(args: argparse.Namespace) -> RestoreRequest:
+    """The request the arguments make. InvalidConfigError for words that cannot be understood."""
+    topics, renamed = parse_topics(args.topic)
+    until_ms, offsets = None, {}
+    if args.until is not None:
+        try:
+            until_ms = parse_now(args.until)
+        except ValueError:
+            offsets = parse_until_offsets(args.until)
+    return RestoreRequest(
+        tuple(args.log_dir), topics, renamed, until_ms, offsets, args.end_transactions
+    )
+
+
+def _summary(run: RestoreRun, seconds: float) -> str:
+    size = sum(result.bytes_after for result in run.results)
+    if run.applied:
+        return f"{len(run.results)} partition directories, {size} bytes in {seconds:.1f} s"
+    size = sum(plan.cut.size_in_bytes for plan in run.plans if plan.cut and not plan.reason)
+    planned = f"{len(run.plans)} partition directories, {size} bytes planned in {seconds:.1f} s"
+    return f"{planned}; nothing was changed (--apply does)"

@@ -1,0 +1,123 @@
+"""What groups of the source have committed, as files for Kafka's own tool, once the cluster runs:
+
+    kafka-consumer-groups.sh --reset-offsets --group G --from-file G.csv --execute
+
+A file has a group's offsets, `topic,partition,offset` a line, of what was restored and under its
+new name. An offset outside of the restored log is clamped to its end or start, and counted.
+
+Source: Kafka ConsumerGroupCommand (CsvRecordNoGroup).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.format.topics import OFFSETS_TOPIC
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.planning.statuses import REFUSED
+from kafkalog.reading.function_views.group_offsets import commits_in_force
+from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
+from kafkalog.reading.function_views.topic_rows import live_partitions
+from kafkalog.restoring.plan import RestorePlan
+
+_GLOB = frozenset("*?[")
+# Of a name on the disk, with its ending.
+_MOST_NAME_BYTES = 255
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScript(JsonFacts):
+    """A group's file: rows (topic, partition, offset); clamped: how many offsets lay outside of
+    what is restored; left_out: of how many partitions nothing is restored.
+    """
+
+    group: str
+    file: str
+    rows: tuple[tuple[str, int, int], ...]
+    clamped: int
+    left_out: int
+
+    @property
+    def text(self) -> str:
+        """The file's lines."""
+        out = StringIO()
+        csv.writer(out, lineterminator="\n").writerows(self.rows)
+        return out.getvalue()
+
+    @property
+    def said(self) -> str:
+        """What is in it, in words."""
+        notes = [f"{len(self.rows)} offsets"]
+        notes += [f"{self.clamped} clamped to what is restored"] if self.clamped else []
+        notes += [f"{self.left_out} of partitions that are not restored left out"] * bool(
+            self.left_out
+        )
+        return f"group {self.group}: {', '.join(notes)}, in {self.file}"
+
+
+def group_scripts(
+    sources: Sequence[str], groups: Sequence[str], plans: Iterable[RestorePlan]
+) -> list[GroupScript]:
+    """A script for each group that is asked for. InvalidConfigError where the source does not tell
+    what groups have committed, and for a group that it does not have.
+    """
+    reads = SharedReads(list(sources), FunctionOptions())
+    if not live_partitions(reads.inventory, OFFSETS_TOPIC):
+        raise InvalidConfigError(
+            f"--groups: no partition of {OFFSETS_TOPIC} is in the source, which has what groups "
+            "have committed"
+        )
+    rows = commits_in_force(reads).to_pylist()
+    known = {row["group"] for row in rows}
+    missing = [name for name in groups if not _GLOB & set(name) and name not in known]
+    if missing:
+        raise InvalidConfigError(f"--groups: not in the source: {', '.join(missing)}")
+    ranges = {
+        plan.source_name: (plan.topic_partition, plan.cut.start_offset, plan.cut.end_offset)
+        for plan in plans
+        if plan.cut is not None and plan.status != REFUSED
+    }
+    chosen = sorted(name for name in known if any(fnmatchcase(name, each) for each in groups))
+    return [_script(name, [r for r in rows if r["group"] == name], ranges) for name in chosen]
+
+
+def _script(
+    group: str,
+    rows: Sequence[dict[str, Any]],
+    ranges: dict[TopicPartition, tuple[TopicPartition, int, int]],
+) -> GroupScript:
+    found, clamped, left_out = [], 0, 0
+    for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
+        known = ranges.get(TopicPartition(row["topic"], row["partition"]))
+        if known is None or row["offset"] is None:
+            left_out += 1
+            continue
+        name, start, end = known
+        offset = min(max(row["offset"], start), end)
+        clamped += offset != row["offset"]
+        found.append((name.topic, name.partition, offset))
+    return GroupScript(group, f"{quote(group, safe='')}.csv", tuple(found), clamped, left_out)
+
+
+def write_scripts(scripts: Iterable[GroupScript], directory: str) -> None:
+    """Write them into a new or empty directory. InvalidConfigError for any other one, and for a
+    group whose name is too long for a file.
+    """
+    path, scripts = Path(directory), list(scripts)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidConfigError("--output: a new or empty directory", path=directory)
+    for script in scripts:
+        if len(script.file.encode()) > _MOST_NAME_BYTES:
+            raise InvalidConfigError(f"--groups: {script.group!r} is too long for a file's name")
+    path.mkdir(parents=True, exist_ok=True)
+    for script in scripts:
+        (path / script.file).write_text(script.text)

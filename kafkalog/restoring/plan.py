@@ -1,0 +1,272 @@
+"""Which partition of the source goes into which directories of the target, up to where, and why
+not. Nothing is written.
+
+A target is a partition of a topic that the stopped cluster has and nobody has written to: its topic
+id stays, and every replica gets the same files. That all of them are here is asked for, because one
+that is empty and in sync may be elected, and then the others cut what was restored.
+
+Source: Kafka LogManager, ReplicaManager; KIP-101.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kafkalog.contents.transactional_ids import TransactionalId, transactional_ids
+from kafkalog.errors import KafkaLogError
+from kafkalog.format.topics import INTERNAL_POLICIES, TRANSACTION_TOPIC
+from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.inventory import (
+    CLUSTER_METADATA_TOPIC,
+    LogInventory,
+    PartitionInventory,
+    PartitionKind,
+)
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.lock_holder import lock_holder
+from kafkalog.log.log_dir_files import read_log_dir_files
+from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.statuses import REFUSED
+from kafkalog.requests.run_settings import RunSettings
+from kafkalog.restoring.cut import LogCut, OpenTransaction, cut_log
+from kafkalog.restoring.request import ABORT, CUT, RestoreRequest
+
+RESTORE = "restore"
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan(JsonFacts):
+    """One directory of the target. status: RESTORE, or REFUSED with a reason; warnings: what
+    becomes of it that somebody may not expect; token: of the source's files.
+    """
+
+    topic_partition: TopicPartition
+    path: str
+    log_dir: str
+    source_name: TopicPartition
+    source: str
+    source_token: str
+    token: str
+    status: str
+    reason: str = ""
+    cut: LogCut | None = None
+    warnings: tuple[str, ...] = ()
+
+    def refused(self, reason: str) -> RestorePlan:
+        return replace(self, status=REFUSED, reason=reason)
+
+
+@dataclass(slots=True)
+class Target:
+    """The cluster's log dirs: partitions, metadata, and the nodes that they are of."""
+
+    found: LogInventory
+    settings: RunSettings
+    clusters: tuple[ClusterSettings, ...]
+    nodes: Mapping[str, int | None]
+    others: Mapping[str, str]
+    by_name: dict[TopicPartition, list[PartitionInventory]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: LogInventory, settings: RunSettings, log_dirs: Iterable[str]) -> Target:
+        """What these log dirs are."""
+        metas = {path: read_log_dir_files(Path(path)).meta for path in log_dirs}
+        places = [Path(path, METADATA_DIR) for path in metas]
+        clusters = tuple(read_cluster_settings(each) for each in places if each.is_dir())
+        nodes = {path: None if meta is None else meta.node_id for path, meta in metas.items()}
+        ids = {path: str(meta.cluster_id) for path, meta in metas.items() if meta is not None}
+        target = cls(found, settings, clusters, nodes, ids)
+        for each in found:
+            if each.kind is PartitionKind.LIVE:
+                target.by_name.setdefault(each.topic_partition, []).append(each)
+        return target
+
+    @property
+    def cluster(self) -> ClusterSettings | None:
+        """The newest metadata log."""
+        sound = [each for each in self.clusters if not each.problems]
+        return max(sound, key=lambda each: each.end_offset, default=None)
+
+    def why_unusable(self) -> str | None:
+        """What is wrong with all of it."""
+        if len(set(self.others.values())) > 1:
+            named = ", ".join(f"{path} of {its}" for path, its in sorted(self.others.items()))
+            return f"log dirs of more than one cluster: {named}"
+        if self.cluster is None:
+            problems = [problem for each in self.clusters for problem in each.problems]
+            why = "; ".join(problems) or f"none of the log dirs has {METADATA_DIR}"
+            return (
+                f"the target's metadata log tells which replicas a partition has: {why}; give the "
+                "log dir with it (metadata.log.dir) as well"
+            )
+        return None
+
+
+def plan_restores(
+    request: RestoreRequest, source: LogInventory, target: Target, max_batch_bytes: int
+) -> Iterator[RestorePlan]:
+    """A plan for each directory, or a refused one where there is none."""
+    unusable = target.why_unusable()
+    ids = _TransactionalIds(source, max_batch_bytes)
+    for each in source:
+        if not request.takes(each.topic_partition.topic) or _is_cluster_metadata(each):
+            continue
+        if each.topic_partition.topic in INTERNAL_POLICIES and not request.topics:
+            continue
+        name = request.target_of(each.topic_partition)
+        copies = target.by_name.get(name, [])
+        blank = RestorePlan(name, "", "", each.topic_partition, each.path, each.token, "", RESTORE)
+        reason = unusable or _why_not_from(each, source) or _why_not_into(name, copies, target)
+        if reason is not None:
+            places = [_at(blank, copy) for copy in copies] or [blank]
+            yield from (place.refused(reason) for place in places)
+            continue
+        cut, reason = _cut(request, each, ids)
+        for copy in copies:
+            plan = replace(_at(blank, copy), cut=cut)
+            config = target.settings.resolve(copy, needs_policy=False).config
+            warnings = tuple(_warnings(each, cut, config)) if cut is not None else ()
+            plan = replace(plan, warnings=warnings)
+            reason_here = reason or _why_not_this(each, copy)
+            yield plan.refused(reason_here) if reason_here else plan
+
+
+def _at(plan: RestorePlan, copy: PartitionInventory) -> RestorePlan:
+    return replace(plan, path=copy.path, log_dir=copy.log_dir, token=copy.token)
+
+
+def _is_cluster_metadata(partition: PartitionInventory) -> bool:
+    return partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
+
+
+def _why_not_from(source: PartitionInventory, found: LogInventory) -> str | None:
+    topic = source.topic_partition.topic
+    if topic in INTERNAL_POLICIES:
+        return (
+            f"{topic} says what the source's cluster had, by its own ids: --groups writes what "
+            "groups have committed as a script"
+        )
+    if source.kind is not PartitionKind.LIVE:
+        return f"{source.path} is {source.kind.value}, no live partition"
+    if source.problems:
+        return f"the source is not whole: {'; '.join(source.problems)}"
+    if source.has_remote_segments:
+        return "older segments of the source are in remote storage, the rest would have a gap"
+    live = [
+        each.path
+        for each in found
+        if each.topic_partition == source.topic_partition and each.kind is PartitionKind.LIVE
+    ]
+    if len(live) > 1:
+        return (
+            f"the source has it {len(live)} times ({', '.join(live)}): `kafkalog compare` tells "
+            "which is right; give that one's log dir alone"
+        )
+    holder = lock_holder(source.log_dir)
+    if holder is not None:
+        return f"a broker (process {holder}) holds the lock of the source {source.log_dir}"
+    return None
+
+
+def _why_not_into(
+    name: TopicPartition, copies: Sequence[PartitionInventory], target: Target
+) -> str | None:
+    cluster = target.cluster
+    topic = cluster.topics.get(name.topic) if cluster is not None else None
+    if topic is None:
+        return (
+            f"the target has no topic {name.topic}: create it with as many partitions, stop the "
+            "brokers, and restore then"
+        )
+    if name.partition not in topic.replicas:
+        return f"the target's {name.topic} has {len(topic.replicas)} partitions"
+    wanted = sorted(topic.replicas[name.partition])
+    here = sorted(node for each in copies if (node := target.nodes.get(each.log_dir)) is not None)
+    if here != wanted:
+        return (
+            f"its replicas are on the nodes {wanted}, here are those of {here}: give the log dirs "
+            "of all, for an empty replica that is elected takes what was restored away"
+        )
+    stale = [each.path for each in copies if each.topic_id != topic.topic_id]
+    if stale:
+        return f"{', '.join(stale)}: of another topic id than the target's {topic.topic_id}"
+    return None
+
+
+def _why_not_this(source: PartitionInventory, copy: PartitionInventory) -> str | None:
+    if Path(copy.path).resolve() == Path(source.path).resolve():
+        return "source and target are the same directory"
+    bases = [segment.base_offset for segment in copy.segments]
+    # A restore that died may have left its log start, which is above an empty log's end.
+    is_left = not copy.size_in_bytes and copy.log_start_offset > copy.log_end_offset
+    if copy.problems and not (is_left and len(copy.problems) == 1):
+        return f"the target is not whole: {'; '.join(copy.problems)}"
+    if bases not in ([], [0]) or any(segment.size_in_bytes for segment in copy.segments):
+        return (
+            f"{copy.path} is not empty (segments from {bases[0]}, {copy.size_in_bytes} bytes): "
+            "delete the topic and create it again, or restore under another name (--topic OLD=NEW)"
+        )
+    if copy.has_remote_segments:
+        return "the target's topic has segments in remote storage"
+    return None
+
+
+def _cut(
+    request: RestoreRequest, source: PartitionInventory, ids: _TransactionalIds
+) -> tuple[LogCut | None, str | None]:
+    """The cut, and why it cannot be restored."""
+    until = request.until(source.topic_partition)
+    try:
+        cut = cut_log(source, until, to_stable=request.end_transactions == CUT)
+    except (KafkaLogError, OSError) as error:
+        return None, (
+            f"the source is damaged: {error}; `kafkalog salvage` makes a copy without what is "
+            "damaged, which can be restored"
+        )
+    if cut.open and request.end_transactions != ABORT:
+        named = ", ".join(ids.text(each) for each in cut.open[:_SHOWN])
+        more = f" and {len(cut.open) - _SHOWN} more" if len(cut.open) > _SHOWN else ""
+        return cut, (
+            f"transactions are open at the cut, offset {cut.end_offset}: {named}{more}; "
+            "--end-transactions abort ends them, cut leaves out all from offset "
+            f"{cut.last_stable_offset} on"
+        )
+    return cut, None
+
+
+class _TransactionalIds:
+    """Whose open transactions are, where the source's `__transaction_state` tells."""
+
+    def __init__(self, found: LogInventory, max_batch_bytes: int) -> None:
+        self._paths = [p.path for p in found if p.topic_partition.topic == TRANSACTION_TOPIC]
+        self._max_batch_bytes = max_batch_bytes
+        self._known: dict[int, TransactionalId | None] = {}
+
+    def text(self, each: OpenTransaction) -> str:
+        """A transaction in words."""
+        number = each.producer_id
+        if number not in self._known:
+            found = transactional_ids(self._paths, [number], self._max_batch_bytes)
+            self._known[number] = found.get(number)
+        known = self._known[number]
+        named = f" ({known.shown(redact=False)})" if known is not None else ""
+        return f"producer {number}{named} from offset {each.first_offset} on"
+
+
+def _warnings(source: PartitionInventory, cut: LogCut, config: LogConfig) -> Iterator[str]:
+    if not config.is_compacted or "delete" in config.cleanup_policy:
+        if config.retention_ms >= 0:
+            yield (
+                f"retention.ms of the target's topic is {config.retention_ms}: segments whose "
+                "largest timestamp is older are deleted once its broker runs; set it before the "
+                "restore if they are to stay"
+            )
+        if 0 <= config.retention_bytes < cut.size_in_bytes:
+            yield f"retention.bytes of the target's topic is {config.retention_bytes}"
+    if cut.left_out_from is not None:
+        yield f"all from offset {cut.left_out_from} on lies behind the cut"

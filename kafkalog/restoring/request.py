@@ -1,0 +1,88 @@
+"""What a restore is asked for, and the words of its options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.inventory import LogInventory
+from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.restoring.cut import Until
+
+ABORT, CUT = "abort", "cut"
+END_TRANSACTIONS = (ABORT, CUT)
+_GLOB = frozenset("*?[")
+_OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>[0-9]+)=(?P<offset>[0-9]{1,19})")
+# Kafka's Topic.validate.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """sources: log dirs; renamed: the target's topic by that of the source, for those that get
+    another name; topics: names or globs of the source's; until_ms, until_offsets: see `cut.Until`,
+    offsets by partition of the source; end_transactions: ABORT, CUT, or None to refuse.
+    """
+
+    sources: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    until_ms: int | None = None
+    until_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    end_transactions: str | None = None
+
+    def until(self, name: TopicPartition) -> Until:
+        """Where a partition of the source ends."""
+        return Until(self.until_offsets.get(name), self.until_ms)
+
+    def target_of(self, name: TopicPartition) -> TopicPartition:
+        """What a partition of the source is called in the target."""
+        return TopicPartition(self.renamed.get(name.topic, name.topic), name.partition)
+
+    def check(self, found: LogInventory) -> None:
+        """InvalidConfigError for a name that is not in the source, or two for one target."""
+        topics = {each.topic_partition.topic for each in found}
+        missing = [t for t in self.topics if not _GLOB & set(t) and t not in topics]
+        partitions = {each.topic_partition for each in found}
+        missing += [str(name) for name in self.until_offsets if name not in partitions]
+        if missing:
+            raise InvalidConfigError(f"not in the source: {', '.join(missing)}")
+        chosen = [t for t in topics if self.takes(t)]
+        targets = [self.renamed.get(t, t) for t in chosen]
+        twice = sorted({t for t in targets if targets.count(t) > 1})
+        if twice:
+            raise InvalidConfigError(f"two topics of the source into one: {', '.join(twice)}")
+
+    def takes(self, topic: str) -> bool:
+        """Whether a topic of the source is asked for."""
+        return not self.topics or any(fnmatchcase(topic, t) for t in self.topics)
+
+
+def parse_topics(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The topics of the source that NAME, GLOB and OLD=NEW name, and the new names."""
+    topics, renamed = [], {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        topics.append(old)
+        if not equals:
+            continue
+        if _GLOB & set(old) or not _TOPIC.fullmatch(new) or new in (".", ".."):
+            raise InvalidConfigError(f"--topic {text!r}: OLD=NEW needs two topic names, no glob")
+        renamed[old] = new
+    return tuple(topics), renamed
+
+
+def parse_until_offsets(text: str) -> dict[TopicPartition, int]:
+    """`T-P=OFFSET,…`; InvalidConfigError for anything else."""
+    found = {}
+    for part in text.split(","):
+        match = _OFFSET.fullmatch(part.strip())
+        if match is None:
+            raise InvalidConfigError(
+                f"--until {text!r}: a time (ms or ISO), or offsets as orders-0=1200,orders-1=900"
+            )
+        found[TopicPartition(match["topic"], int(match["number"]))] = int(match["offset"])
+    return found
