@@ -55,7 +55,7 @@ def make(scratch: Path, target: Path) -> None:
         for turn in range(TURNS):
             cluster.produce(TOPIC, _records(f"plain-{turn}"))
             _transaction(cluster, turn)
-        _await_copies(broker.log_dir / f"{TOPIC}-0", store)
+        await_copies(broker.log_dir / f"{TOPIC}-0", store)
         consumed = {level: _consume(cluster, level) for level in LEVELS}
     shutil.copytree(broker.log_dir, target / "data", ignore=shutil.ignore_patterns(".lock"))
     shutil.copytree(store, target / "remote")
@@ -77,7 +77,7 @@ def _transaction(cluster: Cluster, turn: int) -> None:
     (producer.abort_transaction if turn % 3 == 1 else producer.commit_transaction)(60)
 
 
-def _await_copies(partition: Path, store: Path) -> None:
+def await_copies(partition: Path, store: Path) -> None:
     """Until one segment is left on the broker's disk, and no file waits for its deletion."""
     deadline = time.monotonic() + DEADLINE_S
     logs: list[str] = []

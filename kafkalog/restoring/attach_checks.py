@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kafkalog.format.topics import INTERNAL_POLICIES
 from kafkalog.log.inventory import PartitionKind
 from kafkalog.messages.cluster_metadata import BROKER_RESOURCE
 from kafkalog.planning.force_rules import FORCE_METADATA_LEFT
@@ -129,7 +130,11 @@ def say_what_is_lost(
             notes.lost.append(
                 f"settings of {', '.join(newer)}: the metadata log that is left does not know them"
             )
-    held = sorted(topic for topic, config in configs.items() if "retention.ms" in config)
+    held = sorted(
+        topic
+        for topic, config in configs.items()
+        if "retention.ms" in config and topic not in INTERNAL_POLICIES
+    )
     if held:
         notes.warnings.append(
             f"nothing of {', '.join(held)} is deleted until somebody sets retention.ms and "
@@ -142,8 +147,9 @@ def _say_default_of_controllers(left: LeftMetadata, notes: Notes) -> None:
     records it finds (ActivationRecordsGenerator.recordsForEmptyLog).
     """
     key = BROKER_RESOURCE, "", "min.insync.replicas"
-    setting = left.kept.get("ConfigRecord", {}).get(key)
-    if setting is not None and left.feature_levels.get(ELIGIBLE_LEADERS):
+    setting = left.kept.get("ConfigRecord", {}).get(key, {"value": "1"})
+    # 1 is Kafka's default, which such a controller has written before.
+    if setting["value"] != "1" and left.feature_levels.get(ELIGIBLE_LEADERS):
         notes.warnings.append(
             f"min.insync.replicas={setting['value']} is the default of all brokers: the first "
             "controller sets it to that of its server.properties; set it again when brokers are up"

@@ -94,9 +94,9 @@ def _registrations(disks: Disks) -> dict[str, int]:
     """The broker epoch of each node's last clean stop by node, -1 without one.
 
     With eligible leader replicas a broker that registers for the first time counts as one that was
-    killed: it leaves the in-sync replicas, and where all do, nobody is left to be elected. One that
-    is registered with the epoch that its clean shutdown tells has stopped in order. Of copies that
-    did not, the ends were compared here.
+    killed: it leaves the in-sync replicas, and leaders are elected uncleanly (seen on 4.3.1). One
+    that is registered with the epoch that its clean shutdown tells has stopped in order. Of copies
+    that did not, the ends were compared here.
     """
     found: dict[str, int] = {}
     # Of nodes that are controllers alone no broker ever registers.

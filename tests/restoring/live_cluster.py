@@ -11,24 +11,38 @@ import secrets
 import shutil
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from kafkalog.log.metadata_names import METADATA_DIR
 from tests.support.broker import Broker, BrokerFailedError
 
 PATIENCE_S = 120.0
 GROUP, TRANSACTIONAL_ID = "readers", "transfers"
-PLAIN, COMPACTED, TRANSACTIONS = "plain", "compacted", "transactions"
+PLAIN, COMPACTED, TRANSACTIONS, TIERED = "plain", "compacted", "transactions", "tiered"
 TOPICS = {PLAIN: 3, COMPACTED: 1, TRANSACTIONS: 2}
+CONFIGS = {
+    COMPACTED: {"cleanup.policy": "compact"},
+    TIERED: {
+        "remote.storage.enable": "true", "local.retention.bytes": "1",
+        "internal.segment.bytes": "4096", "index.interval.bytes": "512",
+    },
+}  # fmt: skip
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
-_TRUNCATED = re.compile(
-    r"Truncating to offset|truncation of conflicting|marked for deletion.*stray"
+_WRONG = re.compile(
+    r"Truncating to offset|truncation of conflicting|marked stray|UNCLEAN partition change"
 )
 
 Place = tuple[str, int]
@@ -37,8 +51,11 @@ Place = tuple[str, int]
 class LostQuorum:
     """`nodes` by id."""
 
-    def __init__(self, directory: Path, count: int, *, is_dynamic: bool) -> None:
+    def __init__(
+        self, directory: Path, count: int, topics: Mapping[str, int], *, is_dynamic: bool
+    ) -> None:
         self.is_dynamic = is_dynamic
+        self.topics = topics
         replicas = str(count)
         settings = {
             "offsets.topic.replication.factor": replicas,
@@ -76,6 +93,10 @@ class LostQuorum:
     def log_dirs(self) -> list[str]:
         """Those of all nodes."""
         return [d for broker in self.nodes.values() for d in broker.settings["log.dirs"].split(",")]
+
+    def log_dirs_of(self, node: int) -> list[str]:
+        """Those of one."""
+        return self.nodes[node].settings["log.dirs"].split(",")
 
     @property
     def servers(self) -> str:
@@ -118,10 +139,9 @@ class LostQuorum:
     def create_topics(self) -> None:
         """TOPICS, with all nodes as replicas."""
         admin = self.admin()
-        configs = {COMPACTED: {"cleanup.policy": "compact"}}
         new = [
-            NewTopic(name, count, len(self.nodes), config=configs.get(name, {}))
-            for name, count in TOPICS.items()
+            NewTopic(name, count, len(self.nodes), config=CONFIGS.get(name, {}))
+            for name, count in self.topics.items()
         ]
         for future in admin.create_topics(new).values():
             future.result(PATIENCE_S)
@@ -137,7 +157,7 @@ class LostQuorum:
         producer.init_transactions(PATIENCE_S)
         for number, commits in enumerate((True, False, True)):
             producer.begin_transaction()
-            own = _send(producer, TRANSACTIONS, f"{tag}-{number}", 20)
+            own = self._send(producer, TRANSACTIONS, f"{tag}-{number}", 20)
             if commits:
                 producer.commit_transaction(PATIENCE_S)
                 written += own
@@ -148,7 +168,29 @@ class LostQuorum:
     def write(self, topic: str, tag: str, count: int) -> list[tuple[str, int, int, bytes]]:
         """Acknowledged records of a new idempotent producer."""
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
-        return _send(producer, topic, tag, count)
+        return self._send(producer, topic, tag, count)
+
+    def _send(
+        self, producer: Producer, topic: str, tag: str, count: int
+    ) -> list[tuple[str, int, int, bytes]]:
+        done: list[tuple[str, int, int, bytes]] = []
+
+        def note(error: KafkaError | None, message: object) -> None:
+            assert error is None, error
+            done.append((message.topic(), message.partition(), message.offset(), message.value()))  # type: ignore[attr-defined]
+
+        for number in range(count):
+            value = f"{tag}-{number}".encode()
+            producer.produce(
+                topic,
+                value,
+                f"k{number % 7}".encode(),
+                partition=number % self.topics[topic],
+                callback=note,
+            )
+            producer.flush(PATIENCE_S)
+        assert len(done) == count
+        return done
 
     def digests(self, ends: dict[Place, int] | None = None) -> dict[str, str]:
         """SHA-256 of what a consumer gets, by isolation level; up to `ends` where given."""
@@ -161,7 +203,7 @@ class LostQuorum:
 
     def read(self, level: str) -> list[tuple[str, int, int, bytes | None, bytes | None, int]]:
         """All records: topic, partition, offset, key, value, time."""
-        places = [(topic, n) for topic, count in TOPICS.items() for n in range(count)]
+        places = [(topic, n) for topic, count in self.topics.items() for n in range(count)]
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers, "group.id": "none", "isolation.level": level,
@@ -194,7 +236,7 @@ class LostQuorum:
         return {place: self._watermarks(place)[1] for place in self._places()}
 
     def _places(self) -> Iterator[Place]:
-        yield from ((topic, n) for topic, count in TOPICS.items() for n in range(count))
+        yield from ((topic, n) for topic, count in self.topics.items() for n in range(count))
 
     def _watermarks(self, place: Place) -> tuple[int, int]:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "none"})
@@ -249,44 +291,33 @@ class LostQuorum:
         own = {name: each.value for name, each in entries.items() if each.source == 1}
         return {name: str(value) for name, value in own.items()}
 
+    def configure(self, topic: str, name: str, value: str) -> None:
+        """Set one setting of a topic."""
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        admin = self.admin()  # kept: without it the answer is that it is gone
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result(60)
+
     # -- disks ---------------------------------------------------------------------------------
 
     def strays(self) -> list[str]:
         """Directories that a start has renamed."""
         return [str(path) for d in self.log_dirs for path in Path(d).glob("*-stray")]
 
-    def truncations(self) -> list[str]:
-        """Lines of the brokers' logs since `forget_logs` that tell of one, or of an error."""
+    def complaints(self) -> list[str]:
+        """Lines of the brokers' logs since `forget_logs`: truncated, stray, uncleanly elected."""
         return [
             line
             for broker in self.nodes.values()
             for line in broker.log_file.read_text(errors="replace").splitlines()
-            if _TRUNCATED.search(line)
+            if _WRONG.search(line)
         ]
 
     def forget_logs(self) -> None:
         """What brokers have said until now does not count."""
         for broker in self.nodes.values():
             broker.log_file.rename(broker.log_file.with_suffix(".before"))
-
-
-def _send(
-    producer: Producer, topic: str, tag: str, count: int
-) -> list[tuple[str, int, int, bytes]]:
-    done: list[tuple[str, int, int, bytes]] = []
-
-    def note(error: KafkaError | None, message: object) -> None:
-        assert error is None, error
-        done.append((message.topic(), message.partition(), message.offset(), message.value()))  # type: ignore[attr-defined]
-
-    for number in range(count):
-        value = f"{tag}-{number}".encode()
-        producer.produce(
-            topic, value, f"k{number % 7}".encode(), partition=number % TOPICS[topic], callback=note
-        )
-        producer.flush(PATIENCE_S)
-    assert len(done) == count
-    return done
 
 
 def _uuid() -> str:
@@ -297,9 +328,11 @@ def _uuid() -> str:
 
 
 @contextmanager
-def lost_quorum(directory: Path, count: int, *, is_dynamic: bool) -> Iterator[LostQuorum]:
+def lost_quorum(
+    directory: Path, count: int, *, is_dynamic: bool, topics: Mapping[str, int] = TOPICS
+) -> Iterator[LostQuorum]:
     """Not started yet; killed at the end."""
-    cluster = LostQuorum(directory, count, is_dynamic=is_dynamic)
+    cluster = LostQuorum(directory, count, topics, is_dynamic=is_dynamic)
     try:
         yield cluster
     finally:

@@ -179,6 +179,10 @@ class Broker:
         properties.write_text("".join(lines))
         return properties
 
+    def format(self) -> None:
+        """Its log dirs, without a start."""
+        self._format(self._write_properties())
+
     def _format(self, properties: Path) -> None:
         arguments = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         arguments += self._format_options
