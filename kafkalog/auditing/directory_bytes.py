@@ -6,7 +6,6 @@ deleted takes space that no directory shows.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS, Leftover
@@ -21,6 +20,7 @@ from kafkalog.format.file_names import (
     parse_file_name,
 )
 from kafkalog.log.inventory import PartitionKind
+from kafkalog.log.listing import Entry, entries_in
 
 _INDEXES = (LogFileKind.OFFSET_INDEX, LogFileKind.TIME_INDEX, LogFileKind.TRANSACTION_INDEX)
 _SNAPSHOTS = (LogFileKind.PRODUCER_SNAPSHOT, LogFileKind.METADATA_SNAPSHOT)
@@ -57,27 +57,26 @@ def measure_directory(path: str, kind: PartitionKind) -> DirectoryBytes:
     by_kind = dict.fromkeys(BYTE_KINDS, 0)
     leftovers: list[Leftover] = []
     sizes = DirectoryBytes(by_kind)
-    with os.scandir(path) as entries:
-        for entry in entries:
-            size = _size(entry)
-            name = parse_file_name(entry.name)
-            is_live = name is not None and name.suffix == LIVE_SUFFIX
-            left = None if is_live else _left_kind(entry.name)
-            if left is not None:
-                by_kind["undo" if left == "undo" else "leftover"] += size
-                leftovers.append(Leftover(entry.path, left, size))
-            elif name is None or name.suffix != LIVE_SUFFIX:
-                by_kind["other"] += size
-            elif name.kind in _INDEXES:
-                by_kind["index"] += size
-                sizes.indexes[name.offset] = sizes.indexes.get(name.offset, 0) + size
-                if name.kind is LogFileKind.TIME_INDEX:
-                    sizes.time_indexes[name.offset] = size
-            elif name.kind in _SNAPSHOTS:
-                by_kind["snapshot"] += size
-                sizes.snapshots[name.offset] = size
-            else:
-                by_kind["log"] += size
+    for entry in entries_in(path):
+        size = _size(entry)
+        name = parse_file_name(entry.name)
+        is_live = name is not None and name.suffix == LIVE_SUFFIX
+        left = None if is_live else _left_kind(entry.name)
+        if left is not None:
+            by_kind["undo" if left == "undo" else "leftover"] += size
+            leftovers.append(Leftover(entry.path, left, size))
+        elif name is None or name.suffix != LIVE_SUFFIX:
+            by_kind["other"] += size
+        elif name.kind in _INDEXES:
+            by_kind["index"] += size
+            sizes.indexes[name.offset] = sizes.indexes.get(name.offset, 0) + size
+            if name.kind is LogFileKind.TIME_INDEX:
+                sizes.time_indexes[name.offset] = size
+        elif name.kind in _SNAPSHOTS:
+            by_kind["snapshot"] += size
+            sizes.snapshots[name.offset] = size
+        else:
+            by_kind["log"] += size
     if kind in _LEFT_DIRECTORIES:
         total = sum(by_kind.values())
         by_kind = dict.fromkeys(BYTE_KINDS, 0) | {"leftover": total}
@@ -92,9 +91,8 @@ def _left_kind(name: str) -> str | None:
     return next((kind for suffix, kind in _LEFT.items() if name.endswith(suffix)), None)
 
 
-def _size(entry: os.DirEntry[str]) -> int:
+def _size(entry: Entry) -> int:
     """Of a directory (a run's `.undo`) the files in it."""
     if not entry.is_dir(follow_symlinks=False):
         return entry.stat(follow_symlinks=False).st_size
-    with os.scandir(entry.path) as inner:
-        return sum(_size(each) for each in inner)
+    return sum(_size(each) for each in entries_in(entry.path))

@@ -7,7 +7,6 @@ Whatever cannot be read becomes a problem, and the numbers are those of what cou
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass, field, replace
 
 from kafkalog.auditing.audited_partition import BYTE_KINDS
@@ -33,6 +32,7 @@ from kafkalog.log.disk_traces import index_witnesses
 from kafkalog.log.header_sums import HeaderSums, header_sums
 from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
+from kafkalog.log.listing import entries_in
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
 from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 
@@ -139,8 +139,7 @@ def _is_as_listed(partition: PartitionInventory) -> bool:
     read (what a cleaner writes, and gives up) must not be kept for it.
     """
     try:
-        with os.scandir(partition.path) as listed:
-            return directory_digest(listed) == partition.digest
+        return directory_digest(entries_in(partition.path)) == partition.digest
     except OSError:
         return False
 

@@ -56,6 +56,10 @@ class AuditRequest(RunRequest):
     scope: AuditScope = field(default_factory=AuditScope)
     is_now_given: bool = False
 
+    @property
+    def reads_buckets(self) -> bool:
+        return True
+
 
 def audit_request(
     log_dirs: Sequence[str], options: RunOptions, scope: AuditScope | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from kafkalog.auditing.advice import Advice, advise_retention
@@ -12,6 +11,7 @@ from kafkalog.auditing.timestamp_findings import find_future, find_seconds
 from kafkalog.checking.finding import Finding
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.log_dir_files import is_clean_stop
+from kafkalog.log.small_files import is_there
 from kafkalog.planning.local_retention import local_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import (
@@ -209,7 +209,7 @@ def _is_clean_stop(context: FindingContext) -> bool:
     as after one.
     """
     log_dir = context.audited.log_dir
-    is_brokers = os.path.exists(f"{log_dir}/{META_PROPERTIES_FILE}")  # noqa: PTH110 - once a partition
+    is_brokers = is_there(f"{log_dir}/{META_PROPERTIES_FILE}")
     return not is_brokers or is_clean_stop(log_dir)
 
 

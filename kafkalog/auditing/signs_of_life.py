@@ -21,6 +21,8 @@ from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, is_clean_stop
+from kafkalog.log.small_files import size_of
+from kafkalog.log.storage import identity_of
 
 # What an index that was not cut has behind its entries, or more: up to segment.index.bytes.
 _NOT_CUT_BYTES = 1024
@@ -78,7 +80,7 @@ def _times(paths: Iterable[Path]) -> list[int]:
     found = []
     for path in paths:
         try:
-            found.append(path.stat().st_mtime_ns // 1_000_000)
+            found.append(identity_of(str(path)).mtime_ns // 1_000_000)
         except OSError:
             continue
     return found
@@ -86,7 +88,7 @@ def _times(paths: Iterable[Path]) -> list[int]:
 
 def _is_not_cut(active: SegmentInfo) -> bool:
     try:
-        size = Path(active.beside(".index")).stat().st_size
+        size = size_of(active.beside(".index")) or 0
     except OSError:
         return False
     return size - active.offset_index_bytes > _NOT_CUT_BYTES

@@ -62,7 +62,9 @@ def rebuild_metadata(
         raise InvalidConfigError("--remote-dir names the remote storage to look at")
     known = None
     if request.log_dirs:
-        known = read_knowledge(open_log_dir(*request.log_dirs), request.max_batch_bytes)
+        known = read_knowledge(
+            open_log_dir(*request.log_dirs, reads_buckets=False), request.max_batch_bytes
+        )
     count = _partitions(known, partitions_count)
     _check_output(output)
     found = stored_segments(

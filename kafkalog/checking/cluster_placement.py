@@ -16,6 +16,7 @@ from typing import TypeVar
 from kafkalog.checking.cluster_view import ClusterView, listed, nodes
 from kafkalog.checking.finding import Finding
 from kafkalog.cluster.moments import Row
+from kafkalog.log.listing import path_text
 from kafkalog.texts import format_timestamp
 
 IMBALANCE_PERCENT = 10
@@ -147,8 +148,8 @@ def _bytes(view: ClusterView) -> Iterator[Finding]:
                 "log-dir-skew",
                 f"it holds {size} bytes, {mean:.0f} are the average of the {len(dirs)} of broker "
                 f"{node}",
-                path=str(log_dir),
-                log_dir=str(log_dir),
+                path=path_text(log_dir),
+                log_dir=path_text(log_dir),
             )
 
 

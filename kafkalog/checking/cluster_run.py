@@ -89,7 +89,7 @@ def cluster_run(request: ClusterRequest) -> ClusterRun:
 
     InvalidConfigError for paths that do not exist, and where there is no metadata log at all.
     """
-    inventory = open_log_dir(*request.log_dirs, reads_buckets=False)
+    inventory = open_log_dir(*request.log_dirs)
     directories = metadata_directories(inventory)
     if not directories and not request.zookeeper_dirs:
         raise InvalidConfigError(

@@ -15,6 +15,7 @@ from kafkalog.cluster.history import ClusterHistory
 from kafkalog.cluster.moments import Row
 from kafkalog.format.meta_properties import MetaProperties
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.listing import path_text
 
 MIN_ISR = "min.insync.replicas"
 
@@ -54,11 +55,11 @@ class ClusterView:
     @property
     def path(self) -> str:
         """Of the metadata partition; what findings without another place are about."""
-        return str(self.history.directory)
+        return path_text(self.history.directory)
 
     @property
     def log_dir(self) -> str:
-        return str(self.history.directory.parent)
+        return path_text(self.history.directory.parent)
 
     def own_configs(self, topic: str) -> dict[str, str]:
         """A topic's own settings in force."""

@@ -7,9 +7,8 @@ detection; KIP-858 for directory ids.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +31,9 @@ from kafkalog.format.partition_metadata import parse_partition_metadata
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.listing import Entry, entries_in, is_directory
 from kafkalog.log.partition_dir import NUMBERED_SUFFIXES
-from kafkalog.log.small_files import read_small_file
+from kafkalog.log.small_files import is_there, read_small_file
 from kafkalog.log.topic_partition import PartitionKind
 
 _INDEX_KINDS = (
@@ -63,15 +63,16 @@ def check_directory(view: PartitionView, owner: Owner) -> Iterator[Finding]:
     """The files beside the segments, and whether a broker would take the directory for its own."""
     found = FindingList(view.partition.path)
     try:
-        names = sorted(os.listdir(view.partition.path))  # noqa: PTH208 - names, not a path each
+        entries = {entry.name: entry for entry in entries_in(view.partition.path)}
     except OSError as error:
         found.add("unreadable", error.strerror or str(error))
-        names = []
-    _check_names(view, names, found)
+        entries = {}
+    names = sorted(entries)
+    _check_names(view, entries, found)
     _check_leftovers(view, names, found)
     if view.partition.kind is PartitionKind.FUTURE:
-        live = Path(view.partition.log_dir, str(view.partition.topic_partition))
-        if live.exists():
+        live = f"{view.partition.log_dir}/{view.partition.topic_partition}"
+        if is_there(live) or is_directory(live):
             found.add("partition-twice", f"{live} is in the same log dir")
     if view.is_replica:
         _check_identity(view, owner, found)
@@ -81,12 +82,12 @@ def check_directory(view: PartitionView, owner: Owner) -> Iterator[Finding]:
     yield from found.findings()
 
 
-def _check_names(view: PartitionView, names: Iterable[str], found: FindingList) -> None:
+def _check_names(view: PartitionView, entries: Mapping[str, Entry], found: FindingList) -> None:
     bases = {report.task.base_offset for report in view.reports}
-    for name in names:
+    for name, entry in sorted(entries.items()):
         path = f"{view.partition.path}/{name}"
         parsed = parse_file_name(name)
-        if parsed is None and name.endswith(NUMBERED_SUFFIXES) and Path(path).is_file():
+        if parsed is None and name.endswith(NUMBERED_SUFFIXES) and entry.is_file():
             _check_foreign_name(name, path, found)
         elif is_of_kafka_0_7(name):
             found.add("format-not-read", f"{name}: {OF_KAFKA_0_7}", path=path)

@@ -13,6 +13,7 @@ from kafkalog.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.remote.stores import bucket_uri
 
 # What one bad batch can raise when it is opened.
 BAD_BATCH = (CorruptRecordError, RecordTooLargeError, UnsupportedCompressionTypeError)
@@ -68,7 +69,7 @@ class FindingList:
     """Findings about one file, bounded: damage may repeat in every batch."""
 
     def __init__(self, path: str, segment_base_offset: int | None = None) -> None:
-        self.path = path
+        self.path = bucket_uri(path) or path
         self._base_offset = segment_base_offset
         self._found: list[Finding] = []
         self._counts: Counter[str] = Counter()
@@ -93,7 +94,7 @@ class FindingList:
                     kind,
                     severity or KIND[kind].severity,
                     text,
-                    path or self.path,
+                    self.path if path is None else bucket_uri(path) or path,
                     None if position is None else int(position),  # numpy's are no JSON
                     None if offset is None else int(offset),
                     segment_base_offset=self._base_offset,

@@ -11,6 +11,7 @@ from kafkalog.format.meta_properties import (
     is_kraft,
 )
 from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.listing import entries_in, path_text
 from kafkalog.log.log_dir_files import LogDirFiles
 from kafkalog.log.metadata_records import METADATA_DIR, metadata_files
 from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
@@ -36,7 +37,7 @@ class GivenLogDir:
 
     @property
     def meta_path(self) -> str:
-        return str(self.path / META_PROPERTIES_FILE)
+        return path_text(self.path / META_PROPERTIES_FILE)
 
     @property
     def is_kraft(self) -> bool:
@@ -54,7 +55,7 @@ class GivenLogDir:
     def has_partitions(self) -> bool:
         return any(
             name.kind is PartitionKind.LIVE and entry.name != METADATA_DIR
-            for entry in self.path.iterdir()
+            for entry in entries_in(self.path)
             if (name := parse_partition_dir_name(entry.name)) is not None and entry.is_dir()
         )
 

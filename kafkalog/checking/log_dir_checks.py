@@ -17,6 +17,7 @@ from kafkalog.checking.metadata_checks import check_bootstrap
 from kafkalog.format.checkpoints import HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.file_names import REMOTE_INDEX_CACHE_DIR
+from kafkalog.log.listing import Entry, entries_in, is_directory
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.topic_partition import parse_partition_dir_name
 
@@ -28,23 +29,24 @@ _MOST_NAMES = 5
 def check_log_dir(log_dir: GivenLogDir, given: Sequence[GivenLogDir]) -> Iterator[Finding]:
     """The root of one log dir, one of those `given`. OSError if it cannot be listed."""
     found = FindingList(str(log_dir.path))
-    for entry in sorted(log_dir.path.iterdir()):
+    for entry in sorted(entries_in(log_dir.path), key=lambda entry: entry.name):
         if entry.is_dir() and _is_foreign(entry):
-            found.add("foreign-directory", "its name is no partition's", path=str(entry))
+            path = str(log_dir.path / entry.name)
+            found.add("foreign-directory", "its name is no partition's", path=path)
     for problem in log_dir.files.problems:
         path, _, text = problem.partition(": ")
         severity = checkpoint_severity(path, text)
         found.add("checkpoint-unreadable", text, path=path, severity=severity)
-    if (log_dir.path / METADATA_DIR).is_dir():
+    if is_directory(log_dir.path / METADATA_DIR):
         found.extend(check_bootstrap(log_dir.path / BOOTSTRAP_FILE))
     of_node = [each.path for each in given if each.node == log_dir.node]
     found.extend(_missing_partitions(log_dir, of_node))
     yield from found.findings()
 
 
-def _is_foreign(entry: Path) -> bool:
+def _is_foreign(entry: Entry) -> bool:
     if entry.name == CLEAN_SHUTDOWN_FILE:
-        return any(entry.iterdir())  # an empty one is deleted as the file would be
+        return bool(entries_in(entry.path))  # an empty one is deleted as the file would be
     return not parse_partition_dir_name(entry.name) and entry.name != REMOTE_INDEX_CACHE_DIR
 
 
@@ -60,7 +62,7 @@ def _missing_partitions(log_dir: GivenLogDir, of_node: Sequence[Path]) -> Iterat
             path = log_dir.path / f"{name}-{number}"
             if meta.directory_id not in directories:
                 continue
-            if any((each / path.name).is_dir() for each in of_node):
+            if any(is_directory(each / path.name) for each in of_node):
                 continue
             lines = (log_dir.files.checkpoints[file] for file in _OF_EVERY_LOG)
             if any((name, number) in entries for entries in lines):

@@ -28,6 +28,7 @@ from kafkalog.format.file_names import QUORUM_STATE_FILE, parse_file_name
 from kafkalog.format.quorum_state import parse_quorum_state
 from kafkalog.format.record_batch import parse_batch, with_crc
 from kafkalog.log.cluster_settings import METADATA_VERSION
+from kafkalog.log.listing import entries_in
 from kafkalog.log.metadata_records import (
     MetadataLogRecord,
     MetadataSnapshot,
@@ -58,7 +59,7 @@ def check_metadata_files(directory: str) -> Iterator[Finding]:
     found = FindingList(directory)
     try:
         segments, snapshots = metadata_files(Path(directory))
-        names = sorted(entry.name for entry in Path(directory).iterdir())
+        names = sorted(entry.name for entry in entries_in(directory))
     except OSError:
         return  # a finding of the directory itself
     for snapshot in reversed(snapshots):

@@ -17,7 +17,9 @@ from kafkalog.checking.given_log_dir import GivenLogDir
 from kafkalog.checking.metadata_checks import controller_ids
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.listing import is_directory
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE, METADATA_DIR
+from kafkalog.log.small_files import is_there
 
 
 def check_log_dirs(given: Sequence[GivenLogDir]) -> Iterator[Finding]:
@@ -39,7 +41,8 @@ def check_log_dirs(given: Sequence[GivenLogDir]) -> Iterator[Finding]:
 
 
 def _no_meta_properties(log_dir: GivenLogDir, *, has_kraft: bool) -> Iterator[Finding]:
-    own = [name for name in (METADATA_DIR, BOOTSTRAP_FILE) if (log_dir.path / name).exists()]
+    own = [METADATA_DIR] if is_directory(log_dir.path / METADATA_DIR) else []
+    own += [BOOTSTRAP_FILE] if is_there(log_dir.path / BOOTSTRAP_FILE) else []
     if own or has_kraft:
         found = FindingList(log_dir.meta_path)
         why = f"{' and '.join(own)} there" if own else "another log dir is of a KRaft node"

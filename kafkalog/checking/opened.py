@@ -14,6 +14,7 @@ from kafkalog.checking.segment import segment_task
 from kafkalog.checking.segment_report import SegmentTask
 from kafkalog.errors import RemoteStorageError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.listing import is_directory, path_text
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.remote_segments import with_remote_segments
@@ -22,6 +23,7 @@ from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.reading.remote_log_events import copy_states
 from kafkalog.remote.paths import RemoteStorage
+from kafkalog.remote.stores import bucket_uri, local_path
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import check_run_dir
 
@@ -42,7 +44,7 @@ class Opened:
 
 def open_for_checks(request: VerifyRequest) -> Opened:
     """All that a run looks at. InvalidConfigError for paths and partitions that do not exist."""
-    inventory = open_log_dir(*request.log_dirs, reads_buckets=False)
+    inventory = open_log_dir(*request.log_dirs)
     chosen = select_partitions(inventory, request.topics, request.topic_partitions)
     # A directory that waits for its deletion is nobody's any more.
     partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
@@ -51,10 +53,10 @@ def open_for_checks(request: VerifyRequest) -> Opened:
     no_settings = GivenSettings(LogConfig.from_overrides([], is_partial=True))
     whole = _whole_log_dirs(request, inventory)
     settings = RunSettings(
-        no_settings, {*log_dirs, *map(str, whole)},
+        no_settings, {*log_dirs, *map(path_text, whole)},
         force_differs=False, kafka_version=None, zookeeper=request.zookeeper,
     )  # fmt: skip
-    given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(str(p))) for p in whole]
+    given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(path_text(p))) for p in whole]
     opened = Opened(inventory, given, partitions, settings)
     if request.remote.places:
         opened.partitions = partitions = _with_remote(opened, request.remote)
@@ -87,9 +89,14 @@ def _with_remote(opened: Opened, remote: RemoteStorage) -> list[PartitionInvento
 def _whole_log_dirs(request: VerifyRequest, inventory: LogInventory) -> list[Path]:
     """The log dirs that were named, not the partitions and files."""
     partitions = {partition.path for partition in inventory}
-    named = [Path(match) for path in request.log_dirs for match in glob.glob(path) or [path]]  # noqa: PTH207 - the pattern may be absolute
-    found = {path.resolve() for path in named if path.is_dir()}
-    return sorted(path for path in found if str(path) not in partitions)
+    found = set()
+    for name in map(local_path, request.log_dirs):
+        if bucket_uri(name) is None:
+            named = map(Path, glob.glob(name) or [name])  # noqa: PTH207 - it may be absolute
+            found |= {path.resolve() for path in named if path.is_dir()}
+        elif is_directory(name):
+            found.add(Path(name))
+    return sorted(path for path in found if path_text(path) not in partitions)
 
 
 def placed(partition: PartitionInventory, findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.listing import path_text
 from kafkalog.log.log_dir import NO_PARTITION
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.planning.log_config import LogConfig
@@ -117,7 +118,8 @@ def _log_dir_findings(request: VerifyRequest, opened: Opened) -> Iterator[Findin
     found: list[Finding] = []
     for log_dir in opened.whole:
         found += (
-            replace(f, log_dir=str(log_dir.path)) for f in check_log_dir(log_dir, opened.whole)
+            replace(f, log_dir=path_text(log_dir.path))
+            for f in check_log_dir(log_dir, opened.whole)
         )
     covered = {finding.path for finding in found}
     for problem in opened.inventory.problems:
@@ -127,9 +129,9 @@ def _log_dir_findings(request: VerifyRequest, opened: Opened) -> Iterator[Findin
             # A broker passes a link to nowhere by; the cluster's own is missed there.
             is_broken_link = Path(path).is_symlink() and not Path(path).exists()
             other.add("unreadable", text, severity=Severity.WARNING if is_broken_link else None)
-            found += (replace(f, log_dir=str(Path(path).parent)) for f in other.findings())
+            found += (replace(f, log_dir=path_text(Path(path).parent)) for f in other.findings())
     across = check_log_dirs(opened.whole)
-    found += (replace(f, log_dir=str(Path(f.path).parent)) for f in across)
+    found += (replace(f, log_dir=path_text(Path(f.path).parent)) for f in across)
     yield from found
 
 

@@ -23,8 +23,11 @@ from kafkalog.format.file_names import (
     parse_file_name,
 )
 from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.log.listing import Entry, entries_in, is_directory, path_text
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
+from kafkalog.log.small_files import is_there
 from kafkalog.remote.layouts import path_behind_manifest
+from kafkalog.remote.stores import local_path
 
 _LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
 
@@ -39,15 +42,18 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.hex and args.json:
         raise InvalidConfigError("--hex is a view for people: it goes without --json")
     options = options_of(args)
-    missing = [name for name in named if not Path(name).exists()]
+    named = [local_path(name) for name in named]
+    missing = [name for name in named if not (is_there(name) or is_directory(name))]
     if missing:
         raise InvalidConfigError(f"no such file or directory: {', '.join(missing)}")
     is_wrong = False
     for name in named:
         path = Path(name)
-        files = sorted(p for p in path.iterdir() if _is_known(p)) if path.is_dir() else [path]
+        files = [path]
+        if is_directory(path):
+            files = sorted(path / e.name for e in entries_in(path) if _is_known(path, e))
         if not files:
-            say(f"{path}: no file in it is one of a log dir")
+            say(f"{name}: no file in it is one of a log dir")
             is_wrong = True
         for file in files:
             is_wrong = _dump(file, options) or is_wrong
@@ -77,18 +83,19 @@ def options_of(args: argparse.Namespace) -> DumpOptions:
     )
 
 
-def _is_known(path: Path) -> bool:
-    is_named = parse_file_name(path.name) is not None or path.name == BOOTSTRAP_FILE
-    is_named = is_named or path_behind_manifest(str(path), ()) is not None
-    return path.is_file() and (is_named or path.name in SMALL_FILES)
+def _is_known(directory: Path, entry: Entry) -> bool:
+    name, path = entry.name, path_text(directory / entry.name)
+    is_named = parse_file_name(name) is not None or name == BOOTSTRAP_FILE
+    is_named = is_named or path_behind_manifest(path, ()) is not None
+    return entry.is_file() and (is_named or name in SMALL_FILES)
 
 
 def _dump(path: Path, options: DumpOptions) -> bool:
     if not options.as_json:
-        write_bytes(f"Dumping {path}\n".encode())
+        write_bytes(f"Dumping {path_text(path)}\n".encode())
     name = parse_file_name(path.name)
     try:
-        remote = path_behind_manifest(str(path), options.remote_keys)
+        remote = path_behind_manifest(path_text(path), options.remote_keys)
         if remote is not None:
             return dump_remote_log(remote, options)
         if path.name == BOOTSTRAP_FILE or (name and name.kind in _LOGS):
@@ -101,5 +108,5 @@ def _dump(path: Path, options: DumpOptions) -> bool:
         say(str(error))
         return True
     what = f": {OF_KAFKA_0_7}" if is_of_kafka_0_7(path.name) else ""
-    say(f"Ignoring unknown file {path}{what}")
+    say(f"Ignoring unknown file {path_text(path)}{what}")
     return True

@@ -33,11 +33,13 @@ from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.format.time_index import TIME_INDEX_ENTRY
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
+from kafkalog.log.listing import path_text
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.segment_headers import scan_headers
-from kafkalog.log.small_files import read_small_file
+from kafkalog.log.small_files import is_there, read_small_file
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.reading.views import view_columns
+from kafkalog.remote.stores import bucket_uri
 
 Int64s = npt.NDArray[np.int64]
 Numbers = dict[str, Int64s]
@@ -81,7 +83,7 @@ def dump_time_index(path: Path, base_offset: int, options: DumpOptions) -> bool:
         if timestamps.size and timestamps[-1] < timestamps[0]:
             raise CorruptIndexError(
                 f"the last timestamp {timestamps[-1]} is below the first one, {timestamps[0]}",
-                path=str(path),
+                path=path_text(path),
             )
         _check_sanity(path, file_bytes, TIME_INDEX_ENTRY, base_offset, offsets)
         _remark(f"{path} passed sanity check.", options)
@@ -97,7 +99,7 @@ def dump_time_index(path: Path, base_offset: int, options: DumpOptions) -> bool:
 
 def dump_transaction_index(path: Path, base_offset: int, options: DumpOptions) -> bool:
     """Print a transaction index. CorruptIndexError if it is none."""
-    found = parse_transaction_index(read_small_file(path), base_offset, str(path))
+    found = parse_transaction_index(read_small_file(path), base_offset, path_text(path))
     numbers = _columns(found, AbortedTxn, _TRANSACTION_COLUMNS)
     labelled = [(f" {name}: ".encode(), number_text(v)) for name, v in numbers.items()]
     lines = join(b"version: 0", *(part for pair in labelled for part in pair))
@@ -108,7 +110,7 @@ def dump_transaction_index(path: Path, base_offset: int, options: DumpOptions) -
 def dump_snapshot(path: Path, offset: int, options: DumpOptions) -> bool:
     """Print a producer snapshot; whether it is corrupt."""
     try:
-        found = parse_producer_snapshot(read_small_file(path), str(path))
+        found = parse_producer_snapshot(read_small_file(path), path_text(path))
     except CorruptSnapshotError as error:
         say(str(error))
         return True
@@ -180,11 +182,11 @@ def _check_sanity(
 ) -> None:
     if offsets.size and offsets[-1] < base_offset:
         raise CorruptIndexError(
-            f"the last offset {offsets[-1]} is below the base offset", path=str(path)
+            f"the last offset {offsets[-1]} is below the base offset", path=path_text(path)
         )
     if file_bytes % kind.itemsize:
         raise CorruptIndexError(
-            f"{file_bytes} bytes, not a multiple of {kind.itemsize}", path=str(path)
+            f"{file_bytes} bytes, not a multiple of {kind.itemsize}", path=path_text(path)
         )
 
 
@@ -202,7 +204,7 @@ def _put(
         "partition": partition.partition if partition else -1,
         "segmentBaseOffset": offset,
         "snapshotOffset": offset,
-        "path": str(path),
+        "path": path_text(path),
     }
     columns = {"entry": np.arange(count), **numbers}
     wanted = [c for c in view_columns(view) if c.name in columns or c.name in place]
@@ -216,8 +218,8 @@ def _put(
 
 def _check_offset_index(path: Path, base_offset: int, offsets: Int64s, positions: Int64s) -> bool:
     log = path.with_name(log_file_name(base_offset))
-    if not log.exists():
-        say(f"{path}: {_NO_LOG}")
+    if not is_there(log):
+        say(f"{path_text(path)}: {_NO_LOG}")
         return True
     rows = scan_headers(str(log)).rows
     at = np.minimum(np.searchsorted(rows["position"], positions), max(rows.size - 1, 0))
@@ -231,7 +233,7 @@ def _check_offset_index(path: Path, base_offset: int, offsets: Int64s, positions
         elif rows["last_offset"][at[entry]] != offset:
             wrong.append((offset, int(rows["last_offset"][at[entry]])))
     if wrong or no_batch:
-        say(f"Mismatches in :{path.absolute()}")
+        say(f"Mismatches in :{_absolute(path)}")
         for offset, log_offset in reversed(wrong):
             say(f"  Index offset: {offset}, log offset: {log_offset}")
         for line in no_batch:
@@ -241,14 +243,14 @@ def _check_offset_index(path: Path, base_offset: int, offsets: Int64s, positions
 
 def _check_time_index(path: Path, base_offset: int, timestamps: Int64s, offsets: Int64s) -> bool:
     log = path.with_name(log_file_name(base_offset))
-    if not log.exists():
-        say(f"{path}: {_NO_LOG}")
+    if not is_there(log):
+        say(f"{path_text(path)}: {_NO_LOG}")
         return True
     rows = scan_headers(str(log)).rows
     batch_of = np.searchsorted(rows["last_offset"], offsets)
-    is_there = batch_of < rows.size
-    is_last = is_there.copy()
-    is_last[is_there] = rows["last_offset"][batch_of[is_there]] == offsets[is_there]
+    is_within = batch_of < rows.size
+    is_last = is_within.copy()
+    is_last[is_within] = rows["last_offset"][batch_of[is_within]] == offsets[is_within]
     largest = _largest_timestamps(str(log), rows["position"][batch_of[is_last]])
     mismatched: Found = []
     disordered: Found = []
@@ -258,7 +260,7 @@ def _check_time_index(path: Path, base_offset: int, timestamps: Int64s, offsets:
         zip(timestamps.tolist(), offsets.tolist(), strict=True)
     ):
         if not is_last[entry]:
-            found = int(rows["last_offset"][batch_of[entry]]) if is_there[entry] else -1
+            found = int(rows["last_offset"][batch_of[entry]]) if is_within[entry] else -1
             missing.append((offset, found))
         else:
             in_log = largest.get(int(rows["position"][batch_of[entry]]), NO_TIMESTAMP)
@@ -267,11 +269,11 @@ def _check_time_index(path: Path, base_offset: int, timestamps: Int64s, offsets:
             if previous >= timestamp:
                 disordered.append((timestamp, previous))
         previous = timestamp
-    _say_all(f"Found timestamp mismatch in :{path.absolute()}",
+    _say_all(f"Found timestamp mismatch in :{_absolute(path)}",
              "  Index timestamp: {}, log timestamp: {}", mismatched)  # fmt: skip
-    _say_all(f"Found out of order timestamp in :{path.absolute()}",
+    _say_all(f"Found out of order timestamp in :{_absolute(path)}",
              "  Index timestamp: {}, Previously indexed timestamp: {}", disordered)  # fmt: skip
-    _say_all(f"The following indexed offsets are not found in :{path.absolute()}",
+    _say_all(f"The following indexed offsets are not found in :{_absolute(path)}",
              "Indexed offset: {}, found log offset: {}", missing)  # fmt: skip
     return bool(mismatched or disordered or missing)
 
@@ -305,3 +307,8 @@ DUMPERS: dict[str, Callable[[Path, int, DumpOptions], bool]] = {
     ".txnindex": dump_transaction_index,
     ".snapshot": dump_snapshot,
 }
+
+
+def _absolute(path: Path) -> str:
+    """As Kafka names a file of this machine; in a bucket by its URI."""
+    return bucket_uri(path) or str(path.absolute())

@@ -34,6 +34,7 @@ from kafkalog.format.constants import CompressionType
 from kafkalog.format.file_names import LogFileKind, parse_file_name
 from kafkalog.format.legacy_record import inner_checksums, open_wrapper
 from kafkalog.log.damage import Damage, FileRange
+from kafkalog.log.listing import path_text
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk
@@ -43,6 +44,7 @@ from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.reading.split_chunks import BAD_BATCH
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.segment import ChunkedSegment
+from kafkalog.remote.stores import bucket_uri
 
 Rows = npt.NDArray[np.void]
 Mask = npt.NDArray[np.bool_]
@@ -57,7 +59,7 @@ _BATCH_SCHEMA = arrow_schema(BATCHES)
 
 def dump_log(path: Path, options: DumpOptions) -> bool:
     """Print a file's batches; whether something is wrong with it."""
-    return _LogDump(str(path), _place_of(path), _title(path), options).run()
+    return _LogDump(path_text(path), _place_of(path), _title(path), options).run()
 
 
 def dump_remote_log(path: ManifestPath, options: DumpOptions) -> bool:
@@ -116,7 +118,8 @@ class _LogDump:
         """Where offsets do not follow each other: nothing wrong, compaction leaves gaps."""
         if self._gaps:
             lines = [f"  {one} is followed by {other}" for one, other in self._gaps]
-            say("\n".join([f"Non-consecutive offsets in {Path(self._path).absolute()}", *lines]))
+            where = bucket_uri(self._path) or Path(self._path).absolute()
+            say("\n".join([f"Non-consecutive offsets in {where}", *lines]))
 
     def _note_gaps(self, offsets: npt.NDArray[np.int64]) -> None:
         if not offsets.size:
@@ -267,5 +270,5 @@ def _place_of(path: Path) -> SegmentPlace:
         partition.topic if partition else "",
         partition.partition if partition else -1,
         name.offset if name else -1,
-        str(path),
+        path_text(path),
     )

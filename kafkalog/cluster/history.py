@@ -35,6 +35,7 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.file_names import QUORUM_STATE_FILE
 from kafkalog.format.quorum_state import parse_quorum_state
+from kafkalog.log.listing import path_text
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_records import (
     MetadataLogRecord,
@@ -203,7 +204,7 @@ class ClusterHistory:
             timestamp_ms if timestamp_ms > 0 else None,
             snapshot.epoch,
             METADATA_SNAPSHOT,
-            str(snapshot.path),
+            path_text(snapshot.path),
             self.cluster_id,
         )
         for record in records:
@@ -222,11 +223,13 @@ class ClusterHistory:
         if self._until != Until():
             return
         try:
-            state = parse_quorum_state(read_small_file(path), str(path))
+            state = parse_quorum_state(read_small_file(path), path_text(path))
         except FileNotFoundError:
             return
         epoch = state.leader_epoch
-        moment = Moment(self.end_offset, None, epoch, QUORUM_STATE, str(path), self.cluster_id)
+        moment = Moment(
+            self.end_offset, None, epoch, QUORUM_STATE, path_text(path), self.cluster_id
+        )
         self.tables.controllers.promised(state, moment)
 
     def _moment(self, record: MetadataLogRecord, source: str) -> Moment:

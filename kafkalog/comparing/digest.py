@@ -89,7 +89,7 @@ def digest_run(request: DigestRequest, execute: DigestExecutor) -> list[Digested
         what = "is there" if output.exists() else "has no directory"
         raise InvalidConfigError(f"--output {output} {what}: a new file is needed")
     chosen = select_partitions(
-        open_log_dir(*request.log_dirs, reads_buckets=False),
+        open_log_dir(*request.log_dirs),
         request.topics,
         request.topic_partitions,
     )

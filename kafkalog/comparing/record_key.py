@@ -10,7 +10,7 @@ from kafkalog.batches.spans import decode_spans
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.index_lookup import batch_at
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.storage import LocalFile
+from kafkalog.log.storage import open_file
 
 
 def key_at(partition: PartitionInventory, offset: int) -> bytes | None:
@@ -22,7 +22,7 @@ def key_at(partition: PartitionInventory, offset: int) -> bytes | None:
     if row is None or row["size_in_bytes"] > MAX_BATCH_BYTES:
         return None
     path, position = below[-1].path, int(row["position"])
-    with LocalFile(path) as file:
+    with open_file(path) as file:
         data = np.frombuffer(file.read_bytes(position, int(row["size_in_bytes"])), np.uint8)
     areas = open_record_areas(data, position, np.atleast_1d(row), Arena(), path=path)
     spans = decode_spans(areas, areas.rows, path)

@@ -60,7 +60,7 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
     log_dirs = [path for path in request.log_dirs if path not in digests]
     digested = [each for path in digests for each in read_digest(path)]
     secret = _secret(request.hash_key, digested, has_log_dirs=bool(log_dirs))
-    inventory = open_log_dir(*log_dirs, reads_buckets=False).partitions if log_dirs else ()
+    inventory = open_log_dir(*log_dirs).partitions if log_dirs else ()
     _check_cluster(copies_by_partition(inventory, digested))
     every: list[PartitionInventory | DigestedReplica] = [*inventory, *digested]
     chosen = select_partitions(every, request.topics, request.topic_partitions)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalog.errors import CorruptIndexError, KafkaLogError
+from kafkalog.errors import CorruptIndexError, KafkaLogError, RecordTooLargeError
 from kafkalog.format.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
@@ -192,7 +192,7 @@ def _is_in_order(path: Path, base_offset: int) -> bool:
     try:
         data = read_small_file(path)
         parse_offset_index(data, base_offset)
-    except (OSError, CorruptIndexError):
+    except (OSError, CorruptIndexError, RecordTooLargeError):
         return False
     return len(data) % OFFSET_INDEX_ENTRY_BYTES == 0
 

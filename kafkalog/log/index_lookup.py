@@ -33,6 +33,7 @@ from kafkalog.log.segment_headers import scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
 from kafkalog.log.single_batch import sound_batch_at
 from kafkalog.log.storage import open_file
+from kafkalog.remote.paths import ManifestPath
 
 # Entries tried one after the other before an index is given up.
 _TRIES = 3
@@ -166,6 +167,10 @@ def largest_timestamp(segment: SegmentInfo) -> int | None:
     """
     if segment.largest_timestamp_ms < 0 or segment.is_active:
         return None
+    if isinstance(segment.path, ManifestPath):
+        # As a broker, which goes by what it wrote when the segment was copied
+        # (RemoteLogManager.findOffsetByTimestamp).
+        return segment.largest_timestamp_ms
     below, _ = IndexEntries.of_offsets(segment).around(MAX_INT64, tries=1)
     start = below[0][1] if below else 0
     end, tail = start, NO_TIMESTAMP

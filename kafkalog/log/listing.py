@@ -82,6 +82,6 @@ def is_directory(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def path_text(path: Path) -> str:
+def path_text(path: str | os.PathLike[str]) -> str:
     """A path as it is shown, of a bucket its URI."""
     return bucket_uri(path) or str(path)

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from kafkalog.errors import CorruptRecordError, KafkaLogError, LogChangedError
 from kafkalog.log.cluster_settings import ClusterSettings
+from kafkalog.log.listing import path_text
 from kafkalog.log.metadata_records import (
     METADATA_DIR,
     MetadataLogRecord,
@@ -64,7 +65,7 @@ def _read_or_say(directory: Path) -> ClusterSettings:
 
 
 def _unreadable(directory: Path, error: Exception) -> ClusterSettings:
-    return ClusterSettings(str(directory), "", 0, problems=(str(error),))
+    return ClusterSettings(path_text(directory), "", 0, problems=(str(error),))
 
 
 def _read(directory: Path) -> ClusterSettings:
@@ -94,7 +95,7 @@ def _read(directory: Path) -> ClusterSettings:
     if skipped:
         read_from += f" (not whole: {'; '.join(skipped)})"
     return ClusterSettings(
-        path=str(directory),
+        path=path_text(directory),
         read_from=read_from,
         end_offset=end,
         topics=state.topic_settings(),

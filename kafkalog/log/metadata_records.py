@@ -33,7 +33,7 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.control_record import ControlRecordType, parse_control_type
 from kafkalog.format.file_names import LogFileKind, parse_file_name
-from kafkalog.log.listing import entries_in
+from kafkalog.log.listing import entries_in, path_text
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.segment_headers import scan_headers
@@ -84,7 +84,7 @@ def metadata_files(directory: Path) -> tuple[list[tuple[int, Path]], list[Metada
 def metadata_log_end(segments: Segments) -> tuple[int, int]:
     """(log end offset, epoch of the last batch); (base offset, -1) of a log without batches."""
     for _, path in reversed(segments):
-        rows = scan_headers(str(path)).rows
+        rows = scan_headers(path_text(path)).rows
         if rows.size:
             return int(rows["last_offset"][-1]) + 1, int(rows["partition_leader_epoch"][-1])
     return (segments[-1][0] if segments else 0), -1
@@ -128,9 +128,12 @@ def read_snapshot_records(path: Path, *, as_started: bool = False) -> list[Metad
     records = list(_records(path, is_last=as_started, is_snapshot=True))
     kinds = [record.control_type for record in records]
     if not kinds or kinds[0] != ControlRecordType.SNAPSHOT_HEADER:
-        raise CorruptRecordError("the snapshot does not begin with its header", path=str(path))
+        raise CorruptRecordError(
+            "the snapshot does not begin with its header", path=path_text(path)
+        )
     if kinds[-1] != ControlRecordType.SNAPSHOT_FOOTER and not as_started:
-        raise CorruptRecordError("the snapshot does not end with its footer", path=str(path))
+        reason = "the snapshot does not end with its footer"
+        raise CorruptRecordError(reason, path=path_text(path))
     return records
 
 
@@ -144,7 +147,7 @@ def _records(
     a start does; the latter not in anything else.
     """
     next_offset = 0
-    chunks = read_chunks(str(path))
+    chunks = read_chunks(path_text(path))
     arena = Arena()
     for chunk in chunks:
         next_offset = int(chunk.rows["last_offset"][-1]) + 1
@@ -154,14 +157,14 @@ def _records(
         # is known up to a place that the error names.
         rows = wanted if sound.all() else wanted[: int(np.argmin(sound))]
         for part, areas in iterate_record_areas(
-            chunk.buf, chunk.position, rows, arena, path=str(path)
+            chunk.buf, chunk.position, rows, arena, path=path_text(path)
         ):
-            yield from _part_records(rows[part], areas, str(path))
+            yield from _part_records(rows[part], areas, path_text(path))
         if rows.size < wanted.size:
             batch = wanted[rows.size]
             raise CorruptRecordError(
                 "the batch's CRC does not agree",
-                path=str(path),
+                path=path_text(path),
                 position=int(batch["position"]),
                 offset=int(batch["base_offset"]),
             )
@@ -169,20 +172,20 @@ def _records(
     if chunks.trailing_bytes and not is_end:
         raise CorruptRecordError(
             f"{chunks.trailing_bytes} bytes after the last whole batch",
-            path=str(path),
+            path=path_text(path),
             position=chunks.valid_bytes,
         )
     # A torn tail is how a log ends after a crash, unless a sound batch lies behind it.
     end = chunks.valid_bytes + chunks.trailing_bytes
     tail = Tail(chunks.valid_bytes, end, chunks.status, next_offset - 1)
-    error = tail_error(str(path), tail, SegmentEnds(next_offset, None, is_last=True))
+    error = tail_error(path_text(path), tail, SegmentEnds(next_offset, None, is_last=True))
     if error is not None:
         raise error
 
 
 def _is_batch_begun(path: Path, position: int) -> bool:
     """Whether the rest of a file begins as a batch does (Kafka ByteBufferLogInputStream)."""
-    with open_file(str(path)) as file:
+    with open_file(path_text(path)) as file:
         head = file.read_bytes(position, HEADER_SIZE_UP_TO_MAGIC)
     length = int.from_bytes(head[8:LOG_OVERHEAD], signed=True)
     return len(head) < LOG_OVERHEAD or (

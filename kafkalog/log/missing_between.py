@@ -25,7 +25,7 @@ from kafkalog.log.missing_range import (
     behind_bad_batches,
     orphan_offsets,
 )
-from kafkalog.log.remote_segments import REMOTE
+from kafkalog.log.remote_segments import REMOTE, span_by_manifest
 from kafkalog.log.segment_span import SegmentSpan, SpanOf
 
 
@@ -59,7 +59,7 @@ def _gaps(
         span = None
         end = segment.base_offset
         if end < bounds[1]:
-            span = span_of(segment)
+            span = span_by_manifest(segment, bounds) or span_of(segment)
             if not span.is_damaged:
                 end = max(end, span.first_offset or 0)
         start = segment.base_offset if before is None else before.next_offset

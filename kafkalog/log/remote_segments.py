@@ -28,6 +28,7 @@ from kafkalog.log.index_tail import read_index_tail
 from kafkalog.log.inventory import FileIdentity, PartitionInventory, SegmentInfo
 from kafkalog.log.partition_dir import describe_segment
 from kafkalog.log.retention_facts import read_leader_epochs
+from kafkalog.log.segment_span import SegmentSpan
 from kafkalog.remote.layouts import RemoteDirectory, RemoteLog, find_directories, logs_of
 from kafkalog.remote.paths import ManifestPath, RemoteStorage
 from kafkalog.remote.segment import ChunkedSegment, look_at_manifest, read_manifest
@@ -275,6 +276,20 @@ def describe_behind_manifest(path: ManifestPath, base_offset: int) -> SegmentInf
         largest_timestamp_ms=largest_ms,
         modification_time_ms=segment.mtime_ns // 1_000_000,
     )
+
+
+def span_by_manifest(segment: SegmentInfo, bounds: tuple[int, int]) -> SegmentSpan | None:
+    """From where to where a segment goes, as its manifest says; None where offsets `bounds` (the
+    last excluded) are not all within that, so that its ends are read anyway, or there is none.
+
+    To look at both ends of a segment for one offset in its middle would cost two chunks more.
+    """
+    if not isinstance(segment.path, ManifestPath):
+        return None
+    copied = read_manifest(look_at_manifest(segment.path.manifest)).copied
+    if copied is None or not copied.start_offset <= bounds[0] <= bounds[1] <= copied.end_offset + 1:
+        return None
+    return SegmentSpan(segment.base_offset, copied.start_offset, copied.end_offset + 1)
 
 
 def say_left_out(_: PartitionInventory, error: RemoteStorageError) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafkalog.errors import CorruptIndexError, KafkaLogError
+from kafkalog.errors import CorruptIndexError, KafkaLogError, RecordTooLargeError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import (
@@ -103,7 +103,7 @@ def _has_sound_transaction_index(segment: SegmentInfo) -> bool:
     path = segment.beside(LogFileKind.TRANSACTION_INDEX)
     try:
         parse_transaction_index(read_small_file(path), segment.base_offset, path)
-    except CorruptIndexError:
+    except (CorruptIndexError, RecordTooLargeError):
         return False
     except FileNotFoundError:  # it went meanwhile
         return True

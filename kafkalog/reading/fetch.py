@@ -10,7 +10,7 @@ Source: Kafka LocalLog.read, LogSegment.read, UnifiedLog.read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -33,6 +33,7 @@ from kafkalog.reading.lookups import (
     high_watermark,
     last_stable_offset,
     opened,
+    storage_of,
 )
 from kafkalog.reading.selection import PartitionSelection
 
@@ -66,10 +67,14 @@ def fetch(
     *,
     isolation_level: str = READ_UNCOMMITTED,
     fail_on_data_loss: bool = True,
+    remote_dirs: str | Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
 ) -> Fetched:
     """The batches a broker's fetch from `offset` returns.
 
-    `topic_partition` is a partition directory, or one of `open_log_dir`'s partitions. Raises
+    `topic_partition` is a partition directory, or one of `open_log_dir`'s partitions; of a tiered
+    one the segments below `remote_dirs` come first, as for `read_records`. Raises
     OffsetOutOfRangeError below the log start, above the log's end, and, unless
     `fail_on_data_loss` is off, where the offset is proven to be missing (`log.missing_ranges`; a
     broker goes on behind the gap without a word), InvalidConfigError for a
@@ -78,7 +83,7 @@ def fetch(
     """
     if not 0 <= max_bytes <= MOST_BYTES:
         raise InvalidConfigError(f"max_bytes {max_bytes}, it is from 0 to {MOST_BYTES}")
-    partition = opened(topic_partition)
+    partition = opened(topic_partition, storage_of(remote_dirs, remote_layout, remote_keys))
     if not partition.log_start_offset <= offset <= partition.log_end_offset:
         raise OffsetOutOfRangeError(
             f"the log has offsets {partition.log_start_offset} to {partition.log_end_offset}",

@@ -16,7 +16,7 @@ Partition.fetchOffsetForTimestamp, LeaderEpochFileCache.endOffsetFor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from os import PathLike, fspath
@@ -40,9 +40,11 @@ from kafkalog.log.index_lookup import (
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.leader_epochs import LeaderEpochReplay
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.names import paths_in
 from kafkalog.log.producer_state import active_producers, producers_past_damage
 from kafkalog.log.segment_file import read_chunks
 from kafkalog.log.small_files import read_small_file
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -69,16 +71,23 @@ class TimestampAndOffset:
 
 
 def list_offsets(
-    topic_partition: Partition, timestamp: int, *, isolation_level: str = READ_UNCOMMITTED
+    topic_partition: Partition,
+    timestamp: int,
+    *,
+    isolation_level: str = READ_UNCOMMITTED,
+    remote_dirs: str | Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
 ) -> TimestampAndOffset | None:
     """What a broker answers a consumer's ListOffsets: `timestamp` is one in ms, or
     EARLIEST_TIMESTAMP (-2), LATEST_TIMESTAMP (-1), MAX_TIMESTAMP (-3).
 
-    `topic_partition` is a partition directory, or one of `open_log_dir`'s partitions. None where
+    `topic_partition` is a partition directory, or one of `open_log_dir`'s partitions; of a tiered
+    one the segments below `remote_dirs` come first, as for `read_records`. None where
     there is no such record. InvalidConfigError for other timestamps and isolation levels;
-    CorruptRecordError and its kin for damage on the way.
+    CorruptRecordError and its kin for damage on the way, RemoteStorageError.
     """
-    partition = opened(topic_partition)
+    partition = opened(topic_partition, storage_of(remote_dirs, remote_layout, remote_keys))
     if timestamp == EARLIEST_TIMESTAMP:
         return TimestampAndOffset(NO_TIMESTAMP, partition.log_start_offset)
     end = fetchable_end(partition, isolation_level)
@@ -177,8 +186,32 @@ def _with_next_bases(partition: PartitionInventory) -> Iterator[tuple[SegmentInf
     return zip_longest(segments, (segment.base_offset for segment in segments[1:]))
 
 
-def opened(topic_partition: Partition) -> PartitionInventory:
-    """The one partition a path names; InvalidConfigError if it names none or several."""
+def opened(
+    topic_partition: Partition, storage: RemoteStorage = NO_REMOTE_STORAGE
+) -> PartitionInventory:
+    """The one partition a path names, with its segments in remote storage; InvalidConfigError if it
+    names none or several."""
+    partition = _opened(topic_partition)
+    if not storage.places:
+        return partition
+    # Imported late: few have remote storage, and what decodes its records looks up offsets, too.
+    from kafkalog.reading.tiered_partition import with_remote
+
+    return with_remote(partition, storage)
+
+
+def storage_of(
+    remote_dirs: str | Sequence[str], layout: str | None, keys: Mapping[str, str] | None
+) -> RemoteStorage:
+    """The arguments of a function of Python as one value; InvalidConfigError for a layout or keys
+    of no place."""
+    places = paths_in(remote_dirs)
+    if not places and (layout is not None or keys):
+        raise InvalidConfigError("a remote layout or key is given, and no remote directory")
+    return RemoteStorage(places, layout, tuple((key, fspath(f)) for key, f in (keys or {}).items()))
+
+
+def _opened(topic_partition: Partition) -> PartitionInventory:
     if isinstance(topic_partition, PartitionInventory):
         return topic_partition
     found = open_log_dir(topic_partition).partitions

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 
 import pyarrow as pa
 
+from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.named_partitions import NamedOffsets, offsets_in
@@ -135,17 +136,28 @@ def read_view(
     columns: str | Sequence[str] | None = None,
     topics: str | Iterable[str] | None = None,
     mode: str = ReadMode.FAILFAST,
+    remote_dirs: str | Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
 ) -> pa.Table:
     """A view of `reading.views` as a table: segments, partitions, offset_index, time_index,
-    transaction_index, producer_snapshot, leader_epochs, checkpoints …
+    transaction_index, producer_snapshot, leader_epochs, checkpoints … Of remote storage as for
+    `read_records`; InvalidConfigError for a view that has none.
 
     Raises as `read_records`; a file that cannot be read is CorruptIndexError, CorruptSnapshotError
     or CorruptCheckpointError.
     """
-    selection = _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss)
+    selection = replace(
+        _selection(topics, replicas, fail_on_data_loss=fail_on_data_loss),
+        remote_dirs=paths_in(remote_dirs),
+        remote_layout=remote_layout,
+        remote_keys=_key_files(remote_keys),
+    )
+    if selection.remote_dirs and "remoteDir" not in view_named(view).options:
+        raise InvalidConfigError(f"view '{view}' reads what is on the disk: it has no remote_dirs")
     return _stream(
         view,
         path,

@@ -121,6 +121,7 @@ _OF_SPLITS = (
     "leaderEpoch", "minPartitions", "maxBytesPerPartition", "pathGlobFilter",
 )  # fmt: skip
 _OF_REMOTE = ("remoteDir", "remoteLayout", "remoteKey")
+_OF_PRODUCERS = (*_OF_LOGS, *_OF_REMOTE)
 _OF_RECORDS = (
     *_OF_SPLITS, *_OF_REMOTE, "key", "keyHex", "includeHeaders", "includeControl",
     "maxOffsetsPerTrigger",
@@ -143,19 +144,23 @@ _TABLE = (
          "baseSequence", "isTransactional", "isControl", "magic"),
     ),
     View(
-        "segments", "a segment", schemas.SEGMENTS, _segments, ("pathGlobFilter",), every_kind=True
+        "segments", "a segment", schemas.SEGMENTS, _segments, ("pathGlobFilter", *_OF_REMOTE),
+        every_kind=True,
     ),
     View(
         "partitions", "a partition directory", schemas.PARTITIONS, _partitions, every_kind=True
     ),
     View(
         "offset_index", "an entry of an offset index", schemas.OFFSET_INDEX, _entries,
+        _OF_REMOTE, every_kind=True,
+    ),
+    View(
+        "time_index", "an entry of a time index", schemas.TIME_INDEX, _entries, _OF_REMOTE,
         every_kind=True,
     ),
-    View("time_index", "an entry of a time index", schemas.TIME_INDEX, _entries, every_kind=True),
     View(
         "transaction_index", "an entry of a transaction index", schemas.TRANSACTION_INDEX,
-        _entries, every_kind=True,
+        _entries, _OF_REMOTE, every_kind=True,
     ),
     View(
         "producer_snapshot", "a producer in a snapshot", schemas.PRODUCER_SNAPSHOT, _entries,
@@ -225,8 +230,8 @@ _TABLE = (
         client_schemas.STREAMS_REPARTITIONS, _streams_topics, (*_OF_SPLITS, "applicationId"),
         checks_checksums=True,
     ),
-    View("transactions", "a transaction", schemas.TRANSACTIONS, _producers, _OF_LOGS),
-    View("producers", "a producer", schemas.PRODUCERS, _producers, _OF_LOGS),
+    View("transactions", "a transaction", schemas.TRANSACTIONS, _producers, _OF_PRODUCERS),
+    View("producers", "a producer", schemas.PRODUCERS, _producers, _OF_PRODUCERS),
 )  # fmt: skip
 
 VIEWS: dict[str, View] = {view.name: view for view in _TABLE}

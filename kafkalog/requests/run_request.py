@@ -67,6 +67,11 @@ class RunRequest:
     clock_ms: int | None = None
 
     @property
+    def reads_buckets(self) -> bool:
+        """Whether log dirs in buckets will do: for what only reads."""
+        return False
+
+    @property
     def run_path(self) -> Path:
         """The run dir."""
         return default_run_dir() if self.run_dir is None else Path(self.run_dir)
@@ -85,7 +90,7 @@ class RunRequest:
 
     def open_all(self, known: Mapping[str, KnownDirectory] | None = None) -> LogInventory:
         """All that is below the paths, asked for or not; `known` as of `open_log_dir`."""
-        return open_log_dir(*self.log_dirs, known=known, reads_buckets=False)
+        return open_log_dir(*self.log_dirs, known=known, reads_buckets=self.reads_buckets)
 
     def select(self, found: LogInventory) -> LogInventory:
         """Those asked for of all there are."""

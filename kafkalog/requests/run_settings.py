@@ -18,6 +18,7 @@ from kafkalog.format.java_properties import parse_properties
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.log.cluster_settings import ClusterSettings, ZooKeeperClusters
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.listing import is_directory
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
 from kafkalog.log.retention_facts import read_leader_epochs
@@ -212,7 +213,7 @@ def _read_log_dirs(paths: list[str], zookeeper: ZooKeeperClusters) -> dict[str, 
     found = {
         path: read_cluster_settings(Path(path) / METADATA_DIR)
         for path in paths
-        if (Path(path) / METADATA_DIR).is_dir()
+        if is_directory(Path(path) / METADATA_DIR)
     }
     return {
         path: _LogDir(meta, _cluster_of(path, metas, found) or _in_zookeeper(meta, zookeeper))

@@ -47,10 +47,9 @@ def in_processes(
     if workers <= 1:
         yield from map(work, tasks)
         return
-    # fork: kernels are loaded once, before; no thread runs yet that a child could miss.
     pool = ProcessPoolExecutor(
         workers,
-        multiprocessing.get_context("fork"),
+        multiprocessing.get_context(_start_method()),
         initializer=_end_with_driver,
         initargs=(os.getpid(),),
     )
@@ -68,6 +67,13 @@ def in_processes(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _start_method() -> str:
+    """fork: kernels are loaded once, before, and no thread runs yet that a child could miss. But
+    where this process has asked a bucket: the client's threads would be missing in the child,
+    which would wait for them for ever."""
+    return "spawn" if "obstore" in sys.modules else "fork"
 
 
 def _on_same_code(planned: str, work: Callable[[Task], Result], task: Task) -> Result:

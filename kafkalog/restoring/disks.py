@@ -98,7 +98,7 @@ def read_disks(log_dirs: Sequence[str], max_batch_bytes: int) -> Disks:
     and for log dirs of several clusters.
     """
     paths = dict.fromkeys(path.resolve() for path in expand_paths(log_dirs, reads_buckets=False))
-    found = open_log_dir(*paths)
+    found = open_log_dir(*paths, reads_buckets=False)
     files = {str(path): read_log_dir_files(path) for path in paths}
     dirs = tuple(_node_dir(each) for each in files.values())
     clusters = {each.cluster_id: each.path for each in dirs}

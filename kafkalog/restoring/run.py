@@ -83,7 +83,7 @@ class Restore(Verb[RestorePlan, RestoreResult]):
 
     def plan(self, found: LogInventory, settings: RunSettings) -> RestoreRun:
         """A plan for each directory of the target."""
-        source = open_log_dir(*self._restore.sources)
+        source = open_log_dir(*self._restore.sources, reads_buckets=False)
         self._restore.check(source)
         log_dirs = [str(path) for path in expand_paths(self.request.log_dirs, reads_buckets=False)]
         target = Target.of(found, settings, log_dirs)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from kafkalog import read_batches, read_records
+from kafkalog import fetch, list_offsets, read_batches, read_records, read_view
 from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run import verify_run
 from kafkalog.checking.segment import check_segment, segment_task
@@ -41,6 +41,8 @@ BROKER, STORE = SAMPLES / "broker", SAMPLES / "store"
 KEYS = {"key1": str(SAMPLES / "keys/key1.pem"), "key2": str(SAMPLES / "keys/key2.pem")}
 # Plain, zstd and AES, and (by the plug-in's heuristic) AES alone, with another key.
 TOPICS = ["a-lz4", "b-lz4", "b-txn", "c-lz4"]
+KEYS_OF_ROWS = ("topic", "partition", "segmentBaseOffset", "baseOffset", "entry", "firstOffset",
+                "producerId")  # fmt: skip
 INDEXES = (".index", ".timeindex", ".txnindex")
 
 
@@ -109,6 +111,44 @@ def test_batches_are_those_of_the_brokers_own_directory(local: Path) -> None:
     expected = read_batches(BROKER, **options)
     assert found.drop_columns("path").equals(expected.drop_columns("path"))
     assert str(STORE / "prefix") in " ".join(set(found["path"].to_pylist()))
+
+
+def test_views_are_those_of_the_brokers_own_directory(local: Path) -> None:
+    """Entries of indexes, segments, transactions: with the offsets of the remote ones."""
+    own = ("path", "state", "modificationTime", "hasSnapshot")
+    for view in ("offset_index", "time_index", "transaction_index", "segments", "transactions",
+                 "producers"):  # fmt: skip
+        found = read_view(view, local, topics=TOPICS, remote_dirs=STORE, remote_keys=KEYS)
+        expected = read_view(view, BROKER, topics=TOPICS)
+        tables = [
+            table.drop_columns([name for name in own if name in table.column_names]).sort_by(
+                [(name, "ascending") for name in table.column_names if name in KEYS_OF_ROWS]
+            )
+            for table in (found, expected)
+        ]
+        assert tables[0].equals(tables[1]), view
+        assert found.num_rows > 0
+    with pytest.raises(InvalidConfigError, match="'checkpoints' reads what is on the disk"):
+        read_view("checkpoints", local, remote_dirs=STORE)
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_fetches_and_lookups_are_those_of_the_brokers_own_directory(
+    local: Path, level: str
+) -> None:
+    remote: dict[str, Any] = {"remote_dirs": STORE, "remote_keys": KEYS}
+    name = "b-txn-0"
+    with pytest.raises(OffsetOutOfRangeError):
+        fetch(local / name, 0)
+    for offset in (0, 700, 1158, 1159, 1600):
+        found = fetch(local / name, offset, 20_000, isolation_level=level, **remote)
+        assert found == fetch(BROKER / name, offset, 20_000, isolation_level=level)
+        assert found.records
+    times = read_records(BROKER, topics="b-txn", columns="timestampMs").read_all()["timestampMs"]
+    for timestamp in (-3, -2, -1, *sorted(set(times.to_pylist()))[::200]):
+        looked_up = list_offsets(local / name, timestamp, isolation_level=level, **remote)
+        assert looked_up == list_offsets(BROKER / name, timestamp, isolation_level=level)
+        assert looked_up is not None
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])

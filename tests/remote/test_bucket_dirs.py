@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import kafkalog
+from kafkalog.cli import options
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.log.log_dir import open_log_dir
@@ -18,7 +25,8 @@ from kafkalog.reading.fetch import fetch
 from kafkalog.reading.lookups import list_offsets, offset_for_leader_epoch
 from kafkalog.reading.tables import read_view
 from kafkalog.reading.views import VIEWS
-from tests.remote.test_aiven import BROKER
+from kafkalog.resources import process_pool
+from tests.remote.test_aiven import BROKER, STORE
 from tests.support.buckets import served
 from tests.support.log_builder import LogBuilder
 from tests.support.s3_server import BUCKET, S3Server
@@ -133,27 +141,146 @@ def test_what_is_no_log_dir_in_a_bucket_is_said(log_dir: Path, bucket: S3Server)
     assert len(open_log_dir(log_dir.as_uri()).partitions) == 1
 
 
-def test_verbs_that_change_files_refuse_a_bucket(
-    bucket: S3Server, capsys: pytest.CaptureFixture[str]
+# When the bucket says that all was written.
+WRITTEN_S = datetime(2026, 11, 29, tzinfo=UTC).timestamp()
+# Verb → its words of a log dir; None: it refuses one in a bucket. The guide has the table.
+VERBS: dict[str, list[str] | None] = {
+    "segments": ["{}", "--json"],
+    "verify": ["{}", "--json", "--workers=1"],
+    "why": ["b-txn-0", "--log-dir", "{}", "--now=2026-11-30T00:00:00Z"],
+    "dump": ["{}/b-txn-0", "--print-data-log"],
+    "sql": ["{}", "--sql", "SELECT count(*), max(offset) FROM records WHERE topic = 'b-txn'"],
+    "audit": ["{}", "--json", "--workers=1", "--now=2026-11-30T00:00:00Z"],
+    "cluster": ["{}", "--json", "--now=2026-11-30T00:00:00Z"],
+    "compare": [str(SAMPLES / "replicas/node1"), "{}", "--json"],
+    "lag": ["{}", "--json"],
+    "digest": ["{}", "--output", "digest", "--hash-key", "key", "--json", "--workers=1"],
+    "attach": None,
+    "bucket": None,
+    "compact": None,
+    "info": None,
+    "recover": None,
+    "retain": None,
+    "salvage": None,
+}
+# What each is shown of, where it is not the sample of tiered topics.
+SAMPLE = {
+    "cluster": SAMPLES / "broker",
+    "compare": SAMPLES / "replicas/node2",
+    "lag": SAMPLES / "broker",
+}
+# Runs have ids and times of their own.
+UNLIKE = re.compile(r'"(runId|seconds)": ')
+QUICK = ("segments", "verify", "why", "dump")
+
+
+def printed(
+    verb: str, place: str, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> tuple[int, list[str]]:
+    words = [word.replace("{}", place) for word in VERBS[verb] or []]
+    if verb in ("verify", "audit"):
+        words.append(f"--run-dir={tmp_path}/runs-{place.count(':')}")
+    code = main([verb, *words])
+    streams = capfdbinary.readouterr()
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*.json*"))
+    assert b"canary" not in streams.out + streams.err + kept  # as credentials begin here
+    text = streams.out.decode().replace(place, "PLACE")
+    return code, [line for line in text.splitlines() if not UNLIKE.search(line)]
+
+
+def same_of_both(
+    verb: str, bucket: S3Server, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    disk = Path(shutil.copytree(SAMPLE.get(verb, BROKER), tmp_path / "disk")).resolve()
+    for path in disk.rglob("*"):
+        os.utime(path, (WRITTEN_S, WRITTEN_S))
+    copied(bucket, disk)
+    expected = printed(verb, str(disk), capfdbinary, tmp_path)
+    found = printed(verb, PLACE, capfdbinary, tmp_path)
+    assert found == expected
+    assert found[0] < 2
+    assert found[1]
+
+
+@pytest.mark.parametrize("verb", QUICK)
+def test_a_verb_prints_of_a_bucket_what_it_prints_of_the_disk(
+    verb: str, bucket: S3Server, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    same_of_both(verb, bucket, capfdbinary, tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "verb", [v for v, words in VERBS.items() if words and v not in (*QUICK, "digest")]
+)
+def test_each_other_verb_prints_of_a_bucket_what_it_prints_of_the_disk(
+    verb: str, bucket: S3Server, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    same_of_both(verb, bucket, capfdbinary, tmp_path)
+
+
+@pytest.mark.thorough
+def test_a_digest_of_a_bucket_is_in_no_conflict_with_the_disk(
+    bucket: S3Server, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    disk = (SAMPLES / "replicas/node2").resolve()
+    copied(bucket, disk)
+    monkeypatch.chdir(tmp_path)
+    Path("key").write_bytes(bytes(range(32)))
+    assert printed("digest", PLACE, capfdbinary, tmp_path)[0] == 0
+    main(["compare", str(disk), "digest", "--hash-key", "key", "--json"])
+    assert json.loads(capfdbinary.readouterr().out)["findings"] == []
+
+
+@pytest.mark.parametrize("verb", [verb for verb, words in VERBS.items() if words is None])
+def test_a_verb_that_needs_files_refuses_a_bucket(
+    verb: str, bucket: S3Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     copied(bucket, BROKER)
-    for verb in ("compact", "retain", "recover", "salvage"):
-        more = ["--output", "out"] if verb == "salvage" else []
-        assert main([verb, PLACE, "--topic", "a-lz4", *more]) == 2, verb
-        assert "it takes a local or mounted directory" in capsys.readouterr().err
+    more = {
+        "salvage": [f"--output={tmp_path}/out"],
+        "bucket": [f"--remote-dir={STORE}"],
+        "attach": ["--in-place"],
+    }
+    assert main([verb, PLACE, *more.get(verb, ["--topic=a-lz4"] * (verb != "info"))]) == 2
+    said = capsys.readouterr().err
+    assert verb == "attach" or "it takes a local or mounted directory" in said
 
 
-def test_segments_of_a_bucket_are_listed_as_those_of_the_disk(
-    bucket: S3Server, capsys: pytest.CaptureFixture[str]
+def test_workers_are_not_forked_of_a_process_that_has_asked_a_bucket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client's threads are not in a child, which waits for them for ever."""
+    monkeypatch.delitem(sys.modules, "obstore", raising=False)
+    assert process_pool._start_method() == "fork"
+    monkeypatch.setitem(sys.modules, "obstore", ModuleType("obstore"))
+    assert process_pool._start_method() == "spawn"
+
+
+@pytest.mark.thorough
+def test_several_workers_verify_a_bucket(
+    bucket: S3Server, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
     copied(bucket, BROKER)
     found = []
-    for place in (PLACE, str(BROKER)):
-        assert main(["segments", place, "--topic=a-lz4", "--json"]) == 0
-        document = json.loads(capsys.readouterr().out)
-        found.append([{k: v for k, v in r.items() if k not in OWN} for r in document["segments"]])
+    for workers in (1, 2):
+        main(["verify", PLACE, "--json", f"--workers={workers}", f"--run-dir={tmp_path}"])
+        document = json.loads(capfdbinary.readouterr().out)
+        found.append([document[name] for name in document if name not in ("runId", "seconds")])
     assert found[0] == found[1]
-    assert len(found[0]) > 1
+
+
+def test_the_guide_says_of_each_verb_whether_it_takes_a_bucket() -> None:
+    """Of all that take a log dir."""
+    # Of runs, of kernels, the data source's, and one with a guide of its own.
+    others = {"runs", "undo", "purge", "compile", "export", "restore"}
+    guide = Path("docs/guides/tiered.md").read_text()
+    (reads,) = re.findall(r"^\| reads a log dir in a bucket \| (.*) \|$", guide, re.MULTILINE)
+    (refuses,) = re.findall(r"^\| refuses it \| (.*) \|$", guide, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", reads) == sorted(v for v, words in VERBS.items() if words)
+    assert re.findall(r"`(\w+)`", refuses) == sorted(v for v, words in VERBS.items() if not words)
+    assert {verb.name for verb in options.VERBS} - others == VERBS.keys()
 
 
 def test_a_segment_that_is_replaced_between_plan_and_read_is_a_change(

@@ -7,22 +7,26 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kafkalog import read_records
+from kafkalog import fetch, list_offsets, read_records
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
+from kafkalog.reading.lookups import TimestampAndOffset
 from kafkalog.remote import buckets
 from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.reading_ahead import ReadingAhead
-from kafkalog.remote.segment import ChunkedSegment
+from kafkalog.remote.segment import ChunkedSegment, read_manifest
 from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS, without_closed_segments
 from tests.support.aiven_store import TOPIC_ID, Plugin
 from tests.support.buckets import SECRET, served
 from tests.support.log_builder import LogBuilder
 from tests.support.s3_server import BUCKET, S3Server
+
+FIRST_MS = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -35,8 +39,8 @@ def local(log_dir: Path, bucket: S3Server, tmp_path: Path) -> Path:
     """A log dir of 200 records in batches of one, all but the last in a segment of the bucket."""
     log = LogBuilder(log_dir, "orders-0").segment()
     for number in range(200):
-        log.batch((f"k{number}", "v" * 900))
-    log.segment().batch(("last", "v")).write()
+        log.batch((f"k{number}", "v" * 900), timestamp=FIRST_MS + number)
+    log.segment().batch(("last", "v"), timestamp=FIRST_MS + 200).write()
     first = log_dir / "orders-0" / f"{0:020d}.log"
     key = ("key2", Path(KEYS["key2"]))
     Plugin(16384, is_compressed=True, key=key).copy(first, tmp_path / "store", end_offset=199)
@@ -62,22 +66,44 @@ def test_records_of_a_bucket_are_those_of_the_brokers_own_directory(
     assert {key.split("-", 1)[0] for key in bucket.read_bytes} == {"a", "c", "prefix/b"}
 
 
-def test_one_offset_needs_the_manifest_the_index_and_its_chunks(
-    local: Path, bucket: S3Server
+def asked(bucket: S3Server, suffix: str) -> int:
+    """How many ranges of the objects with this ending were read."""
+    return sum(n for (method, key), n in bucket.requests.items()
+               if method == "GET" and key.endswith(suffix))  # fmt: skip
+
+
+@pytest.mark.parametrize("offset", [0, 17, 100, 199])
+def test_one_offset_needs_the_manifest_the_indexes_and_two_chunks(
+    local: Path, bucket: S3Server, offset: int
 ) -> None:
-    found = read(local, starting_offsets={"orders-0": 100}, ending_offsets={"orders-0": 101})
-    assert found["key"].to_pylist() == [b"k100"]
-    sizes = {key: len(data) for key, data in bucket.objects.items()}
-    (log,) = (key for key in sizes if key.endswith(".log"))
-    (manifest,) = (key for key in sizes if key.endswith(".rsm-manifest"))
-    assert bucket.read_bytes[manifest] == sizes[manifest]
-    # of some twelve chunks that of the offset and its neighbour, and those at the segment's ends,
-    # by which missing offsets are found
-    assert bucket.requests["GET", log] <= 4
-    assert bucket.read_bytes[log] <= sizes[log] / 3
-    before = bucket.requests["GET", log]
-    read(local)
-    assert bucket.requests["GET", log] - before <= 12  # each other chunk once
+    remote: dict[str, Any] = {"remote_dirs": f"s3://{BUCKET}", "remote_keys": KEYS}
+    directory = local / "orders-0"
+
+    def found_by_reading() -> object:
+        start, end = {"orders-0": offset}, {"orders-0": offset + 1}
+        return read(local, starting_offsets=start, ending_offsets=end)["key"].to_pylist()
+
+    for ask, answer in (
+        (found_by_reading, [f"k{offset}".encode()]),
+        (lambda: fetch(directory, offset, 1, **remote).next_offset, offset + 1),
+        (
+            lambda: list_offsets(directory, FIRST_MS + offset, **remote),
+            TimestampAndOffset(FIRST_MS + offset, offset, 0),
+        ),
+    ):
+        BLOCKS.clear()
+        read_manifest.cache_clear()
+        bucket.requests.clear()
+        assert ask() == answer
+        assert asked(bucket, ".rsm-manifest") == 1
+        assert asked(bucket, ".indexes") <= 2
+        assert 1 <= asked(bucket, ".log") <= 2
+
+
+def test_a_scan_reads_each_chunk_once(local: Path, bucket: S3Server) -> None:
+    assert read(local).num_rows == 201
+    (log,) = (key for key in bucket.objects if key.endswith(".log"))
+    assert bucket.read_bytes[log] == len(bucket.objects[log])
 
 
 def manifest_in(bucket: S3Server) -> ManifestPath:
@@ -101,8 +127,11 @@ def test_an_object_that_is_replaced_during_the_read_is_a_change(
     assert ChunkedSegment(path).version != segment.version
 
 
-def test_a_store_that_says_slow_down_is_asked_again(local: Path, bucket: S3Server) -> None:
-    bucket.refusals = 3
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_store_that_says_slow_down_is_asked_again(
+    local: Path, bucket: S3Server, status: int
+) -> None:
+    bucket.refusals, bucket.refusal = 3, status
     assert read(local).num_rows == 201
     assert bucket.refusals == 0
 

@@ -21,15 +21,16 @@ BUCKET = "tiers"
 
 class S3Server:
     """`objects` by key. requests: (method, key) → how often; read_bytes: sent of objects by key.
-    refusals: so many of the next GETs of objects are answered with 503; answers: cleared, no object
-    is answered; heads: of all requests. is_versioned: what is deleted is kept, in `kept` by key and
-    version id; before_deletion: called with the key of each."""
+    refusals: so many of the next GETs of objects are answered with `refusal`, 503; answers:
+    cleared, no object is answered; heads: of all requests. is_versioned: what is deleted is
+    kept, in `kept` by key and version id; before_deletion: called with the key of each."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.requests: Counter[tuple[str, str]] = Counter()
         self.read_bytes: Counter[str] = Counter()
         self.refusals = 0
+        self.refusal = 503
         self.answers = threading.Event()
         self.answers.set()
         self.heads: list[str] = []
@@ -119,7 +120,7 @@ def _handler(server: S3Server) -> type[BaseHTTPRequestHandler]:
                 server.requests["DELETE", key] += 1
                 if server.refusals:
                     server.refusals -= 1
-                    self._send(503, b"<Error><Code>SlowDown</Code></Error>")
+                    self._send(server.refusal, b"<Error><Code>SlowDown</Code></Error>")
                     return
                 server.delete(key)
                 deleted.append(f"<Deleted><Key>{escape(key)}</Key></Deleted>")
@@ -150,7 +151,7 @@ def _handler(server: S3Server) -> type[BaseHTTPRequestHandler]:
                 self._send(404, b"" if not with_body else b"<Error><Code>NoSuchKey</Code></Error>")
             elif with_body and server.refusals:
                 server.refusals -= 1
-                self._send(503, b"<Error><Code>SlowDown</Code></Error>")
+                self._send(server.refusal, b"<Error><Code>SlowDown</Code></Error>")
             else:
                 self._object(key, with_body=with_body)
 
