@@ -7,8 +7,8 @@
     payload               JSON, Avro binary or Protobuf
 
 Newer serializers can write the frame into a header of the record, `__key_schema_id` or
-`__value_schema_id`; the payload has none then. A header counts before the payload's own bytes, of
-several the last, as in Confluent's deserializers.
+`__value_schema_id`; the payload has none then. A header counts before the payload's own bytes, as
+in Confluent's deserializers; of several headers the last (their Python client takes the first).
 """
 
 from __future__ import annotations
