@@ -19,7 +19,7 @@ import pytest
 import kafkalog
 from kafkalog.cli import options
 from kafkalog.cli.main import main
-from kafkalog.errors import InvalidConfigError, LogChangedError
+from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.reading.fetch import fetch
 from kafkalog.reading.lookups import list_offsets, offset_for_leader_epoch
@@ -75,11 +75,11 @@ def test_each_view_of_a_sample_in_a_bucket_is_that_of_the_disk(
     copied(bucket, SAMPLES / sample)
     try:
         expected: pa.Table | str = rows(read_view(view, SAMPLES / sample))
-    except InvalidConfigError as error:
+    except KafkaLogError as error:
         expected = error.reason
     try:
         found: pa.Table | str = rows(read_view(view, PLACE))
-    except InvalidConfigError as error:
+    except KafkaLogError as error:
         found = error.reason
     assert found == expected
 
