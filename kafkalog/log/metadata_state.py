@@ -37,12 +37,14 @@ from kafkalog.messages.cluster_metadata import (
     CONFIG_RECORD,
     END_TRANSACTION_RECORD,
     FEATURE_LEVEL_RECORD,
+    NO_OP_RECORD,
     REMOVE_TOPIC_RECORD,
     TOPIC_RECORD,
     TOPIC_RESOURCE,
     MetadataRecord,
     RawRecord,
     decode_metadata_record,
+    encode_metadata_record,
 )
 from kafkalog.messages.kraft_control import decode_kraft_control
 
@@ -77,6 +79,8 @@ SETTINGS_RECORDS = frozenset(
     )
 )
 UNKNOWN_CONTROL = "control record of an unknown type"
+# A controller that has nothing to say writes this twice a second: of most logs it is nearly all.
+_NO_OP = encode_metadata_record(NO_OP_RECORD, 0, {})
 # Control records that say something; the others frame a snapshot.
 _NOTED = (
     ControlRecordType.LEADER_CHANGE,
@@ -128,7 +132,8 @@ class MetadataState(Generic[Context]):
         """
         kind = record.control_type
         if kind is None:
-            self._data(decode_metadata_record(record.value), context)
+            if record.value != _NO_OP:
+                self._data(decode_metadata_record(record.value), context)
         elif kind is ControlRecordType.UNKNOWN:
             self._undecoded[UNKNOWN_CONTROL] += 1
         elif kind in _NOTED:
