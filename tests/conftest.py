@@ -36,6 +36,23 @@ os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def workers_are_forked() -> Iterator[None]:
+    """As in a process that has asked no bucket, whatever tests were in this one before: only while
+    a test has a bucket it goes by whether the store's client is loaded.
+    """
+    from kafkalog.resources import process_pool
+
+    by_client = process_pool._start_method
+
+    def start_method() -> str:
+        return by_client() if "AWS_ENDPOINT_URL" in os.environ else "fork"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process_pool, "_start_method", start_method)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session: two cores, UTC, no UI. Started when the first test asks for it."""

@@ -66,6 +66,8 @@ def open_connection(
         connection.execute(macro)
     for table in tables:
         register_table(connection, table, failures)
+    # In an interactive Python DuckDB draws a bar of its own, on stdout, where data is.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
