@@ -14,16 +14,14 @@ from pathlib import Path
 
 from kafkalog.comparing.comparison import COMPARED, compare_partition
 from kafkalog.comparing.request import CompareTask
-from kafkalog.errors import LogChangedError, LogCleaningRefusedError
+from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.file_names import log_file_name
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.healing.splice import Splice, write_segment
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.repair.recover import recover_partition
-from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
+from kafkalog.repair.staged_copy import build_staged_copy
 from kafkalog.replicas.replica import Replica
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES
 from kafkalog.swap.local_files import LocalFiles
@@ -50,7 +48,9 @@ def staged(
             if (live.parent / name).exists():
                 shutil.copyfile(live.parent / name, root / name)
         _fill(splice, directory, files)
-        yield _built(splice, directory, run_id, config, now_ms, files)
+        yield build_staged_copy(
+            directory, config, now_ms, run_id, files, max_batch_bytes=splice.max_batch_bytes
+        )
     finally:
         files.remove_directory(str(root))
 
@@ -65,23 +65,6 @@ def _fill(splice: Splice, directory: Path, files: LocalFiles) -> None:
     for segment, end_offset in splice.rewritten:
         path = directory / log_file_name(segment.base_offset)
         write_segment(splice, segment, end_offset, str(path), files)
-
-
-def _built(
-    splice: Splice, directory: Path, run_id: str, config: LogConfig, now_ms: int, files: LocalFiles
-) -> PartitionInventory:
-    found = reopen_partition(str(directory))
-    if found is None:
-        raise LogChangedError("the healed copy cannot be read", path=str(directory))
-    task = RecoverTask(
-        found, config, now_ms, run_id, apply=True, lock_holder=os.getpid(), keeps_undo=False,
-        max_batch_bytes=splice.max_batch_bytes,
-    )  # fmt: skip
-    result = recover_partition(task, files)
-    built = reopen_partition(str(directory))
-    if result.status not in (DONE, SOUND) or built is None:
-        raise LogChangedError(f"its indexes cannot be built: {result.reason}", path=str(directory))
-    return built
 
 
 def check_equal(

@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafkalog.errors import LogChangedError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, pack_offset_checkpoint
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.log_dir import reopen_partition
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.repair.recover import recover_partition
-from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
+from kafkalog.repair.staged_copy import build_staged_copy
 from kafkalog.restoring.cut import LogCut
 from kafkalog.restoring.segments import Identity, write_segments
 from kafkalog.swap.local_files import LocalFiles
@@ -47,7 +44,9 @@ def staged(
         (root / LOG_START_OFFSET_FILE).write_bytes(start)
         like = _any_segment(live)
         write_segments(cut, str(directory), like, identity, files, max_batch_bytes)
-        yield _built(directory, run_id, config, now_ms, max_batch_bytes, files)
+        yield build_staged_copy(
+            directory, config, now_ms, run_id, files, max_batch_bytes=max_batch_bytes
+        )
     finally:
         files.remove_directory(str(root))
 
@@ -55,25 +54,3 @@ def staged(
 def _any_segment(directory: Path) -> os.stat_result:
     """Whose the target's segments are."""
     return next(directory.glob("*.log"), directory).stat()
-
-
-def _built(
-    directory: Path,
-    run_id: str,
-    config: LogConfig,
-    now_ms: int,
-    max_batch_bytes: int,
-    files: LocalFiles,
-) -> PartitionInventory:
-    found = reopen_partition(str(directory))
-    if found is None:
-        raise LogChangedError("the restored copy cannot be read", path=str(directory))
-    task = RecoverTask(
-        found, config, now_ms, run_id, apply=True, lock_holder=os.getpid(), keeps_undo=False,
-        max_batch_bytes=max_batch_bytes,
-    )  # fmt: skip
-    result = recover_partition(task, files)
-    built = reopen_partition(str(directory))
-    if result.status not in (DONE, SOUND) or built is None:
-        raise LogChangedError(f"its indexes cannot be built: {result.reason}", path=str(directory))
-    return built
