@@ -27,8 +27,12 @@ from tests.bucket.tiered_cluster import (
     DAY_MS,
     DELETED,
     FINISHED,
+    HOUR_MS,
     NOW_MS,
+    OTHER,
     STARTED,
+    THIRD,
+    WHOLE,
     TieredCluster,
     deletable,
     kinds,
@@ -39,10 +43,7 @@ from tests.bucket.tiered_cluster import (
 from tests.remote.test_aiven import BROKER, KEYS, changed, flip
 from tests.support.metadata_builder import config, no_op, remove_topic
 
-OTHER, THIRD = "B" * 21 + "A", "C" * 21 + "A"
-WHOLE = ("log", "indexes", "rsm-manifest")
 B_TXN = "mfnqbqV4QheipuCS-yEb_A"
-HOUR_MS = 3_600_000
 
 
 def rarely(*values: object) -> Any:

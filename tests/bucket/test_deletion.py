@@ -29,8 +29,12 @@ from kafkalog.runs import journal
 from kafkalog.runs.journal import read_events
 from tests.bucket.tiered_cluster import (
     COPIED_MS,
+    HOUR_MS,
     NOW_MS,
+    OTHER,
     STARTED,
+    THIRD,
+    WHOLE,
     TieredCluster,
     deletable,
     kinds,
@@ -42,9 +46,6 @@ from tests.remote.test_buckets import bucket as bucket  # a fixture
 from tests.support.reference.json_schema import errors_of
 from tests.support.s3_server import BUCKET, S3Server
 
-OTHER, THIRD = "B" * 21 + "A", "C" * 21 + "A"
-WHOLE = ("log", "indexes", "rsm-manifest")
-HOUR_MS = 3_600_000
 SCHEMA: dict[str, Any] = json.loads(
     Path(journal.__file__).with_name(journal.SCHEMA_FILE).read_text()
 )

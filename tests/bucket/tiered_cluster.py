@@ -27,10 +27,13 @@ from kafkalog.remote.paths import RemoteStorage
 from tests.remote.test_aiven import BROKER, KEYS, SAMPLES, STORE, TOPICS
 from tests.support.message_encoder import encode_message
 
-DAY_MS = 86_400_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 # When the last object was written, and three days later.
 COPIED_MS = 1_795_922_323_823
 NOW_MS = COPIED_MS + 3 * DAY_MS
+# Ids of segments that no sample has, and the objects of a whole one.
+OTHER, THIRD = "B" * 21 + "A", "C" * 21 + "A"
+WHOLE = ("log", "indexes", "rsm-manifest")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
