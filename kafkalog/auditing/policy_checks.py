@@ -18,7 +18,7 @@ from kafkalog.auditing.policy_file import Policy, PolicyRule, Range, setting_of,
 from kafkalog.checking.finding import Finding
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.log.inventory import PartitionKind
-from kafkalog.texts import format_bytes, format_setting_ms, format_timestamp
+from kafkalog.texts import format_bytes, format_count, format_setting_ms, format_timestamp
 
 # A rule broken in the same way, whatever the numbers: kind, rule, log dir, topic, partition and
 # what of it (a setting, a codec).
@@ -240,7 +240,8 @@ def _early_deletion(
         first = early[0]
         text = (
             f"{rule.words['min-retention']}: {first.rule} takes the segment {first.base_offset} at "
-            f"{format_timestamp(first.due_ms)}, {len(early)} segments before their time"
+            f"{format_timestamp(first.due_ms)}, {format_count(len(early), 'segment')} before "
+            "their time"
         )
         yield Violation(
             rule, "policy-retention", partition, partition.partition, "", text,
@@ -313,7 +314,9 @@ def _bytes(rule: PolicyRule, own: Sequence[AuditedPartition]) -> Iterator[Violat
     since = _passed_at(
         ((s.effective_timestamp_ms, s.size_in_bytes) for p in own for s in p.segments), limit
     )
-    text = f"{rule.words['max-bytes']}: {format_bytes(size)} in {len(own)} partitions"
+    text = (
+        f"{rule.words['max-bytes']}: {format_bytes(size)} in {format_count(len(own), 'partition')}"
+    )
     yield Violation(rule, "policy-bytes", own[0], None, "", text, since)
 
 

@@ -22,7 +22,13 @@ from kafkalog.planning.retention_forecast import (
     SegmentForecast,
 )
 from kafkalog.planning.retention_plan import RetentionRule
-from kafkalog.texts import format_bytes, format_setting_bytes, format_setting_ms, format_timestamp
+from kafkalog.texts import (
+    format_bytes,
+    format_count,
+    format_setting_bytes,
+    format_setting_ms,
+    format_timestamp,
+)
 
 _ENTRY_BYTES = 12
 
@@ -52,7 +58,7 @@ def _held_back(context: FindingContext) -> Iterator[Finding]:
             continue
         first = held[0]
         what = (
-            f"{audited.topic}: {len(held)} segments from {first.base_offset} on, "
+            f"{audited.topic}: {format_count(len(held), 'segment')} from {first.base_offset} on, "
             f"{format_bytes(sum(s.size_in_bytes for s in held))}, are due by their own"
         )
         if cause == AWAITS_HIGH_WATERMARK:
@@ -147,7 +153,8 @@ def _due_since(segment: SegmentForecast, appended_ms: int | None) -> int:
 def _counted(context: FindingContext, segments: list[SegmentForecast]) -> str:
     size = format_bytes(sum(s.size_in_bytes for s in segments))
     first = segments[0].base_offset
-    return f"{context.audited.topic}: {len(segments)} segments from {first} on, {size},"
+    held = format_count(len(segments), "segment")
+    return f"{context.audited.topic}: {held} from {first} on, {size},"
 
 
 def _rules(segments: list[SegmentForecast]) -> str:

@@ -29,6 +29,7 @@ from kafkalog.remote.stored_segments import StoredSegment, every_path
 from kafkalog.remote.stores import StoredObject, store_of
 from kafkalog.runs.journal import append_events
 from kafkalog.runs.run_dir import Run, begin_run, finish_run, new_run_id
+from kafkalog.texts import format_count
 
 KIND: Final = "bucket-deletions"
 DELETED: Final = "deleted"
@@ -85,7 +86,7 @@ def delete_segments(
     run = begin_run(
         run_dir, run_id, KIND, version=__version__, started_ms=now_ms(), options=options
     )
-    tell(f"run {run_id}: {len(deletions)} segments to delete")
+    tell(f"run {run_id}: {format_count(len(deletions), 'segment')} to delete")
     results: list[DeletionResult] = []
     failures = 0
     for deletion in deletions:

@@ -11,7 +11,7 @@ from kafkalog.bucket.finding import BucketFinding, kind_named
 from kafkalog.bucket.judgement import Deletion
 from kafkalog.bucket.run import BucketRun
 from kafkalog.checking.finding_kind import Severity
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_count
 
 Row = dict[str, Any]
 
@@ -143,14 +143,18 @@ def summary(run: BucketRun, deleted: DeletionRun | None, seconds: float) -> str:
     size = sum(segment.size_in_bytes for segment in run.segments)
     counts = Counter(finding.severity for finding in run.findings)
     found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
-    looked = f"{len(run.segments)} segments of {format_bytes(size)}"
+    looked = f"{format_count(len(run.segments), 'segment')} of {format_bytes(size)}"
     if run.request.is_deep:
         carried = sum(result.is_carried for result in run.looked)
         since = f", {carried} unchanged since run {run.request.since}" if run.request.since else ""
         looked += f", {format_bytes(run.bytes_read)} read{since}"
     deletable = sum(each.segment.size_in_bytes for each in run.deletions)
     objects = sum(len(each.segment.objects) for each in run.deletions)
-    to_delete = f"; {objects} objects of {format_bytes(deletable)} to delete" if objects else ""
+    to_delete = (
+        f"; {format_count(objects, 'object')} of {format_bytes(deletable)} to delete"
+        if objects
+        else ""
+    )
     if deleted is not None and deleted.run_id is not None:
         to_delete += _of_deletions(deleted)
     name = f" (run {run.run_id})" if run.run_id is not None else ""

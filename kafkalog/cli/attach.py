@@ -24,6 +24,7 @@ from kafkalog.restoring.attach import (
     plan_attach_run,
 )
 from kafkalog.restoring.attach_document import attach_document, attach_lines, attach_table
+from kafkalog.texts import format_count
 
 _CHOSEN = ("topic", "partition", "leader", "inSync", "replicas", "logEndOffset")
 
@@ -66,9 +67,10 @@ def request_of(args: argparse.Namespace) -> AttachRequest:
 
 def _summary(done: AttachRun, seconds: float) -> str:
     count, dirs = len(done.plan.partitions), len(done.results)
+    partitions = format_count(count, "partition")
     if done.applied:
-        return f"{count} partitions attached, {dirs} directories written in {seconds:.1f} s"
-    planned = f"{count} partitions planned in {seconds:.1f} s"
+        return f"{partitions} attached, {dirs} directories written in {seconds:.1f} s"
+    planned = f"{partitions} planned in {seconds:.1f} s"
     return f"{planned}; nothing was changed (--apply does)"
 
 

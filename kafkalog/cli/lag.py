@@ -133,6 +133,6 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     time_behind = "" if longest is None else f", {format_duration(longest)} at most"
     return (
         f"{format_count(groups, 'group')}, {format_count(len(rows), 'partition')}, "
-        f"{len(behind)} of them behind: {records} records,"
+        f"{len(behind)} of them behind: {format_count(records, 'record')},"
         f" {size}{time_behind}"
     )

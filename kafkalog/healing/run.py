@@ -32,6 +32,7 @@ from kafkalog.resources.process_pool import in_processes
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.journal import HEAL, RunJournal
 from kafkalog.swap.local_files import LocalFiles
+from kafkalog.texts import format_count
 
 HealRun = Run[HealPlan, HealResult]
 # How tasks become results, in any order; a task whose worker died has none.
@@ -175,7 +176,8 @@ class Heal(Verb[HealPlan, HealResult]):
         """How one copy ended."""
         name = f"{plan.topic_partition} of {plan.name}"
         if result.status == HEALED:
-            return f"{name}: healed from {plan.source_name}, {result.segments} segments"
+            segments = format_count(result.segments, "segment")
+            return f"{name}: healed from {plan.source_name}, {segments}"
         return f"{name}: {result.status}: {result.reason}"
 
 

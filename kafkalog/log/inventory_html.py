@@ -7,7 +7,7 @@ from itertools import groupby
 
 from kafkalog.html.pieces import Cell, Part, Piece, render
 from kafkalog.log.inventory import LogInventory, PartitionInventory, SegmentInfo
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_count, format_timestamp
 
 
 def inventory_html(inventory: LogInventory) -> str:
@@ -58,7 +58,7 @@ def partition_html(partition: PartitionInventory) -> str:
                 Part(_label(segment), max(1, segment.size_in_bytes), _kind(segment))
                 for segment in partition.segments
             ],
-            map_label=f"{len(partition.segments)} segments by size",
+            map_label=f"{format_count(len(partition.segments), 'segment')} by size",
             columns=("base offset", "bytes", "last record", "index bytes", "active"),
             rows=[_segment_row(segment) for segment in partition.segments],
             notes=partition.problems,

@@ -20,7 +20,7 @@ from kafkalog.log.inventory import (
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
-from kafkalog.texts import format_bytes
+from kafkalog.texts import format_bytes, format_count
 
 # A plan's status beside those of `statuses`.
 CLEAN = "clean"  # will be cleaned
@@ -169,7 +169,8 @@ class CompactionPlan(JsonFacts):
             return f"{self.topic_partition}: {self.status}: {self.reason}"
         total_bytes = self.clean_bytes + self.cleanable_bytes
         return (
-            f"{self.topic_partition}: {len(self.sources)} segments into {len(self.groups)}, "
+            f"{self.topic_partition}: {format_count(len(self.sources), 'segment')} into "
+            f"{len(self.groups)}, "
             f"dirty {self.cleanable_ratio:.1%} of {format_bytes(total_bytes)}, "
             f"offsets {self.first_dirty_offset} to {self.end_offset} (end excluded), "
             f"then {self.uncleanable_reason}; {self.strategy}; {self.reason}"

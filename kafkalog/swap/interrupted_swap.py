@@ -41,6 +41,7 @@ from kafkalog.swap.replacement import Replacement, SwapGroup, end_replacement, r
 from kafkalog.swap.scratch import Scratch, is_scratch, undo_run_id
 from kafkalog.swap.steps import put_in_place, take_away
 from kafkalog.swap.swap import SEGMENT_KINDS, remove_snapshots, take_steps
+from kafkalog.texts import format_count
 
 # What an interruption leaves, ours or a broker's, beside scratch files.
 _LEFT = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
@@ -115,7 +116,7 @@ def resolve_interrupted_swap(directory: str, files: LocalFiles) -> list[str]:
     for name in sorted(scratch, key=lambda name: (_is_swap_record(name), name)):
         _remove_scratch(path_in(directory, name), files)
     if not done and (left := len(orphans) + len(deleted) + len(scratch)):
-        done.append(f"removed {left} files that were left over")
+        done.append(f"removed {format_count(left, 'file')} that were left over")
     return done
 
 

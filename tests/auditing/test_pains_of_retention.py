@@ -58,7 +58,7 @@ def test_a_broker_that_lives_and_does_not_delete_is_named(tmp_path: Path) -> Non
     """4: by the files alone: due for days while checkpoints went on being written."""
     disk = Disk(tmp_path, **WEEK).segment(12 * DAY_MS).segment(0).write(alive_age_ms=HOUR_MS)
     found = disk.finding("retention-overdue")
-    assert "1 segments from 0 on" in found["text"]
+    assert "1 segment from 0 on" in found["text"]
     (partition,) = [p for p in disk.audit()["partitions"] if p["topic"] == "orders"]
     assert partition["retention"]["status"] == "due"
     assert partition["retention"]["dueSegments"] == 1
@@ -159,7 +159,7 @@ def test_compacted_segments_below_the_log_start_are_named(tmp_path: Path) -> Non
     disk = Disk(tmp_path, cleanup_policy="compact").segment(9 * DAY_MS).segment(DAY_MS).segment(0)
     disk.log.log_start_offset(disk.log.segments[1].base_offset)
     found = disk.write().finding("below-log-start")
-    assert "1 segments from 0 on" in found["text"]
+    assert "1 segment from 0 on" in found["text"]
     assert segments_of(disk.audit())[0]["rule"] == "log-start-offset"
 
 
@@ -319,7 +319,7 @@ def test_local_segments_that_are_not_uploaded_are_named(tmp_path: Path) -> None:
     assert "no __remote_log_metadata is there" in found["text"]
     uploads(tmp_path, finished=(0, 0), started=(1, 1))
     found = disk.finding("awaits-upload")
-    assert "1 segments from 1 on" in found["text"]
+    assert "1 segment from 1 on" in found["text"]
     assert "remote storage has offsets up to 0" in found["text"]
     due = segments_of(disk.audit())[0]
     assert due["dueMs"] == NOW_MS - 5 * DAY_MS + 1

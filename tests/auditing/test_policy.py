@@ -99,7 +99,7 @@ def partitions(log_dir: Path) -> tuple[AuditedPartition, ...]:
         (
             "max-bytes: 2KiB",
             "policy-bytes",
-            "orders: rule rule: max-bytes 2KiB: 2.7 KiB in 1 partitions; since "
+            "orders: rule rule: max-bytes 2KiB: 2.7 KiB in 1 partition; since "
             "2024-02-21T22:13:20.003Z",
         ),
     ],
