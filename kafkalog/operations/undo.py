@@ -29,7 +29,7 @@ from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
-from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.local_files import LocalFiles, list_names
 from kafkalog.swap.replacement import Replacement
 from kafkalog.swap.undo_swap import check_undo, end_undo, read_undo_record, undo_partition
 
@@ -56,9 +56,9 @@ def undo_run(
         unsettled |= _restore(changed, LOG_START_OFFSET_FILE, run_id, earlier.stopped, files)
         earlier.problems += unsettled.values()
         for place in earlier.present:
-            is_undone = earlier.results[place.path].status == UNDONE
+            is_undone = earlier.results[place.path].status in (UNDONE, NOTHING)
             if is_undone and place.log_dir not in unsettled:
-                earlier.problems += _forget(place, run_id, records[place.path], files)
+                earlier.problems += _forget(place, run_id, records.get(place.path), files)
         if not earlier.stopped and not unsettled:
             earlier.drop_checkpoints(earlier.places)
     gone = (UndoResult(p, REFUSED, "there is no such directory any more") for p in earlier.places)
@@ -84,6 +84,9 @@ def _forget(
     try:
         if record is not None:
             end_undo(scratch_of(place, run_id), record, files)
+        # A directory that the run made: no partition is without a file.
+        if place.path != place.log_dir and not list_names(place.path):
+            files.remove_directory(place.path)
     except OSError as error:
         why = describe_error(error, place.path)
         yield f"{place.topic_partition}: undone, but what was kept is there still: {why}"

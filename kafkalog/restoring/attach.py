@@ -15,27 +15,19 @@ Source: Kafka KafkaRaftServer, BootstrapDirectory; KIP-853.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kafkalog.errors import (
-    KafkaLogError,
-    LogChangedError,
     LogCleaningRefusedError,
-    describe_error,
-    fault_text,
 )
 from kafkalog.format.constants import MAX_BATCH_BYTES
-from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
-from kafkalog.log.metadata_records import read_snapshot_records
-from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
 from kafkalog.operations.run_steps import Tell, lock_log_dirs
-from kafkalog.planning.statuses import FAILED
-from kafkalog.requests.run_request import RunOptions, run_request
+from kafkalog.requests.run_request import RunOptions
 from kafkalog.restoring.attach_facts import METADATA_VERSION, AttachFacts, AttachPlan
 from kafkalog.restoring.attach_plan import plan_attach
 from kafkalog.restoring.attach_records import (
@@ -51,16 +43,11 @@ from kafkalog.restoring.left_metadata import (
     has_metadata_records,
     read_left_metadata,
 )
-from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT, MetadataPlace, replace_files
+from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT, MetadataPlace
+from kafkalog.restoring.place_run import ATTACHED, AttachResult, resolve_left, write_places
 from kafkalog.restoring.quorum import Voter, given_voters, metadata_dir, recorded_voters
 from kafkalog.runs.run_dir import new_run_id
-from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
-from kafkalog.swap.journal import ATTACH, RunJournal, begin_journal
 from kafkalog.swap.local_files import LocalFiles
-from kafkalog.swap.replacement import Replacement
-
-ATTACHED = "attached"
-_METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +64,6 @@ class AttachRequest:
     run_dir: str | None = None
     keeps_undo: bool = True
     max_batch_bytes: int = MAX_BATCH_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class AttachResult:
-    """What became of one directory: `attached` or `failed`, and why."""
-
-    path: str
-    log_dir: str
-    status: str
-    reason: str = ""
-    fault: str = ""
-    replaced: Replacement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,38 +112,25 @@ def attach_run(request: AttachRequest, tell: Tell, files: LocalFiles | None = No
     dirs = read_disks(request.log_dirs, request.max_batch_bytes)
     log_dirs = [each.path for each in dirs.dirs]
     with lock_log_dirs(log_dirs, [copy.path for copy in dirs.copies]):
-        resolved = tuple(_resolved(log_dirs, files))
+        resolved = tuple(resolve_left(log_dirs, files))
         prepared = _prepare(request, run_id)
         plan = prepared.run.plan
         if plan.refusals:
             raise LogCleaningRefusedError("; ".join(plan.refusals))
-        journal = _journal(request, run_id, log_dirs)
-        journal.resolved(resolved)
-        journal.planned((_METADATA, each.path, each.log_dir, 0) for each in prepared.places)
-        results = _carry_out(prepared.places, run_id, request, journal, files, tell)
-        journal.settled()
-        journal.finish(results)
+        results, problems = write_places(
+            prepared.places, run_id, log_dirs, _options(request), files, tell, resolved
+        )
     return replace(
         prepared.run, applied=True, results=tuple(results), resolved=resolved,
-        problems=tuple(journal.problems), keeps_undo=request.keeps_undo,
+        problems=tuple(problems), keeps_undo=request.keeps_undo,
     )  # fmt: skip
 
 
-def _resolved(log_dirs: Sequence[str], files: LocalFiles) -> Iterator[str]:
-    """What a run that died left is resolved first; what was done."""
-    for log_dir in log_dirs:
-        for directory in (log_dir, str(Path(log_dir, METADATA_DIR))):
-            if Path(directory).is_dir():
-                for line in resolve_interrupted_swap(directory, files):
-                    yield f"{directory}: {line}"
-
-
-def _journal(request: AttachRequest, run_id: str, log_dirs: Sequence[str]) -> RunJournal:
-    options: RunOptions = {
+def _options(request: AttachRequest) -> RunOptions:
+    return {
         "now_ms": request.now_ms, "force": sorted(request.force), "run_dir": request.run_dir,
         "no_undo": not request.keeps_undo,
     }  # fmt: skip
-    return begin_journal(run_request(log_dirs, options), run_id, ATTACH, log_dirs)
 
 
 def _prepare(request: AttachRequest, run_id: str) -> _Prepared:
@@ -219,7 +181,7 @@ def _places(
     """Every bootstrap.checkpoint first, then the metadata directories."""
     bootstrap = pack_metadata_snapshot(values, request.now_ms)
     for each in disks.dirs:
-        yield MetadataPlace(each.path, each.path, BOOTSTRAP_FILE, bootstrap)
+        yield MetadataPlace(each.path, each.path, {BOOTSTRAP_FILE: bootstrap})
     first = b""
     if voters:
         first = pack_metadata_snapshot(
@@ -235,50 +197,8 @@ def _places(
         gets_first = each.path in voting
         if each.has_metadata or gets_first:
             directory = str(Path(each.path, METADATA_DIR))
-            name, data = (FIRST_SNAPSHOT, first) if gets_first else (None, b"")
-            yield MetadataPlace(directory, each.path, name, data)
-
-
-def _carry_out(
-    places: Sequence[MetadataPlace],
-    run_id: str,
-    request: AttachRequest,
-    journal: RunJournal,
-    files: LocalFiles,
-    tell: Callable[[str], None],
-) -> list[AttachResult]:
-    """One after the other; after one that failed nothing more is begun."""
-    results: list[AttachResult] = []
-    for place in places:
-        result = AttachResult(place.path, place.log_dir, ATTACHED)
-        try:
-            replaced = replace_files(place, run_id, files, keeps_undo=request.keeps_undo)
-            _verify(place)
-            result = replace(result, replaced=replaced)
-        except Exception as error:
-            result = replace(
-                result, status=FAILED, reason=describe_error(error, place.path),
-                fault=fault_text(error),
-            )  # fmt: skip
-        results.append(result)
-        journal.ended(_METADATA, place.path, result.status, result.reason, result.replaced)
-        tell(f"{place.path}: {result.status}{': ' * bool(result.reason)}{result.reason}")
-        if result.status == FAILED:
-            break
-    return results
-
-
-def _verify(place: MetadataPlace) -> None:
-    """LogChangedError unless what lies there is what was to be written, and a reader takes it."""
-    if place.writes is None:
-        return
-    path = Path(place.path, place.writes)
-    try:
-        if path.read_bytes() != place.data:
-            raise LogChangedError("is not what was written", path=str(path))
-        read_snapshot_records(path)
-    except KafkaLogError as error:
-        raise LogChangedError(f"cannot be read back: {error}", path=str(path)) from None
+            writes = {FIRST_SNAPSHOT: first} if gets_first else {}
+            yield MetadataPlace(directory, each.path, writes)
 
 
 def is_whole(run: AttachRun) -> bool:

@@ -100,7 +100,7 @@ def read_disks(log_dirs: Sequence[str], max_batch_bytes: int) -> Disks:
     paths = dict.fromkeys(path.resolve() for path in expand_paths(log_dirs, reads_buckets=False))
     found = open_log_dir(*paths, reads_buckets=False)
     files = {str(path): read_log_dir_files(path) for path in paths}
-    dirs = tuple(_node_dir(each) for each in files.values())
+    dirs = tuple(node_dir(each) for each in files.values())
     clusters = {each.cluster_id: each.path for each in dirs}
     if len(clusters) > 1:
         named = ", ".join(f"{path} of cluster {name}" for name, path in clusters.items())
@@ -125,7 +125,8 @@ def _is_metadata(partition: PartitionInventory) -> bool:
     return partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
 
 
-def _node_dir(files: LogDirFiles) -> NodeDir:
+def node_dir(files: LogDirFiles) -> NodeDir:
+    """Whose a log dir is; InvalidConfigError where its meta.properties does not tell."""
     path, meta = files.path, files.meta
     if meta is None or not is_kraft(meta) or meta.node_id is None or meta.cluster_id is None:
         why = "; ".join(files.problems) or "a log dir of a KRaft node has version=1"

@@ -1,5 +1,5 @@
-"""One directory whose metadata files a run replaces: a log dir with its `bootstrap.checkpoint`, or
-`__cluster_metadata-0` with all that is in it.
+"""One directory in which a run writes files: a log dir with its `bootstrap.checkpoint` and perhaps
+its checkpoints, `__cluster_metadata-0` with all that is in it, or a partition that is new.
 
 Of a metadata log snapshots go first, then segments from the first on, then the rest: a log that
 begins behind its start and has no snapshot is one that no controller starts on, so that none ever
@@ -9,6 +9,7 @@ begins with half of what was known.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from kafkalog.format.file_names import (
     parse_file_name,
 )
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.metadata_names import METADATA_DIR
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.runs.durable import make_directories
 from kafkalog.swap.file_facts import facts_with_checksum
 from kafkalog.swap.journal import ATTACH
@@ -35,24 +38,27 @@ from kafkalog.swap.replacement import (
 from kafkalog.swap.scratch import Scratch, new_attempt_id
 
 FIRST_SNAPSHOT = f"{0:020d}-{0:010d}.checkpoint"
+_METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 _OTHERS = (LEADER_EPOCH_CHECKPOINT_FILE, PARTITION_METADATA_FILE, QUORUM_STATE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataPlace:
-    """A directory of a log dir, and the file that is written there, None for none."""
+    """A directory of a log dir, and the bytes of the files that are written there, by name, in
+    their order. name: of the partition, also of a log dir that of the metadata.
+    """
 
     path: str
     log_dir: str
-    writes: str | None
-    data: bytes
+    writes: Mapping[str, bytes]
+    name: TopicPartition = _METADATA
 
     @property
     def removes(self) -> list[str]:
         """Names of the files that go, in their order."""
         if Path(self.path).name != METADATA_DIR or not Path(self.path).is_dir():
             return []
-        names = [n for n in list_names(self.path) if n != self.writes and _is_of_log(n)]
+        names = [n for n in list_names(self.path) if n not in self.writes and _is_of_log(n)]
         return sorted(names, key=_order)
 
 
@@ -82,14 +88,13 @@ def replace_files(
     scratch, attempt_id = Scratch(place.path, run_id), new_attempt_id()
     removed = place.removes
     kept, made = [*removed], []
-    name = place.writes
-    if name is not None:
+    for name, data in place.writes.items():
         output = scratch.output(attempt_id, name)
         is_there = (path / name).exists()
         kept += [name] if is_there else []
         # As the file it replaces, or as the log dir's own: a broker has to be able to read it.
         like = path / name if is_there else Path(place.log_dir, META_PROPERTIES_FILE)
-        files.write_new(output, place.data, like.stat())
+        files.write_new(output, data, like.stat())
         made.append(facts_with_checksum(output, name))
     record = Replacement(
         run_id, ATTACH, attempt_id, keeps_undo, mtime_ns,
@@ -100,7 +105,7 @@ def replace_files(
     for each in removed:
         files.remove(path_in(place.path, each))
         files.sync_directory(place.path)
-    if name is not None:
+    for name in place.writes:
         files.rename(scratch.output(attempt_id, name), path_in(place.path, name))
         files.sync_directory(place.path)
     end_replacement(scratch, record, files)

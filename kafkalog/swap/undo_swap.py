@@ -23,6 +23,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kafkalog.errors import LogChangedError
+from kafkalog.format.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+)
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -51,6 +56,7 @@ from kafkalog.swap.swap import take_steps
 # Files without an offset that runs replace, as those of the metadata.
 _BESIDE = (
     LEADER_EPOCH_CHECKPOINT_FILE, PARTITION_METADATA_FILE, QUORUM_STATE_FILE, BOOTSTRAP_FILE,
+    LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE,
 )  # fmt: skip
 _CHUNK_BYTES = 8 * 1024 * 1024
 
