@@ -56,7 +56,7 @@ class AuditRun:
     @property
     def has_failures(self) -> bool:
         """Whether anything was found that is more than information."""
-        return any(each.is_failure for each in self._unordered())
+        return any(each.severity.is_failure for each in self._unordered())
 
     def _unordered(self) -> Iterator[Finding]:
         yield from self.other_findings

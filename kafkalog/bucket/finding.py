@@ -37,11 +37,6 @@ class BucketFinding:
     more: int = 0
 
     @property
-    def is_failure(self) -> bool:
-        """Whether it makes an exit code of 1."""
-        return self.severity is not Severity.INFO
-
-    @property
     def order(self) -> tuple[object, ...]:
         """Findings are listed by partition, then worst first, then by place."""
         return (

@@ -54,7 +54,7 @@ class BucketRun:
     @property
     def has_failures(self) -> bool:
         """Whether anything was found that is more than information."""
-        return any(finding.is_failure for finding in self.findings)
+        return any(finding.severity.is_failure for finding in self.findings)
 
     @property
     def bytes_read(self) -> int:

@@ -80,7 +80,7 @@ class ClusterRun:
 
     @property
     def has_failures(self) -> bool:
-        return any(finding.is_failure for finding in self.findings)
+        return any(finding.severity.is_failure for finding in self.findings)
 
 
 def cluster_run(request: ClusterRequest) -> ClusterRun:

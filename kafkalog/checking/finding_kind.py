@@ -21,6 +21,11 @@ class Severity(StrEnum):
         """Its place among them, the worst first."""
         return _RANKS[self]
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether a finding of it makes an exit code of 1."""
+        return self is not Severity.INFO
+
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 

@@ -63,7 +63,7 @@ class VerifyRun:
     @property
     def has_failures(self) -> bool:
         """Whether anything was found that is more than information."""
-        return any(finding.is_failure for finding in self.findings)
+        return any(finding.severity.is_failure for finding in self.findings)
 
 
 def verify_run(request: VerifyRequest, execute: Executor, tell: Tell) -> VerifyRun:

@@ -103,7 +103,7 @@ def _exit_code(done: BucketRun, deleted: DeletionRun) -> ExitCode:
     """DONE if nothing is wrong but what is deleted now, UNSAFE if all of the list was refused."""
     if deleted.results and all(result.status == REFUSED for result in deleted.results):
         return ExitCode.UNSAFE
-    others = any(f.is_failure and f.kind not in DELETABLE for f in done.findings)
+    others = any(f.severity.is_failure and f.kind not in DELETABLE for f in done.findings)
     return ExitCode.FINDINGS if others or not deleted.is_done else ExitCode.DONE
 
 

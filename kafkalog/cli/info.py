@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         show_table(topics, chosen=("topic", "bytes", "cleanupPolicy", "partitions"))
     else:
         _write(overview)
-    is_well = not any(notice.is_failure for notice in overview.notices)
+    is_well = not any(notice.severity.is_failure for notice in overview.notices)
     return ExitCode.DONE if is_well else ExitCode.FINDINGS
 
 

@@ -44,10 +44,6 @@ class Notice:
     log_dir: str
     command: str
 
-    @property
-    def is_failure(self) -> bool:
-        return self.severity is not Severity.INFO
-
 
 @dataclass(frozen=True, slots=True)
 class Batches:

@@ -60,7 +60,7 @@ def findings(
     partitions: tuple[AuditedPartition, ...], data: bytes, first_seen: dict[Any, int] | None = None
 ) -> list[Finding]:
     found = check_policy(parse_policy(data), partitions, NOW_MS, first_seen or {}).findings
-    return [finding for finding in found if finding.is_failure]
+    return [finding for finding in found if finding.severity.is_failure]
 
 
 @pytest.fixture

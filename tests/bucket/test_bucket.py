@@ -263,7 +263,7 @@ def test_where_the_metadata_is_not_all_there_nothing_is_judged(
     run = cluster.run("b-lz4")
     assert {each[0] for each in kinds(run)} == {"not-judged"}
     assert text in only(run).text
-    assert only(run).is_failure
+    assert only(run).severity.is_failure
     assert run.deletions == ()
 
 

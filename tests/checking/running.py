@@ -33,4 +33,6 @@ def findings(*log_dirs: Path, **options: Any) -> tuple[Finding, ...]:
 
 def failures(*log_dirs: Path, **options: Any) -> set[str]:
     """Ids of all that is more than information."""
-    return {finding.kind for finding in findings(*log_dirs, **options) if finding.is_failure}
+    return {
+        finding.kind for finding in findings(*log_dirs, **options) if finding.severity.is_failure
+    }

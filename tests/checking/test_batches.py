@@ -103,7 +103,7 @@ def test_a_bad_batch_is_found(log_dir: Path, batch: bytes, kind: str) -> None:
     log = log_with(log_dir, batch)
     found = of_log(log)
     assert {f.kind for f in found} == {kind}
-    assert all(f.is_failure and f.position is not None for f in found)
+    assert all(f.severity.is_failure and f.position is not None for f in found)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_sound_batch_is_none(log_dir: Path, batch: bytes) -> None:
 def test_unknown_attributes_are_information(log_dir: Path) -> None:
     log_with(log_dir, patched(SOUND, ATTRIBUTES, b"\x01\0"))
     found = [f for f in findings(log_dir) if f.kind == "unknown-attributes"]
-    assert [f.is_failure for f in found] == [False]
+    assert [f.severity.is_failure for f in found] == [False]
 
 
 def test_the_walk_goes_on_behind_a_bad_batch(log_dir: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_sequence_that_comes_again_is_found_in_and_between_segments(log_dir: P
     log.batch(("a", "1"), ("b", "2"), producer_id=7).batch(("a", "3"), producer_id=7)
     log.batch(("a", "3"), producer_id=7, base_sequence=2)
     log.segment().batch(("a", "3"), producer_id=7, base_sequence=1).write()
-    found = [f for f in findings(log_dir) if f.is_failure]
+    found = [f for f in findings(log_dir) if f.severity.is_failure]
     assert [(f.kind, f.offset) for f in found] == [("sequence-order", 3), ("sequence-order", 4)]
 
 

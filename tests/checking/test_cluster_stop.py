@@ -20,7 +20,7 @@ def kinds(*log_dirs: Path) -> list[str]:
 @pytest.mark.parametrize("sample", ["broker", "share", "groups/data", "migration/controller"])
 def test_a_stopped_sample_has_this_one_finding(sample: str) -> None:
     (found,) = cluster_run(ClusterRequest((str(SAMPLES / sample),))).findings
-    assert (found.kind, found.is_failure) == ("cluster-stopped", False)
+    assert (found.kind, found.severity.is_failure) == ("cluster-stopped", False)
     assert "stopped in order: 1" in found.text
 
 
@@ -65,6 +65,6 @@ def test_an_unreadable_meta_properties_is_that(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "broker", tmp_path / "logs")
     (tmp_path / "logs/meta.properties").write_bytes(b"version=9\n")
     found = cluster_run(ClusterRequest((str(tmp_path / "logs"),))).findings
-    assert [(f.kind, Path(f.path).name) for f in found if f.is_failure] == [
+    assert [(f.kind, Path(f.path).name) for f in found if f.severity.is_failure] == [
         ("unreadable", "meta.properties")
     ]

@@ -38,7 +38,7 @@ def test_a_record_is_judged_as_a_coordinator_does(tmp_path: Path, name: str) -> 
     log.batch((sound.key, sound.value), (variant.key, variant.value), codec=CompressionType.ZSTD)
     path = log.batch((sound.key, sound.value)).write()
     found = [f for f in findings(tmp_path) if f.kind.startswith("coordinator-record")]
-    assert [(f.kind, f.is_failure) for f in found] == KINDS[variant.loads]
+    assert [(f.kind, f.severity.is_failure) for f in found] == KINDS[variant.loads]
     for finding in found:
         assert problem is not None
         assert (finding.offset, finding.position, finding.text) == (2, position, problem.reason)
@@ -71,7 +71,7 @@ def test_a_group_that_changes_its_type_is_judged_as_a_coordinator_does(
     log.write()
     found = [f for f in findings(tmp_path) if f.kind.startswith("coordinator-record")]
     expected = [] if change.fails_at is None else [(change.fails_at, True)]
-    assert [(f.offset, f.is_failure) for f in found] == expected
+    assert [(f.offset, f.severity.is_failure) for f in found] == expected
     assert all(f.text.startswith("its group is a ") for f in found)
 
 

@@ -62,7 +62,7 @@ def test_a_checkpoint_is_held_against_the_batches(tmp_path: Path, name: str) -> 
     """Nothing is inferred from one that they contradict, of the log's start least of all."""
     lines, expected = FILES[name]
     log_of(tmp_path, lines)
-    found = [f for f in findings(tmp_path) if f.is_failure]
+    found = [f for f in findings(tmp_path) if f.severity.is_failure]
     assert {f.kind for f in found} == expected, [(f.kind, f.text) for f in found]
     for finding in found:
         if finding.kind == BEYOND:

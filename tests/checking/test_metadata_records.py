@@ -31,7 +31,9 @@ TOLD = GivenSettings(LogConfig.from_overrides([], is_partial=True))
 
 
 def of_metadata(log_dir: Path) -> list[Finding]:
-    return [f for f in findings(log_dir) if f.topic == "__cluster_metadata" and f.is_failure]
+    return [
+        f for f in findings(log_dir) if f.topic == "__cluster_metadata" and f.severity.is_failure
+    ]
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -48,7 +48,7 @@ def test_a_damaged_snapshot_is_a_finding_of_verify(
     (found,) = [f for f in findings(log_dir) if f.kind == BROKEN]
     assert words in found.text
     assert found.path == str(snapshot.resolve())
-    assert (found.topic, found.is_failure) == ("__cluster_metadata", True)
+    assert (found.topic, found.severity.is_failure) == ("__cluster_metadata", True)
 
 
 def test_records_of_a_snapshot_are_looked_at(log_dir: Path) -> None:

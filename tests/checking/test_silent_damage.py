@@ -38,7 +38,7 @@ WARNINGS_ONLY = {("an_empty_middle_segment", "offset-index-disagrees")}
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
 def test_damage_is_found_and_nothing_else(sample: Path, damage: Damage) -> None:
     damage.do(sample)
-    found = [finding for finding in findings(sample) if finding.is_failure]
+    found = [finding for finding in findings(sample) if finding.severity.is_failure]
     assert {finding.kind for finding in found} == damage.finds
     for finding in found:
         is_lower = (damage.name, finding.kind) in WARNINGS_ONLY
@@ -84,7 +84,7 @@ def test_after_a_crash_what_the_next_start_heals_is_information(sample: Path) ->
         next(each for each in DAMAGES if each.name == damage).do(sample)
     path = segments(sample / ORDERS)[2].with_suffix(".index")
     path.write_bytes(path.read_bytes()[:8] + bytes.fromhex("7000000000000001"))
-    found = {f.kind: f.is_failure for f in findings(sample)}
+    found = {f.kind: f.severity.is_failure for f in findings(sample)}
     expected = {"torn-tail", "time-index-padded", "transaction-index-missing"}
     assert found.keys() >= expected | {"offset-index-disagrees", "deleted-left"}
     assert not any(found.values())
@@ -97,11 +97,11 @@ def test_a_torn_tail_with_a_sound_batch_behind_it_is_none(log_dir: Path, *, clea
     log = LogBuilder(log_dir).raw(long[:70]).batch(("a", "1")).batch(("b", "2"))
     log.write(clean_shutdown=clean)
     (found,) = [f for f in findings(log_dir) if f.kind == "torn-tail"]
-    assert found.is_failure
+    assert found.severity.is_failure
     assert "a sound batch follows at 70" in found.text
 
 
 def test_an_index_that_is_not_there_is_information(sample: Path) -> None:
     segments(sample / ORDERS)[1].with_suffix(".index").unlink()
     (found,) = findings(sample)
-    assert (found.kind, found.is_failure) == ("offset-index-missing", False)
+    assert (found.kind, found.severity.is_failure) == ("offset-index-missing", False)

@@ -117,5 +117,5 @@ def test_verify_names_what_a_broker_cannot_go_on_with(tmp_path: Path, name: str)
     log.next_offset = 2
     log.segment(2).batch(("c", "1")).write()
     found = [f for f in findings(tmp_path) if f.kind == "control-record"]
-    places = [(f.is_failure, f.offset, f.position) for f in found]
+    places = [(f.severity.is_failure, f.offset, f.position) for f in found]
     assert places == ([(True, 1, position)] if name in WRONG else [])

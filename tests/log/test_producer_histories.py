@@ -135,7 +135,7 @@ def test_verify_says_what_a_loader_fails_on(log_dir: Path, history: History) -> 
     found = findings(log_dir)
     left = [each.offset for each in found if each.kind == "transaction-left"]
     assert left == list(history.outside)
-    others = {each.kind for each in found if each.is_failure and "producer" in each.text}
+    others = {each.kind for each in found if each.severity.is_failure and "producer" in each.text}
     lawful = {
         "producer-epoch-order",
         "producer-fields",

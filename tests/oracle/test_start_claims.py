@@ -74,7 +74,7 @@ def test_an_open_transaction_is_forgotten_only_where_no_snapshot_is_left(
         path.unlink()
     for offset, data in files.items():
         (log.path / producer_snapshot_file_name(offset)).write_bytes(data)
-    said = {finding.kind for finding in findings(log_dir) if finding.is_failure}
+    said = {finding.kind for finding in findings(log_dir) if finding.severity.is_failure}
     assert ("open-transaction-forgotten" in said) is is_forgotten
     loaded = kafka.open_once(
         log_dir, "orders-0", now_ms=NOW_MS, config=CONFIG, producer_expiry_ms=EXPIRY_MS

@@ -141,7 +141,7 @@ def test_segments_that_the_system_does_not_let_read_are_named(
     first, _, others = found.text.partition(", ")
     assert first.endswith("/00000000000000000000.log: Permission denied")
     assert others == "and of 1 more partitions"
-    assert found.is_failure
+    assert found.severity.is_failure
 
 
 def test_groups_without_the_commits_behind_a_damaged_batch_say_so(
