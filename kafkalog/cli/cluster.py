@@ -10,14 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafkalog.checking.cluster_document import broker_rows, cluster_document, summary
-from kafkalog.checking.cluster_run import ClusterRequest, cluster_run
+from kafkalog.checking.cluster_run import ClusterRequest, ClusterRun, cluster_run
 from kafkalog.checking.document import explanations, finding_table
+from kafkalog.checking.settings_script import settings_script
+from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.config_file import parse_declared_settings
 from kafkalog.requests.run_settings import read_server_properties
+from kafkalog.texts import format_count
 
 _COLUMNS = ("topic", "partition", "severity", "id", "offset", "text")
 _CHOSEN = ("severity", "id", "topic", "partition", "text", "offset")
@@ -32,7 +35,11 @@ def run_with(args: argparse.Namespace, tell: Callable[[str], None] = say) -> Exi
     """Check, print brokers and findings, choose the exit code; talk goes to `tell`."""
     started = time.monotonic()
     request = request_of(args)
+    if args.script is not None and args.redact:
+        raise UsageError("--script has names as they are: without --redact")
     done = cluster_run(request)
+    if args.script is not None:
+        _write_script(done, request, args.script, tell)
     seconds = time.monotonic() - started
     if args.json:
         write_json(cluster_document(done, request, seconds))
@@ -49,6 +56,26 @@ def run_with(args: argparse.Namespace, tell: Callable[[str], None] = say) -> Exi
             tell(line)
         tell(summary(done, seconds))
     return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+
+
+def _write_script(
+    done: ClusterRun, request: ClusterRequest, path: str, tell: Callable[[str], None]
+) -> None:
+    """The settings of the one cluster that there is, into a new file."""
+    if len(done.clusters) != 1:
+        raise InvalidConfigError(f"--script is of one cluster: here are {len(done.clusters)}")
+    view, topics = done.clusters[0].view, None
+    if request.topics or request.topic_partitions:
+        states = view.states
+        topics = {s["topic"] for s in states if request.lists(s["topic"], s["partition"])}
+    script = settings_script(view, topics)
+    try:
+        with Path(path).open("x") as file:
+            file.write(script.text)
+    except OSError as error:
+        raise InvalidConfigError(f"--script: {error.strerror or error}", path=path) from None
+    left_out = f", {len(script.left_out)} left out: see its head" if script.left_out else ""
+    tell(f"{path}: {format_count(script.commands, 'command')} of Kafka's tools{left_out}")
 
 
 def request_of(args: argparse.Namespace) -> ClusterRequest:

@@ -38,6 +38,13 @@ SQL_ENGINES = ("duckdb", "spark")
 
 VERB_OPTIONS = (
     Option(
+        "--script", "F",
+        "write what was set and allowed into a new file, as a script of Kafka's own tools: topics "
+        "with their settings, settings of brokers and groups, quotas, ACLs; secrets are left out, "
+        "and named",
+        ("cluster",),
+    ),
+    Option(
         "--into", "LOGDIR",
         "a log dir of the stopped cluster that has the topics, empty; give those of all replicas, "
         "repeatable",
