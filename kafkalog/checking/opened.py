@@ -15,10 +15,10 @@ from kafkalog.checking.segment_report import SegmentTask
 from kafkalog.errors import RemoteStorageError
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.listing import is_directory, path_text
-from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
-from kafkalog.log.remote_segments import with_remote_segments
-from kafkalog.log.selection import select_partitions
+from kafkalog.log.remote_segments import Note, with_remote_segments
+from kafkalog.log.remote_tree import open_logs
+from kafkalog.log.selection import is_asked_for, select_partitions
 from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.reading.remote_log_events import copy_states
@@ -44,20 +44,26 @@ class Opened:
 
 def open_for_checks(request: VerifyRequest) -> Opened:
     """All that a run looks at. InvalidConfigError for paths and partitions that do not exist."""
-    inventory = open_log_dir(*request.log_dirs)
+    findings: list[Finding] = []
+    inventory = open_logs(
+        request.log_dirs,
+        request.remote,
+        accepts=lambda n: is_asked_for(n, request.topics, request.topic_partitions),
+        note=_noting(findings),
+    )
     chosen = select_partitions(inventory, request.topics, request.topic_partitions)
     # A directory that waits for its deletion is nobody's any more.
     partitions = [p for p in chosen if p.kind is not PartitionKind.DELETE]
     log_dirs = {partition.log_dir for partition in inventory}
     check_run_dir(request.run_path, log_dirs)
     no_settings = GivenSettings(LogConfig.from_overrides([], is_partial=True))
-    whole = _whole_log_dirs(request, inventory)
+    whole = [] if request.remote.is_tree else _whole_log_dirs(request, inventory)
     settings = RunSettings(
         no_settings, {*log_dirs, *map(path_text, whole)},
         force_differs=False, kafka_version=None, zookeeper=request.zookeeper,
     )  # fmt: skip
     given = [GivenLogDir(read_log_dir_files(p), settings.cluster_of(path_text(p))) for p in whole]
-    opened = Opened(inventory, given, partitions, settings)
+    opened = Opened(inventory, given, partitions, settings, findings=findings)
     if request.remote.places:
         opened.partitions = partitions = _with_remote(opened, request.remote)
     for partition in partitions:
@@ -74,16 +80,20 @@ def open_for_checks(request: VerifyRequest) -> Opened:
 
 
 def _with_remote(opened: Opened, remote: RemoteStorage) -> list[PartitionInventory]:
-    """The partitions with their segments in remote storage; those that cannot be read are
-    findings."""
+    states = copy_states(opened.inventory)
+    note = _noting(opened.findings)
+    return with_remote_segments(opened.partitions, remote, states, note=note)
+
+
+def _noting(findings: list[Finding]) -> Note:
+    """Segments in remote storage that cannot be read are findings."""
 
     def note(partition: PartitionInventory, error: RemoteStorageError) -> None:
         found = FindingList(error.path or partition.path)
         found.add("unreadable", error.reason, position=error.position)
-        opened.findings += placed(partition, found.findings())
+        findings.extend(placed(partition, found.findings()))
 
-    states = copy_states(opened.inventory)
-    return with_remote_segments(opened.partitions, remote, states, note=note)
+    return note
 
 
 def _whole_log_dirs(request: VerifyRequest, inventory: LogInventory) -> list[Path]:

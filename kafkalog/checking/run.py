@@ -147,7 +147,9 @@ def _partition_findings(
         is_clean_stop=is_clean_stop(partition.log_dir),
         config=_config(partition, settings),
     )
-    found = [*check_log(view), *check_producers(view), *check_directory(view, owner)]
+    found = [*check_log(view), *check_producers(view)]
+    if not partition.is_remote_alone:
+        found += check_directory(view, owner)
     if partition.topic_partition.topic == CLUSTER_METADATA_TOPIC:
         found += [*check_replay(partition.path), *check_metadata_files(partition.path)]
         if owner.cluster is not None:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, write_json
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.tables import show_table
@@ -108,6 +109,8 @@ def _heal(
     tell: Callable[[str], None],
     carry_out: HealExecutor,
 ) -> Healing:
+    if args.remote_dir:
+        raise UsageError("--heal puts right what is on disks: it goes without --remote-dir")
     log_dirs = local_log_dirs(args.log_dir)
     if not log_dirs:
         raise UsageError("--heal needs the log dirs of the wrong replica and of a right one")
@@ -161,4 +164,5 @@ def request_of(args: argparse.Namespace) -> CompareRequest:
         memory_bytes=check_memory(memory),
         max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
         hash_key=args.hash_key,
+        remote=remote_storage(args),
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import with_progress
 from kafkalog.cli.tables import show_table
@@ -60,6 +61,7 @@ def run_with(
         tuple(args.topic),
         tuple(args.topic_partition),
         check_max_batch_bytes(args.max_batch_bytes),
+        remote_storage(args),
     )
     started = time.monotonic()
     results = digest_run(request, execute)

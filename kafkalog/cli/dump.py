@@ -1,7 +1,8 @@
 """`kafkalog dump FILE…`: what is in a file of a log dir, as text or as JSON lines.
 
 The kind of a file follows from its name, as for Kafka's DumpLogSegments, whose options have the
-same names here; a directory stands for all files in it that are known.
+same names here; a directory stands for all files in it that are known, and with
+`--remote-dir` the directory of a tiered partition for its segments in remote storage as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from kafkalog.cli.dump_decoders import DECODERS
 from kafkalog.cli.dump_entries import DUMPERS
 from kafkalog.cli.dump_log import dump_log, dump_remote_log
 from kafkalog.cli.dump_options import BASE64, TEXT, DumpOptions
+from kafkalog.cli.dump_remote import dump_remote
 from kafkalog.cli.dump_small_files import SMALL_FILES, dump_small_file
+from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_bytes
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.file_names import (
@@ -27,6 +30,7 @@ from kafkalog.log.listing import Entry, entries_in, is_directory, path_text
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE
 from kafkalog.log.small_files import is_there
 from kafkalog.remote.layouts import path_behind_manifest
+from kafkalog.remote.paths import NO_REMOTE_STORAGE
 from kafkalog.remote.stores import local_path
 
 _LOGS = (LogFileKind.LOG, LogFileKind.METADATA_SNAPSHOT)
@@ -46,10 +50,15 @@ def run(args: argparse.Namespace) -> ExitCode:
     missing = [name for name in named if not (is_there(name) or is_directory(name))]
     if missing:
         raise InvalidConfigError(f"no such file or directory: {', '.join(missing)}")
+    storage = remote_storage(args) if args.remote_dir or args.remote_layout else NO_REMOTE_STORAGE
     is_wrong = False
     for name in named:
         path = Path(name)
         files = [path]
+        if storage != NO_REMOTE_STORAGE:
+            is_wrong = dump_remote(name, storage, options) or is_wrong
+        if storage.is_tree:
+            continue
         if is_directory(path):
             files = sorted(path / e.name for e in entries_in(path) if _is_known(path, e))
         if not files:

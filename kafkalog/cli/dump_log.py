@@ -40,7 +40,7 @@ from kafkalog.log.past_damage import DamageWalk
 from kafkalog.log.segment_file import Chunk
 from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import identity_of
-from kafkalog.log.topic_partition import parse_partition_dir_name
+from kafkalog.log.topic_partition import TopicPartition, parse_partition_dir_name
 from kafkalog.reading.split_chunks import BAD_BATCH
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.segment import ChunkedSegment
@@ -65,10 +65,15 @@ def dump_log(path: Path, options: DumpOptions) -> bool:
 def dump_remote_log(path: ManifestPath, options: DumpOptions) -> bool:
     """The same of a segment in remote storage."""
     copied = ChunkedSegment(path).manifest.copied
-    base_offset = int(Path(path).name[:20])
-    place = SegmentPlace(
-        copied.topic if copied else "", copied.partition if copied else -1, base_offset, path
-    )
+    name = TopicPartition(copied.topic if copied else "", copied.partition if copied else -1)
+    return dump_remote_segment(path, name, int(Path(path).name[:20]), options)
+
+
+def dump_remote_segment(
+    path: str, name: TopicPartition, base_offset: int, options: DumpOptions
+) -> bool:
+    """The same of one whose partition is known, of any layout."""
+    place = SegmentPlace(name.topic, name.partition, base_offset, path)
     return _LogDump(path, place, f"Log starting offset: {base_offset}\n", options).run()
 
 

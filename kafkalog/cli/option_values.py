@@ -162,7 +162,8 @@ def parse_key_file(text: str) -> tuple[str, str]:
 
 
 def remote_storage(args: argparse.Namespace) -> RemoteStorage:
-    """What `--remote-dir`, `--remote-layout` and `--remote-key` name."""
-    if not args.remote_dir and (args.remote_layout or args.remote_key):
-        raise InvalidConfigError("--remote-layout and --remote-key are for --remote-dir")
+    """What `--remote-dir`, `--remote-layout` and `--remote-key` name; a layout alone says what DIR
+    is."""
+    if not args.remote_dir and not args.remote_layout and args.remote_key:
+        raise InvalidConfigError("--remote-key is for --remote-dir, or --remote-layout of DIR")
     return RemoteStorage(tuple(args.remote_dir), args.remote_layout, tuple(args.remote_key))

@@ -13,7 +13,7 @@ from kafkalog.columns.column import Column
 from kafkalog.errors import RemoteStorageError
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import select_partitions
+from kafkalog.log.selection import is_asked_for, select_partitions
 from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
 from kafkalog.reading.views import view_columns
 from kafkalog.remote.paths import RemoteStorage
@@ -36,10 +36,11 @@ CHOSEN = (
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Print the segments; FINDINGS if something could not be read as a broker would."""
-    inventory = open_log_dir(*args.log_dir)
-    problems = list(inventory.problems)
-    partitions = select_partitions(inventory, args.topic, args.topic_partition)
     storage = remote_storage(args)
+    unread: list[str] = []
+    inventory = _opened(args, storage, unread)
+    problems = [*inventory.problems, *unread]
+    partitions = select_partitions(inventory, args.topic, args.topic_partition)
     if storage.places:
         partitions = _with_remote(inventory, partitions, storage, problems)
     columns = view_columns("segments")
@@ -61,6 +62,20 @@ def run(args: argparse.Namespace) -> ExitCode:
             say(problem)
     has_findings = bool(problems) or any(row["error"] is not None for row in rows)
     return ExitCode.FINDINGS if has_findings else ExitCode.DONE
+
+
+def _opened(args: argparse.Namespace, storage: RemoteStorage, problems: list[str]) -> LogInventory:
+    if not storage.is_tree:
+        return open_log_dir(*args.log_dir)
+    # Needs the kernels, as below.
+    from kafkalog.log.remote_tree import open_logs
+
+    return open_logs(
+        args.log_dir,
+        storage,
+        accepts=lambda name: is_asked_for(name, args.topic, args.topic_partition),
+        note=lambda _, error: problems.append(str(error)),
+    )
 
 
 def _with_remote(

@@ -43,7 +43,10 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = ("bucket", "segments", "sql", "verify")
+_REMOTE = ("bucket", "compare", "digest", "dump", "segments", "sql", "verify")
+
+# Those that read remote storage without a log dir.
+_TREES = ("dump", "segments", "sql", "verify")
 
 _FORCE_ON_SETTINGS = (
     "config-differs: go by --config and --config-file where they contradict the disk"
@@ -282,10 +285,15 @@ SHARED_OPTIONS = (
     Option(
         "--remote-layout", "|".join(LAYOUTS), "how it is laid out (default: found out by looking)",
         _REMOTE, words=LAYOUTS,
+        does_there=dict.fromkeys(
+            _TREES,
+            "how it is laid out (default: found out by looking); without --remote-dir: DIR itself "
+            "is remote storage, read without a log dir",
+        ),
     ),
     Option(
         "--remote-key", "ID=FILE",
         "the RSA key of an id that manifests name, for encrypted segments; repeatable",
-        (*_REMOTE, "dump"), parse_key_file, is_repeatable=True,
+        _REMOTE, parse_key_file, is_repeatable=True,
     ),
 )  # fmt: skip

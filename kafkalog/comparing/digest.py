@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from kafkalog.comparing.record_stream import Facts, RecordStream
+from kafkalog.comparing.tiered_copies import with_remote_copies
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionKind
@@ -24,6 +25,7 @@ from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.replicas import digest_format
 from kafkalog.replicas.copies import copies_by_partition
 from kafkalog.replicas.digest_facts import facts_to_json
@@ -35,7 +37,8 @@ DIGESTED, FAILED = "digested", "failed"
 
 @dataclass(frozen=True, slots=True)
 class DigestRequest:
-    """What to digest: the options of `digest`. output: the new file; hash_key: a file."""
+    """What to digest: the options of `digest`. output: the new file; hash_key: a file; remote:
+    where the older segments of tiered partitions are."""
 
     log_dirs: tuple[str, ...]
     output: str
@@ -43,6 +46,7 @@ class DigestRequest:
     topics: tuple[str, ...] = ()
     topic_partitions: tuple[TopicPartition, ...] = ()
     max_batch_bytes: int = MAX_BATCH_BYTES
+    remote: RemoteStorage = NO_REMOTE_STORAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,14 @@ def digest_run(request: DigestRequest, execute: DigestExecutor) -> list[Digested
     if output.exists() or not output.parent.is_dir():
         what = "is there" if output.exists() else "has no directory"
         raise InvalidConfigError(f"--output {output} {what}: a new file is needed")
-    chosen = select_partitions(
-        open_log_dir(*request.log_dirs),
-        request.topics,
-        request.topic_partitions,
+    everything = open_log_dir(*request.log_dirs)
+    chosen = select_partitions(everything, request.topics, request.topic_partitions)
+    copies = with_remote_copies(
+        copies_by_partition([p for p in chosen if p.kind is PartitionKind.LIVE]),
+        everything,
+        request.remote,
+        is_whole=True,
     )
-    copies = copies_by_partition([p for p in chosen if p.kind is PartitionKind.LIVE])
     replicas = [each for own in copies.values() for each in own if isinstance(each, Replica)]
     if not replicas:
         raise InvalidConfigError(f"no partition is in {', '.join(request.log_dirs)}")

@@ -45,6 +45,7 @@ from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.control_batches import judge_chunk
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.replicas.corrupt_range import CorruptRange
 
@@ -98,7 +99,7 @@ class RecordStream:
             try:
                 for chunk in reader:
                     for facts in self._of_chunk(chunk, segment.path):
-                        yield self._from_start(facts)
+                        yield self._within(facts, segment, end)
             except (CorruptRecordError, UnsupportedMagicError) as error:
                 start = self._next_of(segment)
                 self._note(start, max(end, start + segment.is_active), segment.path, error)
@@ -108,10 +109,13 @@ class RecordStream:
                 )
                 self._note(self._next_of(segment), end, segment.path, torn)
 
-    def _from_start(self, facts: Facts) -> Facts:
-        """Without what lies below the log start."""
+    def _within(self, facts: Facts, segment: SegmentInfo, end: int) -> Facts:
+        """Without what lies below the log start, and of a segment in remote storage what the next
+        one has as well."""
         start = self.partition.log_start_offset
-        return facts[int(np.searchsorted(facts["offset"], start)) :]
+        bounds = [start, end] if segment.state == REMOTE else [start]
+        first, *last = np.searchsorted(facts["offset"], bounds).tolist()
+        return facts[first : last[0] if last else None]
 
     def _next_of(self, segment: SegmentInfo) -> int:
         return max(int(self._previous[0]) + 1, segment.base_offset)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafkalog.comparing.alignment import MOST_REPLICAS
+from kafkalog.comparing.tiered_copies import with_remote_copies
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
-from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import select_partitions
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.replicas.copies import Copy, copies_by_partition
 from kafkalog.replicas.digested import DigestedReplica, is_digest, read_digest
 from kafkalog.replicas.hash_key import key_check, read_hash_key
@@ -22,7 +24,7 @@ from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES
 class CompareRequest:
     """What to compare: the options of `compare`. log_dirs: digests as well; memory_bytes: of a
     worker; max_batch_bytes: no larger batch is read, stored or decompressed; hash_key: the file of
-    the key that digests were made with.
+    the key that digests were made with; remote: where the older segments of tiered partitions are.
     """
 
     log_dirs: tuple[str, ...]
@@ -31,6 +33,7 @@ class CompareRequest:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     max_batch_bytes: int = MAX_BATCH_BYTES
     hash_key: str | None = None
+    remote: RemoteStorage = NO_REMOTE_STORAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +57,23 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
 
     InvalidConfigError for paths and partitions that do not exist, log dirs of two clusters, digests
     of two keys, and where no partition is there twice; CorruptRecordError for a digest that is not
-    whole.
+    whole; of remote storage as `with_remote_segments`.
     """
     digests = [path for path in request.log_dirs if is_digest(path)]
     log_dirs = [path for path in request.log_dirs if path not in digests]
     digested = [each for path in digests for each in read_digest(path)]
     secret = _secret(request.hash_key, digested, has_log_dirs=bool(log_dirs))
-    inventory = open_log_dir(*log_dirs).partitions if log_dirs else ()
+    inventory = open_log_dir(*log_dirs) if log_dirs else LogInventory(())
     _check_cluster(copies_by_partition(inventory, digested))
     every: list[PartitionInventory | DigestedReplica] = [*inventory, *digested]
     chosen = select_partitions(every, request.topics, request.topic_partitions)
-    copies = copies_by_partition(
-        [each for each in chosen if isinstance(each, PartitionInventory)],
-        [each for each in chosen if isinstance(each, DigestedReplica)],
+    copies = with_remote_copies(
+        copies_by_partition(
+            [each for each in chosen if isinstance(each, PartitionInventory)],
+            [each for each in chosen if isinstance(each, DigestedReplica)],
+        ),
+        inventory,
+        request.remote,
     )
     if not any(len(own) > 1 for own in copies.values()):
         raise InvalidConfigError(

@@ -90,7 +90,7 @@ class LogRows:
         chosen = select_columns(view, columns, with_error=self.options.is_permissive)
         schema = _schema(self.options, columns)
         request = replace(self.options, row_filter=row_filter).request(chosen, schema)
-        inventory, named = open_paths(self.options.paths)
+        inventory, named = open_paths(self.options.paths, self.options.selection)
         sizes = (
             view_named(view)
             .reader()

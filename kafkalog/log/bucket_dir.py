@@ -49,7 +49,7 @@ def bucket_partition_dirs(uri: str) -> list[tuple[Path, str | None]]:
         raise InvalidConfigError(
             f"no log dir: neither a partition's directory nor {META_PROPERTIES_FILE} is there, but"
             f" {shown}; segments that a broker tiered are read with its log dir, and remoteDir"
-            " (--remote-dir)",
+            " (--remote-dir), or without it by remoteLayout (--remote-layout)",
             path=uri,
         )
     return [(directory, None) for directory in found]

@@ -154,6 +154,12 @@ class PartitionInventory(JsonFacts):
         return self.segments[-1] if self.segments else None
 
     @property
+    def is_remote_alone(self) -> bool:
+        """Whether all of it is in remote storage: no broker's directory is looked at, where there
+        is always a segment to append to."""
+        return bool(self.segments) and self.segments[-1].state == "remote"
+
+    @property
     def size_in_bytes(self) -> int:
         """Bytes of the live `.log` files."""
         return sum(segment.size_in_bytes for segment in self.segments)

@@ -81,7 +81,10 @@ def _missing_now(
 
 
 def reopened(partition: PartitionInventory) -> PartitionInventory:
-    """The partition as it is now, with the remote segments it had."""
+    """The partition as it is now, with the remote segments it had; one without a broker's directory
+    as it was."""
+    if partition.is_remote_alone:
+        return partition
     found = reopen_partition(partition.path)
     if found is None:
         return partition

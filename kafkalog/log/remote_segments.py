@@ -92,25 +92,33 @@ def with_remote_segments(
             place, storage.layout, lambda topic_id: None in ids or topic_id in ids
         )
     ]
-    return [_with_segments(p, found, storage, copies or {}, note) for p in chosen]
+    result = []
+    for partition in chosen:
+        name = partition.topic_partition
+        own = [d for d in found if d.is_of(name.topic, name.partition, partition.topic_id)]
+        _refuse_other_ids(partition, own)
+        result.append(with_segments_of(partition, own, storage, copies or {}, note=note))
+    return result
 
 
-def _with_segments(
+def with_segments_of(
     partition: PartitionInventory,
-    found: Sequence[RemoteDirectory],
+    own: Sequence[RemoteDirectory],
     storage: RemoteStorage,
     copies: Mapping[str, CopyState],
-    note: Note | None,
+    *,
+    lineage: Callable[[Sequence[RemoteLog]], Epochs] | None = None,
+    note: Note | None = None,
 ) -> PartitionInventory:
-    name = partition.topic_partition
-    own = [d for d in found if d.is_of(name.topic, name.partition, partition.topic_id)]
-    _refuse_other_ids(partition, own)
+    """The same of one partition, whose directories in remote storage are known. `lineage`: what
+    tells its leader epochs from these segments; without it the partition's own file does."""
     # What a broker still has on its own disk is read there, whatever remote storage has of it.
     first_local = partition.segments[0].base_offset if partition.segments else None
     in_front = [log for log in logs_of(own) if first_local is None or log.base_offset < first_local]
+    epochs = _leader_epochs(partition) if lineage is None else lineage(in_front)
     remote: list[SegmentInfo] = []
     candidates = _candidates(in_front, copies, partition, note)
-    for candidate in _chosen(candidates, _leader_epochs(partition), first_local):
+    for candidate in _chosen(candidates, epochs, first_local):
         try:
             remote.append(_described(candidate.log, storage))
         except RemoteStorageError as error:

@@ -61,9 +61,13 @@ def select_partitions(
     """
     everything = list(partitions)
     refuse_missing(topics, topic_partitions, {p.topic_partition for p in everything})
-    return [
-        partition
-        for partition in everything
-        if (not topics or any(fnmatchcase(partition.topic_partition.topic, t) for t in topics))
-        and (not topic_partitions or partition.topic_partition in topic_partitions)
-    ]
+    return [p for p in everything if is_asked_for(p.topic_partition, topics, topic_partitions)]
+
+
+def is_asked_for(
+    name: TopicPartition, topics: Sequence[str], topic_partitions: Sequence[TopicPartition]
+) -> bool:
+    """Whether these names and globs mean the partition."""
+    return (not topics or any(fnmatchcase(name.topic, each) for each in topics)) and (
+        not topic_partitions or name in topic_partitions
+    )

@@ -68,7 +68,8 @@ def refuse_wrong_directory(path: Path) -> None:
     if remote := _remote_storage(path, names):
         raise InvalidConfigError(
             f"remote storage of tiered topics ({remote}), no log dir: its segments are read with"
-            " the log dir of the broker that tiered them, which has the rest, and remoteDir",
+            " the log dir of the broker that tiered them, which has the rest, and remoteDir; or"
+            " without it by remoteLayout (--remote-layout)",
             path=str(path),
         )
     below = list(_log_dirs_below(path, names))

@@ -41,7 +41,7 @@ def partitions_at_rest(
     while True:
         is_late = time.monotonic() > deadline
         began_ns = now_ns()
-        inventory, named_paths = open_paths(paths)
+        inventory, named_paths = open_paths(paths, selection)
         try:
             found = select_partitions(inventory, selection.naming(named_paths), every_kind=False)
         except InvalidConfigError:  # not there: or there, and not to be read just now

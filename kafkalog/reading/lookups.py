@@ -191,6 +191,10 @@ def opened(
 ) -> PartitionInventory:
     """The one partition a path names, with its segments in remote storage; InvalidConfigError if it
     names none or several."""
+    if storage.is_tree and not isinstance(topic_partition, PartitionInventory):
+        from kafkalog.log.remote_tree import open_logs
+
+        return _only(open_logs([fspath(topic_partition)], storage).partitions, topic_partition)
     partition = _opened(topic_partition)
     if not storage.places:
         return partition
@@ -203,22 +207,24 @@ def opened(
 def storage_of(
     remote_dirs: str | Sequence[str], layout: str | None, keys: Mapping[str, str] | None
 ) -> RemoteStorage:
-    """The arguments of a function of Python as one value; InvalidConfigError for a layout or keys
-    of no place."""
+    """The arguments of a function of Python as one value; InvalidConfigError for keys alone."""
     places = paths_in(remote_dirs)
-    if not places and (layout is not None or keys):
-        raise InvalidConfigError("a remote layout or key is given, and no remote directory")
+    if not places and layout is None and keys:
+        raise InvalidConfigError("a remote key is given, and neither remote directory nor layout")
     return RemoteStorage(places, layout, tuple((key, fspath(f)) for key, f in (keys or {}).items()))
 
 
 def _opened(topic_partition: Partition) -> PartitionInventory:
     if isinstance(topic_partition, PartitionInventory):
         return topic_partition
-    found = open_log_dir(topic_partition).partitions
+    return _only(open_log_dir(topic_partition).partitions, topic_partition)
+
+
+def _only(found: Sequence[PartitionInventory], path: str | PathLike[str]) -> PartitionInventory:
     if len(found) != 1:
         raise InvalidConfigError(
             f"a partition's directory is needed; {len(found)} partitions are there",
-            path=fspath(topic_partition),
+            path=fspath(path),
         )
     return found[0]
 

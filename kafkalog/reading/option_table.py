@@ -148,7 +148,8 @@ _TABLE = (
     ),
     _option(
         "remoteLayout", " or ".join((", ".join(LAYOUTS[:-1]), LAYOUTS[-1])),
-        "how remoteDir is laid out (default: found out by looking)", parse_text,
+        "how remoteDir is laid out (default: found out by looking); without remoteDir: the paths"
+        " themselves are remote storage, read without a log dir", parse_text,
     ),
     _option(
         "remoteKey", "ID=FILE, comma separated",

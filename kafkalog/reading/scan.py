@@ -23,15 +23,25 @@ from kafkalog.reading.views import view_named
 _logger = logging.getLogger(__name__)
 
 
-def open_paths(paths: Iterable[str | PathLike[str]]) -> tuple[LogInventory, frozenset[str]]:
+def open_paths(
+    paths: Iterable[str | PathLike[str]], selection: PartitionSelection | None = None
+) -> tuple[LogInventory, frozenset[str]]:
     """The inventory of log dirs, partition directories, `.log` files or globs, and the partitions
-    named directly."""
+    named directly; of trees of remote storage where the selection has a layout for them."""
     names = [fspath(path) for path in paths]
     named = set()
     for name in names:
         path = Path(name)
         named.add(str((path.parent if path.suffix == ".log" else path).resolve()))
-    return open_log_dir(*names), frozenset(named)
+    if selection is None or not selection.remote.is_tree:
+        return open_log_dir(*names), frozenset(named)
+    # Needs kernels, for which a process that only looks up a schema does not wait.
+    from kafkalog.log.remote_segments import say_left_out
+    from kafkalog.log.remote_tree import open_logs
+
+    note = None if selection.refuses_loss else say_left_out
+    found = open_logs(names, selection.remote, accepts=selection.accepts, note=note)
+    return found, frozenset(named)
 
 
 def plan_scan(

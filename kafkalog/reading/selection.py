@@ -77,6 +77,11 @@ class PartitionSelection:
         """Whether segments that are proven to be missing end the read."""
         return self.fail_on_data_loss and not self.bears_damage
 
+    @property
+    def remote(self) -> RemoteStorage:
+        """Where the older segments of tiered partitions are; or what the paths themselves are."""
+        return RemoteStorage(self.remote_dirs, self.remote_layout, self.remote_keys)
+
     def accepts(self, partition: TopicPartition) -> bool:
         if self.partitions is not None:
             return partition in self.partitions
@@ -117,19 +122,19 @@ def select_partitions(
     ):
         if not isinstance(offsets, str) and (extra := sorted(set(offsets) - present)):
             raise InvalidConfigError(f"{name} names {_listed(extra)}, which is not selected")
-    if selection.remote_dirs:
+    if selection.remote.places:
         # Needs kernels, for which a process that only looks up a schema does not wait.
         from kafkalog.log.remote_segments import say_left_out, with_remote_segments
         from kafkalog.reading.remote_log_events import copy_states
 
         chosen = with_remote_segments(
             chosen,
-            RemoteStorage(selection.remote_dirs, selection.remote_layout, selection.remote_keys),
+            selection.remote,
             copy_states(inventory),
             note=None if selection.refuses_loss else say_left_out,
         )
-    elif selection.remote_layout is not None or selection.remote_keys:
-        raise InvalidConfigError("a remote layout or key is given, and no remote directory")
+    elif selection.remote_keys and not selection.remote.is_tree:
+        raise InvalidConfigError("a remote key is given, and neither remote directory nor layout")
     return sorted(chosen, key=lambda p: (p.topic_partition, p.path))
 
 

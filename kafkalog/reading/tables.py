@@ -20,7 +20,7 @@ from kafkalog.reading.scan import open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
 from kafkalog.reading.view_reader import ScanNeeds
 from kafkalog.reading.views import default_columns, select_columns, view_named
-from kafkalog.remote.paths import KeyFiles
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, KeyFiles
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -55,6 +55,7 @@ def read_records(
     `read_committed` none of aborted or open transactions, with `include_control` control records.
     Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first;
     `remote_layout` says how they are laid out (`remote.layouts`; default: found out by looking),
+    and without `remote_dirs` that `path` itself is remote storage, read without a log dir;
     `remote_keys` has the files of RSA keys by their ids, for encrypted ones.
     A batch of more than `max_batch_bytes`, stored or decompressed, is not read, as `mode` has it.
     A partition that is there more than once, as replicas of several brokers are, is refused unless
@@ -156,8 +157,10 @@ def read_view(
         remote_layout=remote_layout,
         remote_keys=_key_files(remote_keys),
     )
-    if selection.remote_dirs and "remoteDir" not in view_named(view).options:
-        raise InvalidConfigError(f"view '{view}' reads what is on the disk: it has no remote_dirs")
+    if selection.remote != NO_REMOTE_STORAGE and "remoteDir" not in view_named(view).options:
+        raise InvalidConfigError(
+            f"view '{view}' reads what is on the disk: it has no remote_dirs, and no remote_layout"
+        )
     return _stream(
         view,
         path,
@@ -209,7 +212,7 @@ def _stream(
         max_batch_bytes=check_max_batch_bytes(max_batch_bytes),
     )
     selection = replace(selection, bears_damage=mode != ReadMode.FAILFAST)
-    inventory, named_paths = open_paths(paths_in(path))
+    inventory, named_paths = open_paths(paths_in(path), selection)
     tasks = plan_scan(view, inventory, selection.naming(named_paths), ScanNeeds.of(request))
     batches = (batch for task in tasks for batch in read_task(task, request))
     return pa.RecordBatchReader.from_batches(request.schema, batches)

@@ -98,8 +98,10 @@ def find_directories(
         raise InvalidConfigError(f"remote layout {layout!r}; there are: {', '.join(LAYOUTS)}")
     place = local_path(place)
     search = _Search(layout, wants)
+    # The place itself may be a partition's directory, or a topic's.
+    above, name = ["", "", *place.rstrip("/").split("/")][-2:]
     try:
-        found = list(search.below(place, "", "", 0))
+        found = list(search.below(place, above, name, 0))
     except NotADirectoryError:
         raise InvalidConfigError("remote storage is a directory", path=place) from None
     except FileNotFoundError:

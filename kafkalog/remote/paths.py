@@ -33,6 +33,11 @@ class RemoteStorage:
     layout: str | None = None
     keys: KeyFiles = ()
 
+    @property
+    def is_tree(self) -> bool:
+        """Whether what is read is remote storage itself, without the log dir of a broker."""
+        return self.layout is not None and not self.places
+
 
 NO_REMOTE_STORAGE = RemoteStorage()
 

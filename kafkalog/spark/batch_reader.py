@@ -53,7 +53,7 @@ class KafkaLogReader(DataSourceReader):
         from kafkalog.reading.view_reader import ScanNeeds
 
         options = self.options
-        inventory, named_paths = open_paths(options.paths)
+        inventory, named_paths = open_paths(options.paths, options.selection)
         selection = options.selection.naming(named_paths)
         sizes = (
             view_named(options.view)

@@ -7,7 +7,7 @@ the log dirs of all nodes under the same paths.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +24,7 @@ from kafkalog.healing.run import HealExecutor
 from kafkalog.log.named_partitions import NamedPartitions, partitions_in
 from kafkalog.log.names import names_in, paths_in
 from kafkalog.planning.packing import pack_evenly
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.spark.tasks import run_pickled_packs
 from kafkalog.spark.types import spark_schema
@@ -41,6 +42,9 @@ def compare(
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     hash_key: str | None = None,
+    remote_dirs: Sequence[str] = (),
+    remote_layout: str | None = None,
+    remote_keys: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """What differs between the replicas of the selected partitions: a row a difference, in the
     columns `compare_schemas.DIFFERENCES`.
@@ -59,6 +63,7 @@ def compare(
         check_memory(memory_bytes),
         max_batch_bytes,
         hash_key,
+        RemoteStorage(paths_in(remote_dirs), remote_layout, tuple((remote_keys or {}).items())),
     )
     run = compare_run(request, spark_executor(spark))
     failed = [f"{each.topic_partition}: {each.reason}" for each in run.failed]

@@ -45,11 +45,12 @@ class Plugin:
         segment_id: str = "A" * 22,
         end_offset: int,
         epochs: dict[int, int] | None = None,
+        lineage: dict[int, int] | None = None,
         event_ms: int = 1,
         **changes: Any,
     ) -> Path:
         """A segment, by its `.log`, and what is beside it; the path of its manifest, in which
-        `changes` replace members."""
+        `changes` replace members. `lineage`: the leader epochs of the log up to its end."""
         topic, _, partition = log.parent.name.rpartition("-")
         base_offset = int(log.stem)
         epochs = epochs or {0: base_offset}
@@ -63,7 +64,7 @@ class Plugin:
             for at in range(0, len(data), self.chunk_bytes)
         ]
         (folder / f"{stem}.log").write_bytes(b"".join(chunks))
-        places, indexes = self._indexes(log, end_offset, epochs, data_key, aad)
+        places, indexes = self._indexes(log, end_offset, lineage or epochs, data_key, aad)
         (folder / f"{stem}.indexes").write_bytes(indexes)
         manifest: dict[str, Any] = {
             "version": "1",
