@@ -172,6 +172,7 @@ ONLY_IN = {
 # crc32: of batches. What Spark's tasks are sent travels compressed. Which lz4 it is whose functions
 # are called by address. The signal that ends a worker with its driver.
 SHARED_BY = {
+    "obstore": {"remote.bucket_client"},
     "zlib": {"auditing.packed_text", "format.checksum", "spark.tasks"},
     "lz4": {"native.codec_functions"},
     "ctypes": {"native.calls", "resources.process_pool"},

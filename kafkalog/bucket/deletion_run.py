@@ -107,7 +107,7 @@ def _delete(run: Run, deletion: Deletion, *, keeps_undo: bool) -> DeletionResult
     gone: list[StoredObject] = []
     try:
         present = _still_the_same(segment)
-        if keeps_undo and not all(version_id for _, version_id in present):
+        if keeps_undo and not _are_kept(present):
             raise LogChangedError(NO_VERSIONS, path=segment.place)
         append_events(run.path, [_event(deletion, present)], at_ms=now_ms())
         for stored, version_id in present:
@@ -138,6 +138,14 @@ def _still_the_same(segment: StoredSegment) -> list[Versioned]:
                 raise LogChangedError("changed since its segment was judged", path=path)
             present.append((now, version_id))
     return present
+
+
+def _are_kept(present: Iterable[Versioned]) -> bool:
+    """Whether their store keeps what is deleted. OSError."""
+    return all(
+        version_id and store_of(stored.path).keeps_versions(stored.path.rpartition("/")[0])
+        for stored, version_id in present
+    )
 
 
 def _is_same(now: StoredObject, before: StoredObject) -> bool:

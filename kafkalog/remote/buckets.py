@@ -15,6 +15,7 @@ import hashlib
 import os
 import re
 import threading
+import uuid
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
+from kafkalog.remote.bucket_client import open_client
 from kafkalog.remote.stores import Listing, StoredObject
 
 if TYPE_CHECKING:
@@ -30,10 +32,6 @@ if TYPE_CHECKING:
 SCHEMES = ("s3", "gs", "az", "http", "https")
 
 _INSTALL = "buckets need obstore: pip install 'kafkalog[cloud]'"
-# A store that hangs ends in an error after so long, one that says 429 or 5xx is asked again.
-_CLIENT = {"timeout": "30s", "connect_timeout": "10s"}
-_RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
 _QUERY = re.compile(r"\?[^\s\"')]*")
 _ONE_REQUEST_BYTES, _PART_BYTES = 64 * 1024 * 1024, 16 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +47,6 @@ class BucketStore:
         take it."""
         try:
             import obstore
-            from obstore.store import from_url
         except ImportError:
             raise InvalidConfigError(_INSTALL) from None
         self._obstore = obstore
@@ -58,12 +55,10 @@ class BucketStore:
         # Directories of which all objects are among these.
         self._listed: set[str] = set()
         self._lock = threading.Lock()
-        is_open = root.startswith("http://") or any(
-            os.environ.get(name, "").startswith("http://") for name in _ENDPOINTS
-        )
-        client: Any = {**_CLIENT, "allow_http": True} if is_open else _CLIENT
+        # Whether what is deleted is kept; None as long as nobody asked.
+        self._keeps_versions: bool | None = True if root.startswith("s3://") else None
         try:
-            self._store: Any = from_url(root, client_options=client, retry_config=_RETRIES)
+            self._store = open_client(root)
         except obstore.exceptions.BaseError as error:
             raise InvalidConfigError(_said(error), path=root) from None
 
@@ -108,6 +103,9 @@ class BucketStore:
             options["if_match"] = known.tag
         try:
             found = self._obstore.get(self._store, self._key(known.path), options=options)
+            # Not every store heeds If-Match.
+            if known.tag and _tag(found.meta) != known.tag:
+                raise self._obstore.exceptions.PreconditionError
             return memoryview(found.bytes())
         except self._obstore.exceptions.BaseError as error:
             self._forget(known.path)
@@ -119,9 +117,28 @@ class BucketStore:
         except self._obstore.exceptions.BaseError as error:
             self._raise(error, path, "it cannot be looked at")
         # "null" is the version of an object from before versions were kept: where they are not kept
-        # any more it goes with its object. Other clouds number the objects of each bucket.
-        version = found["version"] if self._root.startswith("s3://") else None
+        # any more it goes with its object.
+        version = found["version"]
         return self._stored(found), "" if version in (None, "null") else str(version)
+
+    def keeps_versions(self, directory: str) -> bool:
+        with self._lock:
+            known = self._keeps_versions
+        if known is not None:
+            return known
+        # GCS numbers objects whether it keeps them or not, and Azure goes on doing so: an object of
+        # no bytes that is deleted again tells, and nothing less does that this client can ask for.
+        path = f"{directory.rstrip('/')}/kafkalog-{uuid.uuid4().hex}.probe"
+        try:
+            self._obstore.put(self._store, self._key(path), b"", mode="create", use_multipart=False)
+        except self._obstore.exceptions.BaseError as error:
+            self._raise(error, path, "nothing can be written here, so nothing could be put back")
+        _, version_id = self.look_at_version(path)
+        self.remove(path)
+        keeps = bool(version_id) and self.has_version(path, version_id)
+        with self._lock:
+            self._keeps_versions = keeps
+        return keeps
 
     def has_version(self, path: str, version_id: str) -> bool:
         options: Any = {"version": version_id, "head": True}
@@ -169,7 +186,7 @@ class BucketStore:
         return path.removeprefix(self._root).strip("/")
 
     def _stored(self, meta: ObjectMeta) -> StoredObject:
-        tag = meta["e_tag"] or ""
+        tag = _tag(meta)
         digest = hashlib.blake2b((tag or str(meta["last_modified"])).encode(), digest_size=8)
         microseconds = (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1)
         stored = StoredObject(
@@ -224,6 +241,12 @@ def bucket_of(uri: str) -> BucketStore:
             path=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}",
         )
     return _bucket(f"{parts.scheme}://{parts.netloc}", os.getpid())
+
+
+def _tag(meta: ObjectMeta) -> str:
+    """The ETag in quotes: Azure's lists leave them out, its answers do not."""
+    tag = meta["e_tag"] or ""
+    return tag if not tag or tag.endswith('"') else f'"{tag}"'
 
 
 def _said(error: Exception) -> str:

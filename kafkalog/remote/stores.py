@@ -62,6 +62,10 @@ class ObjectStore(Protocol):
     def has_version(self, path: str, version_id: str) -> bool:
         """Whether a version is kept. OSError."""
 
+    def keeps_versions(self, directory: str) -> bool:
+        """Whether what is deleted below a directory stays as a version. A bucket whose version ids
+        do not tell is tried with an object of no bytes, once. OSError."""
+
     def remove(self, path: str) -> None:
         """Delete an object. FileNotFoundError in some stores where it is not there, OSError."""
 
@@ -103,6 +107,9 @@ class DirectoryStore:
         return self.look(path), ""
 
     def has_version(self, path: str, version_id: str) -> bool:
+        return False
+
+    def keeps_versions(self, directory: str) -> bool:
         return False
 
     def remove(self, path: str) -> None:

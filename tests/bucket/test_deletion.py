@@ -43,8 +43,9 @@ from tests.bucket.tiered_cluster import (
 from tests.remote.test_aiven import KEYS
 from tests.remote.test_buckets import SECRET
 from tests.remote.test_buckets import bucket as bucket  # a fixture
+from tests.support.buckets import served
 from tests.support.reference.json_schema import errors_of
-from tests.support.s3_server import BUCKET, S3Server
+from tests.support.s3_server import AZURE, BUCKET, GCS, S3, S3Server
 
 SCHEMA: dict[str, Any] = json.loads(
     Path(journal.__file__).with_name(journal.SCHEMA_FILE).read_text()
@@ -73,10 +74,10 @@ def versioned(cluster: TieredCluster, bucket: S3Server) -> S3Server:
     return bucket
 
 
-def look(cluster: TieredCluster, *, in_bucket: bool) -> BucketRun:
+def look(cluster: TieredCluster, *, in_bucket: bool, cloud: str = S3) -> BucketRun:
     request = replace(cluster.request(), run_dir=str(cluster.broker.parent / "runs"))
     if in_bucket:
-        storage = RemoteStorage((f"s3://{BUCKET}",), keys=tuple(KEYS.items()))
+        storage = RemoteStorage((f"{cloud}://{BUCKET}",), keys=tuple(KEYS.items()))
         request = replace(request, remote=storage)
     return look_in_turn(request)
 
@@ -167,6 +168,44 @@ def test_a_bucket_without_versions_is_left_alone_unless_asked(
     assert statuses(deleted) == [DELETED, DELETED]
     assert len(bucket.objects) == len(before) - 5
     assert undo(cluster, deleted.run_id) == [REFUSED, REFUSED]
+
+
+@pytest.mark.parametrize("cloud", [GCS, AZURE])
+def test_generations_and_azures_versions_give_all_back(
+    cluster: TieredCluster, cloud: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are kept no version id tells: GCS numbers objects that it does not keep. An
+    object of no bytes is deleted first, once."""
+    for store in served(monkeypatch, cloud):
+        store.put_tree(cluster.store)
+        before = dict(store.objects)
+        run = look(cluster, in_bucket=True, cloud=cloud)
+        refused = delete(cluster, run)
+        assert statuses(refused) == [REFUSED, REFUSED]
+        assert all(NO_VERSIONS in result.reason for result in refused.results)
+        assert store.objects == before
+        buckets._bucket.cache_clear()  # as another process
+        store.is_versioned = True
+        deleted = delete(cluster, run)
+        assert statuses(deleted) == [DELETED, DELETED]
+        assert len(store.objects) == len(before) - 5
+        assert len([key for key, _ in store.kept if key.endswith(".probe")]) == 1
+        assert undo(cluster, deleted.run_id) == [UNDONE, UNDONE]
+        assert store.objects == before
+
+
+@pytest.mark.parametrize("cloud", [GCS, AZURE])
+def test_a_bucket_that_may_not_be_written_is_not_deleted_from_with_undo(
+    cluster: TieredCluster, cloud: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for store in served(monkeypatch, cloud):
+        store.put_tree(cluster.store)
+        store.is_versioned, store.is_read_only = True, True
+        before = dict(store.objects)
+        deleted = delete(cluster, look(cluster, in_bucket=True, cloud=cloud))
+        assert statuses(deleted) == [FAILED, FAILED]
+        assert "nothing can be written here" in deleted.results[0].reason
+        assert store.objects == before
 
 
 def test_another_clusters_segments_and_an_upload_in_progress_lose_nothing(

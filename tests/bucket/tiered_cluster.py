@@ -131,14 +131,17 @@ class TieredCluster:
         }
         self.append(metadata_partition(topic), record(0, begun))
 
-    def change(self, topic: str, segment_id: str, state: RemoteLogSegmentState) -> None:
+    def change(
+        self, topic: str, segment_id: str, state: RemoteLogSegmentState,
+        event_ms: int = COPIED_MS,
+    ) -> None:  # fmt: skip
         """Another state of a segment."""
         (directory,) = self.store.rglob(f"{topic}-*")
         place = {"name": topic, "id": directory.name[-22:], "partition": 0}
         fields = {
             "remoteLogSegmentId": {"topicIdPartition": place, "id": segment_id},
             "brokerId": 1,
-            "eventTimestampMs": COPIED_MS,
+            "eventTimestampMs": event_ms,
             "customMetadata": None,
             "remoteLogSegmentState": state.value,
         }

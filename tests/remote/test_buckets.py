@@ -15,7 +15,7 @@ import pytest
 from kafkalog import fetch, list_offsets, read_records
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
 from kafkalog.reading.lookups import TimestampAndOffset
-from kafkalog.remote import buckets
+from kafkalog.remote import bucket_client
 from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.reading_ahead import ReadingAhead
@@ -139,7 +139,7 @@ def test_a_store_that_says_slow_down_is_asked_again(
 def test_a_store_that_always_refuses_is_an_error_with_object_and_range(
     local: Path, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buckets, "_RETRIES", {"max_retries": 1})
+    monkeypatch.setattr(bucket_client, "RETRIES", {"max_retries": 1})
     bucket.refusals = 1000
     where = r"s3://tiers/.*: bytes 0 to \d+ cannot be read: "
     with pytest.raises(RemoteStorageError, match=where):
@@ -149,8 +149,8 @@ def test_a_store_that_always_refuses_is_an_error_with_object_and_range(
 def test_a_store_that_never_answers_is_an_error_with_the_object(
     local: Path, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buckets, "_RETRIES", {"max_retries": 1})
-    monkeypatch.setattr(buckets, "_CLIENT", {"timeout": "200ms", "connect_timeout": "60s"})
+    monkeypatch.setattr(bucket_client, "RETRIES", {"max_retries": 1})
+    monkeypatch.setattr(bucket_client, "CLIENT", {"timeout": "200ms", "connect_timeout": "60s"})
     bucket.answers.clear()
     # An object is what is asked for first: 200 ms may be too short for a store that does answer.
     with pytest.raises(RemoteStorageError, match=r"s3://tiers/.*: it cannot be looked at: "):
