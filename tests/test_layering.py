@@ -122,7 +122,7 @@ FLOORS: dict[str, Floor] = {
     ),
     "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),
     "spark": floor(
-        f"{LOWER} {CHANGING} checking comparing bucket healing auditing report",
+        f"{LOWER} {CHANGING} checking comparing bucket healing restoring auditing report",
         "numpy pyarrow pyspark py4j",
     ),
     "cli": floor(

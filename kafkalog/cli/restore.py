@@ -14,10 +14,12 @@ from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.requests.run_request import RunOptions, run_request
 from kafkalog.restoring.document import restore_document, restore_table, warnings
+from kafkalog.restoring.execute import RestoreExecutor
 from kafkalog.restoring.groups import GroupScript, group_scripts, write_scripts
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest, parse_topics, parse_until_offsets
-from kafkalog.restoring.run import RestoreRun, apply_restore, plan_restore, restore_statuses
+from kafkalog.restoring.restore import RestoreRun
+from kafkalog.restoring.run import apply_restore, plan_restore, restore_statuses
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -25,8 +27,12 @@ def run(args: argparse.Namespace) -> ExitCode:
     return run_with(args, say)
 
 
-def run_with(args: argparse.Namespace, tell: Tell) -> ExitCode:
-    """Plan or restore, print it and choose the exit code; talk goes to `tell`."""
+def run_with(
+    args: argparse.Namespace, tell: Tell, execute: RestoreExecutor | None = None
+) -> ExitCode:
+    """Plan or restore, print it and choose the exit code; talk goes to `tell`, tasks to `execute`,
+    which is this process without one.
+    """
     if not args.into:
         raise UsageError("restore needs --into LOGDIR, a log dir of the stopped cluster")
     options: RunOptions = {
@@ -61,7 +67,7 @@ def run_with(args: argparse.Namespace, tell: Tell) -> ExitCode:
         run=planned_or_applied(
             args,
             plan=planned,
-            apply=lambda tell: with_groups(apply_restore(request, restore, tell)),
+            apply=lambda tell: with_groups(apply_restore(request, restore, tell, execute=execute)),
         ),
         statuses=lambda run, _: restore_statuses(run),
         document=lambda run, seconds: restore_document(run, seconds, scripts),
@@ -87,7 +93,14 @@ def request_of(args: argparse.Namespace) -> RestoreRequest:
         except ValueError:
             offsets = parse_until_offsets(args.until)
     return RestoreRequest(
-        tuple(args.log_dir), topics, renamed, until_ms, offsets, args.end_transactions
+        tuple(args.log_dir),
+        topics,
+        renamed,
+        until_ms,
+        offsets,
+        args.end_transactions,
+        args.replication_factor,
+        args.empty_followers,
     )
 
 

@@ -6,6 +6,7 @@ from kafkalog.cli.option_values import (
     parse_at,
     parse_bytes,
     parse_capacity,
+    parse_count,
     parse_duration,
     parse_feature,
     parse_memory,
@@ -46,8 +47,8 @@ VERB_OPTIONS = (
     ),
     Option(
         "--into", "LOGDIR",
-        "a log dir of the stopped cluster that has the topics, empty; give those of all replicas, "
-        "repeatable",
+        "a log dir of the stopped cluster that has the topics, empty, or of one that was never "
+        "started, in which they are made; give those of all replicas, repeatable",
         _RESTORE, is_repeatable=True,
     ),
     Option(
@@ -67,6 +68,17 @@ VERB_OPTIONS = (
         "offsets that these groups of the source have committed, clamped to what is restored, as "
         "CSV for kafka-consumer-groups.sh --from-file; repeatable",
         _RESTORE, is_repeatable=True,
+    ),
+    Option(
+        "--replication-factor", "N",
+        "replicas of topics that are made (default: as many as in the source, else 3; at most one "
+        "a node)",
+        _RESTORE, parse_count,
+    ),
+    Option(
+        "--empty-followers", None,
+        "of topics that are made fill the leader's replica only; brokers copy the others",
+        _RESTORE,
     ),
     Option(
         "--strategy", "|".join(STRATEGIES),

@@ -36,6 +36,8 @@ from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.transaction_markers import read_markers_at
 
 Rows = NDArray[np.void]
+# From here on no controller gives out a producer id: those of what was restored once.
+FIRST_RESTORED_ID = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class KeptSegment(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class LogCut(JsonFacts):
     """A log up to `end_offset`. last_stable_offset: where its oldest open transaction begins, else
-    the end. highest epochs and producer ids: -1 without; largest_timestamp_ms: of all batches.
+    the end. highest epochs and producer ids that a controller gives out: -1 without;
+    largest_timestamp_ms: of all batches.
     left_out_from: the first offset of what lies behind the cut, None if nothing does.
     """
 
@@ -182,7 +185,9 @@ class _Walk(ProducerSink):
         current = rows[rows["magic"] >= 2]
         if current.size:
             self.epoch = max(self.epoch, int(current["partition_leader_epoch"].max()))
-            self.producer_id = max(self.producer_id, int(current["producer_id"].max()))
+            ids = current["producer_id"]
+            given = ids[ids < FIRST_RESTORED_ID]
+            self.producer_id = max(self.producer_id, int(given.max(initial=-1)))
         self.timestamp_ms = max(self.timestamp_ms, int(rows["max_timestamp"].max()))
 
     def stable_end(self) -> int:

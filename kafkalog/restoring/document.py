@@ -9,8 +9,8 @@ from kafkalog.operations.run_frame import run_frame
 from kafkalog.restoring.cut import LogCut, OpenTransaction
 from kafkalog.restoring.groups import GroupScript
 from kafkalog.restoring.plan import RestorePlan
-from kafkalog.restoring.restore import RestoreResult
-from kafkalog.restoring.run import RestoreRun, restore_statuses
+from kafkalog.restoring.restore import RestoreResult, RestoreRun
+from kafkalog.restoring.run import restore_statuses
 
 Row = dict[str, Any]
 _OTHER_REPLICA = "another replica of it is refused"

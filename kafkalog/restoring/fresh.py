@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError
-from kafkalog.log.inventory import LogInventory
+from kafkalog.log.inventory import LogInventory, PartitionKind
 from kafkalog.log.log_dir import expand_paths, open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
@@ -19,6 +19,7 @@ from kafkalog.log.metadata_records import read_snapshot_records
 from kafkalog.log.metadata_state import MetadataState
 from kafkalog.messages.cluster_metadata import (
     FEATURE_LEVEL_RECORD,
+    TOPIC_RECORD,
     RawRecord,
     decode_metadata_record,
 )
@@ -26,7 +27,7 @@ from kafkalog.restoring.attach_facts import METADATA_VERSION
 from kafkalog.restoring.disks import NodeDir, node_dir
 from kafkalog.restoring.left_metadata import has_metadata_records
 from kafkalog.swap.local_files import list_names
-from kafkalog.swap.scratch import undo_run_id
+from kafkalog.swap.scratch import is_scratch, undo_run_id
 
 _SHOWN = 3
 
@@ -52,6 +53,15 @@ class FreshDirs:
         return self.dirs[0].cluster_id
 
 
+def is_fresh(log_dirs: Sequence[str]) -> bool:
+    """Whether a bootstrap.checkpoint is here and no metadata log has any record. InvalidConfigError
+    for a path that is not there.
+    """
+    paths = [*expand_paths(log_dirs, reads_buckets=False)]
+    has_records = any(has_metadata_records(path / METADATA_DIR) for path in paths)
+    return not has_records and any((path / BOOTSTRAP_FILE).is_file() for path in paths)
+
+
 def read_fresh_dirs(log_dirs: Sequence[str]) -> FreshDirs:
     """InvalidConfigError for a path that is no KRaft node's log dir, and for log dirs of several
     clusters.
@@ -69,7 +79,7 @@ def read_fresh_dirs(log_dirs: Sequence[str]) -> FreshDirs:
     for each in dirs:
         try:
             levels[each.path], others[each.path] = _bootstrap(Path(each.path, BOOTSTRAP_FILE))
-        except (KafkaLogError, OSError) as error:
+        except (KafkaLogError, OSError, InvalidConfigError) as error:
             why_not.append(f"{each.path} is not formatted as kafka-storage.sh format does: {error}")
     different = {tuple(sorted(own.items())) for own in levels.values()}
     if len(different) > 1:
@@ -82,7 +92,8 @@ def read_fresh_dirs(log_dirs: Sequence[str]) -> FreshDirs:
 
 def _why_not(log_dir: str, found: LogInventory) -> str | None:
     """What of a log dir tells that a broker has used it, or a run has."""
-    own = [each.path for each in found if each.log_dir == log_dir]
+    # What is marked as deleted a broker removes when it starts.
+    own = [p.path for p in found if p.log_dir == log_dir and p.kind is not PartitionKind.DELETE]
     used = [path for path in own if Path(path).name != METADATA_DIR]
     if used:
         runs = sorted({run for path in used for name in list_names(path)
@@ -90,6 +101,10 @@ def _why_not(log_dir: str, found: LogInventory) -> str | None:
         listed = ", ".join(used[:_SHOWN]) + f" and {len(used) - _SHOWN} more" * (len(used) > _SHOWN)
         undo = f"; `kafkalog undo {runs[-1]}` takes away what that run made" if runs else ""
         return f"{log_dir} is not fresh, {listed} is there{undo}"
+    runs = sorted({run for name in list_names(log_dir) if (run := undo_run_id(name)) is not None})
+    runs += sorted({name.split("-")[1] for name in list_names(log_dir) if is_scratch(name)})
+    if runs:
+        return f"{log_dir}: `kafkalog undo {runs[-1]}` first, that run has written its metadata"
     if has_metadata_records(Path(log_dir, METADATA_DIR)):
         return f"{log_dir} is not fresh: its metadata log has records, of a controller"
     return None
@@ -104,6 +119,8 @@ def _bootstrap(path: Path) -> tuple[dict[str, int], list[bytes]]:
         if record.control_type is not None or record.value is None:
             continue
         found = decode_metadata_record(record.value)
+        if not isinstance(found, RawRecord) and found.message is TOPIC_RECORD:
+            raise InvalidConfigError(f"it has topic {found.fields['name']}", path=str(path))
         if isinstance(found, RawRecord) or found.message is not FEATURE_LEVEL_RECORD:
             others.append(record.value)
     return state.feature_levels, others

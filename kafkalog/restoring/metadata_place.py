@@ -9,7 +9,7 @@ begins with half of what was known.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
-from kafkalog.log.metadata_names import METADATA_DIR
+from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.runs.durable import make_directories
 from kafkalog.swap.file_facts import facts_with_checksum
@@ -81,13 +81,38 @@ def replace_files(
     """Do it, with second names and a record of what is replaced. OSError, LogCleaningRefusedError
     as of `begin_replacement`.
     """
+    record = _begin(place, run_id, files, keeps_undo=keeps_undo)
+    for each in place.removes:
+        files.remove(path_in(place.path, each))
+        files.sync_directory(place.path)
+    _put(place, place.writes, record, files)
+    _end(place, record, files)
+    return record
+
+
+def replace_in_all(places: Sequence[MetadataPlace], run_id: str, files: LocalFiles) -> None:
+    """The same in several log dirs, kept for undo: no bootstrap.checkpoint is there before what
+    lies beside it is in all of them. Nothing is removed.
+    """
+    records = [_begin(place, run_id, files, keeps_undo=True) for place in places]
+    for is_last in (False, True):
+        for place, record in zip(places, records, strict=True):
+            names = [name for name in place.writes if (name == BOOTSTRAP_FILE) == is_last]
+            _put(place, names, record, files)
+    for place, record in zip(places, records, strict=True):
+        _end(place, record, files)
+
+
+def _begin(
+    place: MetadataPlace, run_id: str, files: LocalFiles, *, keeps_undo: bool
+) -> Replacement:
+    """Outputs beside, the record, second names."""
     path = Path(place.path)
     if not path.is_dir():
         _make_directory(path)
     mtime_ns = path.stat().st_mtime_ns
     scratch, attempt_id = Scratch(place.path, run_id), new_attempt_id()
-    removed = place.removes
-    kept, made = [*removed], []
+    kept, made = [*place.removes], []
     for name, data in place.writes.items():
         output = scratch.output(attempt_id, name)
         is_there = (path / name).exists()
@@ -102,15 +127,21 @@ def replace_files(
         made=tuple(made),
     )  # fmt: skip
     begin_replacement(scratch, record, files)
-    for each in removed:
-        files.remove(path_in(place.path, each))
-        files.sync_directory(place.path)
-    for name in place.writes:
-        files.rename(scratch.output(attempt_id, name), path_in(place.path, name))
-        files.sync_directory(place.path)
-    end_replacement(scratch, record, files)
-    files.sync_directory(place.path)
     return record
+
+
+def _put(
+    place: MetadataPlace, names: Iterable[str], record: Replacement, files: LocalFiles
+) -> None:
+    scratch = Scratch(place.path, record.run_id)
+    for name in names:
+        files.rename(scratch.output(record.attempt_id, name), path_in(place.path, name))
+        files.sync_directory(place.path)
+
+
+def _end(place: MetadataPlace, record: Replacement, files: LocalFiles) -> None:
+    end_replacement(Scratch(place.path, record.run_id), record, files)
+    files.sync_directory(place.path)
 
 
 def _make_directory(path: Path) -> None:

@@ -112,28 +112,35 @@ def plan_restores(
 ) -> Iterator[RestorePlan]:
     """A plan for each directory, or a refused one where there is none."""
     unusable = target.why_unusable()
-    ids = _TransactionalIds(source, max_batch_bytes)
-    for each in source:
-        if not request.takes(each.topic_partition.topic) or _is_cluster_metadata(each):
-            continue
-        if each.topic_partition.topic in INTERNAL_POLICIES and not request.topics:
-            continue
+    ids = TransactionalIds(source, max_batch_bytes)
+    for each in wanted(request, source):
         name = request.target_of(each.topic_partition)
         copies = target.by_name.get(name, [])
         blank = RestorePlan(name, "", "", each.topic_partition, each.path, each.token, "", RESTORE)
-        reason = unusable or _why_not_from(each, source) or _why_not_into(name, copies, target)
+        reason = unusable or why_not_from(each, source) or _why_not_into(name, copies, target)
         if reason is not None:
             places = [_at(blank, copy) for copy in copies] or [blank]
             yield from (place.refused(reason) for place in places)
             continue
-        cut, reason = _cut(request, each, ids)
+        cut, reason = cut_of(request, each, ids)
         for copy in copies:
             plan = replace(_at(blank, copy), cut=cut)
             config = target.settings.resolve(copy, needs_policy=False).config
-            warnings = tuple(_warnings(each, cut, config)) if cut is not None else ()
+            warnings = tuple(warnings_of(cut, config)) if cut is not None else ()
             plan = replace(plan, warnings=warnings)
             reason_here = reason or _why_not_this(each, copy)
             yield plan.refused(reason_here) if reason_here else plan
+
+
+def wanted(request: RestoreRequest, source: LogInventory) -> Iterator[PartitionInventory]:
+    """The partitions that are asked for; Kafka's own only by name."""
+    for each in source:
+        if not request.takes(each.topic_partition.topic) or _is_cluster_metadata(each):
+            continue
+        topic = each.topic_partition.topic
+        if topic in INTERNAL_POLICIES and topic not in request.topics:
+            continue
+        yield each
 
 
 def _at(plan: RestorePlan, copy: PartitionInventory) -> RestorePlan:
@@ -144,7 +151,8 @@ def _is_cluster_metadata(partition: PartitionInventory) -> bool:
     return partition.topic_partition.topic == CLUSTER_METADATA_TOPIC
 
 
-def _why_not_from(source: PartitionInventory, found: LogInventory) -> str | None:
+def why_not_from(source: PartitionInventory, found: LogInventory) -> str | None:
+    """Why this partition cannot be a source."""
     topic = source.topic_partition.topic
     if topic in INTERNAL_POLICIES:
         return (
@@ -216,8 +224,8 @@ def _why_not_this(source: PartitionInventory, copy: PartitionInventory) -> str |
     return None
 
 
-def _cut(
-    request: RestoreRequest, source: PartitionInventory, ids: _TransactionalIds
+def cut_of(
+    request: RestoreRequest, source: PartitionInventory, ids: TransactionalIds
 ) -> tuple[LogCut | None, str | None]:
     """The cut, and why it cannot be restored."""
     until = request.until(source.topic_partition)
@@ -239,7 +247,7 @@ def _cut(
     return cut, None
 
 
-class _TransactionalIds:
+class TransactionalIds:
     """Whose open transactions are, where the source's `__transaction_state` tells."""
 
     def __init__(self, found: LogInventory, max_batch_bytes: int) -> None:
@@ -258,7 +266,8 @@ class _TransactionalIds:
         return f"producer {number}{named} from offset {each.first_offset} on"
 
 
-def _warnings(source: PartitionInventory, cut: LogCut, config: LogConfig) -> Iterator[str]:
+def warnings_of(cut: LogCut, config: LogConfig) -> Iterator[str]:
+    """What becomes of what is restored that somebody may not expect."""
     if not config.is_compacted or "delete" in config.cleanup_policy:
         if config.retention_ms >= 0:
             yield (

@@ -24,7 +24,9 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 class RestoreRequest:
     """sources: log dirs; renamed: the target's topic by that of the source, for those that get
     another name; topics: names or globs of the source's; until_ms, until_offsets: see `cut.Until`,
-    offsets by partition of the source; end_transactions: ABORT, CUT, or None to refuse.
+    offsets by partition of the source; end_transactions: ABORT, CUT, or None to refuse. Of topics
+    that are made: replication_factor, None for the source's; leaves_followers_empty: whether only
+    the leader's replica is filled.
     """
 
     sources: tuple[str, ...]
@@ -33,6 +35,8 @@ class RestoreRequest:
     until_ms: int | None = None
     until_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     end_transactions: str | None = None
+    replication_factor: int | None = None
+    leaves_followers_empty: bool = False
 
     def until(self, name: TopicPartition) -> Until:
         """Where a partition of the source ends."""

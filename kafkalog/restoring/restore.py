@@ -15,7 +15,7 @@ Source: Kafka LogLoader, ProducerStateManager.truncateAndReload, LeaderEpochFile
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, LogFileKind
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.segment_headers import iterate_headers
+from kafkalog.operations.run_frame import Run
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.restoring.equal import check_equal
@@ -56,7 +57,9 @@ RESTORED = "restored"
 
 @dataclass(frozen=True, slots=True)
 class RestoreTask:
-    """A plan to carry out; see RunRequest for the rest."""
+    """A plan to carry out; new_topic_id: of a topic that is made with it, None for one that is
+    there; see RunRequest for the rest.
+    """
 
     plan: RestorePlan
     config: LogConfig
@@ -64,6 +67,7 @@ class RestoreTask:
     run_id: str
     keeps_undo: bool
     max_batch_bytes: int
+    new_topic_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +90,21 @@ class RestoreResult(JsonFacts):
     replaced: Replacement | None = None
 
 
+RestoreRun = Run[RestorePlan, RestoreResult]
+
+
 def restore_partition(task: RestoreTask, files: LocalFiles) -> RestoreResult:
     """Carry out one plan; every way to end is a RestoreResult."""
+    return ended(task, lambda result: _restore(task, result, files))
+
+
+def ended(task: RestoreTask, work: Callable[[RestoreResult], RestoreResult]) -> RestoreResult:
+    """What `work` makes of a result that has not begun; of an error a result as well."""
     started = time.monotonic()
     name = task.plan.topic_partition
     result = RestoreResult(name.topic, name.partition, task.plan.path, task.plan.log_dir, FAILED)
     try:
-        result = _restore(task, result, files)
+        result = work(result)
     except LogCleaningRefusedError as error:
         result = replace(result, status=REFUSED, reason=str(error))
     except Exception as error:

@@ -4,11 +4,10 @@ plan that counts is made while the target's log dirs are locked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from kafkalog.errors import LogCleaningRefusedError, describe_error, fault_text
+from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError, describe_error, fault_text
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
@@ -18,26 +17,29 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.log_dir import expand_paths, open_log_dir, reopen_partition
 from kafkalog.operations.frame import Verb, apply
-from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Tell
-from kafkalog.operations.space import free_bytes
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
+from kafkalog.restoring.execute import RestoreExecutor, in_this_process
+from kafkalog.restoring.fresh import is_fresh
+from kafkalog.restoring.fresh_run import apply_fresh_restore, plan_fresh_restore
 from kafkalog.restoring.plan import RESTORE as TO_RESTORE
 from kafkalog.restoring.plan import RestorePlan, Target, plan_restores
 from kafkalog.restoring.request import RestoreRequest
-from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask, restore_partition
+from kafkalog.restoring.restore import (
+    RESTORED,
+    RestoreResult,
+    RestoreRun,
+    RestoreTask,
+)
+from kafkalog.restoring.space import needed_bytes, refuse_without_space
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.journal import RESTORE, RunJournal
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.plan_check import check_unchanged
-
-RestoreRun = Run[RestorePlan, RestoreResult]
-# Indexes and snapshots of a log: a few thousandths of it; more where batches are tiny.
-_BESIDE = 1.02
 
 
 def plan_restore(request: RunRequest, restore: RestoreRequest) -> RestoreRun:
@@ -45,24 +47,44 @@ def plan_restore(request: RunRequest, restore: RestoreRequest) -> RestoreRun:
 
     InvalidConfigError for names that are not there.
     """
-    verb = Restore(request, restore, LocalFiles())
+    if is_fresh(request.log_dirs):
+        return plan_fresh_restore(request, restore)
+    _refuse_options_of_new_topics(restore)
+    files = LocalFiles()
+    verb = Restore(request, restore, files, in_this_process(files))
     found = request.open_all()
     return verb.plan(found, request.read_settings(found))
 
 
 def apply_restore(
-    request: RunRequest, restore: RestoreRequest, tell: Tell, files: LocalFiles | None = None
+    request: RunRequest,
+    restore: RestoreRequest,
+    tell: Tell,
+    files: LocalFiles | None = None,
+    execute: RestoreExecutor | None = None,
 ) -> RestoreRun:
-    """The same carried out; see `frame.apply`. LogCleaningRefusedError where nothing of the target
-    could be restored into.
+    """The same carried out; see `frame.apply`. Without `execute` in this process.
+    LogCleaningRefusedError where nothing of the target could be restored into.
     """
+    files = files or LocalFiles()
+    execute = execute or in_this_process(files)
+    if is_fresh(request.log_dirs):
+        return apply_fresh_restore(request, restore, execute, tell, files)
     planned = plan_restore(request, restore)
     topics = sorted({each.topic_partition.topic for each in planned.plans if each.path})
     if not topics:
         reasons = [f"{each.topic_partition}: {each.reason}" for each in planned.plans]
         raise LogCleaningRefusedError("; ".join(reasons) or "the source has nothing of that name")
-    verb = Restore(replace(request, topics=tuple(topics)), restore, files or LocalFiles())
+    verb = Restore(replace(request, topics=tuple(topics)), restore, files, execute)
     return apply(verb, tell)
+
+
+def _refuse_options_of_new_topics(restore: RestoreRequest) -> None:
+    if restore.replication_factor is not None or restore.leaves_followers_empty:
+        raise InvalidConfigError(
+            "--replication-factor and --empty-followers are for topics that are made: the target's "
+            "cluster was started before and has its own topics"
+        )
 
 
 class Restore(Verb[RestorePlan, RestoreResult]):
@@ -70,9 +92,15 @@ class Restore(Verb[RestorePlan, RestoreResult]):
 
     kind = RESTORE
 
-    def __init__(self, request: RunRequest, restore: RestoreRequest, files: LocalFiles) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        restore: RestoreRequest,
+        files: LocalFiles,
+        execute: RestoreExecutor,
+    ) -> None:
         super().__init__(request, new_run_id(), files)
-        self._restore = restore
+        self._restore, self._execute = restore, execute
         self._configs: dict[str, LogConfig] = {}
         self._copies: dict[str, PartitionInventory] = {}
 
@@ -89,7 +117,7 @@ class Restore(Verb[RestorePlan, RestoreResult]):
         target = Target.of(found, settings, log_dirs)
         self._copies = {each.path: each for each in found}
         plans = plan_restores(self._restore, source, target, self.request.max_batch_bytes)
-        chosen = tuple(_refuse_without_space(plans))
+        chosen = tuple(refuse_without_space(plans))
         self._configs = {
             each.path: settings.resolve(self._copies[each.path], needs_policy=False).config
             for each in chosen
@@ -113,31 +141,37 @@ class Restore(Verb[RestorePlan, RestoreResult]):
         return needed_bytes(plan)
 
     def execute(self, plans: Sequence[RestorePlan], journal: RunJournal) -> Iterator[RestoreResult]:
-        """One after the other."""
+        """Log starts first; those of partitions that end otherwise go back."""
+        tasks = []
         for plan in plans:
-            asked = self.request
-            task = RestoreTask(
-                plan, self._configs[plan.path], asked.now_ms, self.run_id, asked.keeps_undo,
-                asked.max_batch_bytes,
-            )  # fmt: skip
-            yield self._restored(task, journal)
+            try:
+                tasks.append(self._task(plan, journal))
+            except Exception as error:
+                failed = self.failed(plan, describe_error(error, plan.path))
+                yield replace(failed, fault=fault_text(error))
+        by_path = {task.plan.path: task.plan for task in tasks}
+        for result in self._execute(tasks):
+            if result.status == RESTORED:
+                yield result
+                continue
+            try:
+                self._set_log_start(by_path[result.path], journal, is_back=True)
+                yield result
+            except Exception as error:
+                reason = f"{result.reason}; {describe_error(error, result.path)}"
+                yield replace(result, reason=reason, fault=fault_text(error))
 
-    def _restored(self, task: RestoreTask, journal: RunJournal) -> RestoreResult:
-        plan = task.plan
-        try:
-            check_unchanged(plan.path, plan.token)
-            self._set_log_start(plan, journal, is_back=False)
-            # The checkpoint is in the token: what else changes is still seen.
-            now = reopen_partition(plan.path)
-            token = plan.token if now is None else now.token
-            task = replace(task, plan=replace(plan, token=token))
-            result = restore_partition(task, self.files)
-            if result.status != RESTORED:
-                self._set_log_start(plan, journal, is_back=True)
-        except Exception as error:
-            failed = self.failed(plan, describe_error(error, plan.path))
-            result = replace(failed, fault=fault_text(error))
-        return result
+    def _task(self, plan: RestorePlan, journal: RunJournal) -> RestoreTask:
+        check_unchanged(plan.path, plan.token)
+        self._set_log_start(plan, journal, is_back=False)
+        # The checkpoint is in the token: what else changes is still seen.
+        now = reopen_partition(plan.path)
+        token = plan.token if now is None else now.token
+        asked = self.request
+        return RestoreTask(
+            replace(plan, token=token), self._configs[plan.path], asked.now_ms, self.run_id,
+            asked.keeps_undo, asked.max_batch_bytes,
+        )  # fmt: skip
 
     def _set_log_start(self, plan: RestorePlan, journal: RunJournal, *, is_back: bool) -> None:
         """The checkpoint of a log that starts inside its first segment: before there is anything in
@@ -166,31 +200,6 @@ class Restore(Verb[RestorePlan, RestoreResult]):
                 f"offset {result.end_offset}"
             )
         return f"{plan.path}: {result.status}: {result.reason}"
-
-
-def needed_bytes(plan: RestorePlan) -> int:
-    """Bytes that a plan writes."""
-    return 0 if plan.cut is None else int(plan.cut.size_in_bytes * _BESIDE)
-
-
-def _refuse_without_space(plans: Iterable[RestorePlan]) -> Iterator[RestorePlan]:
-    left: dict[int, int] = {}
-    for plan in plans:
-        if plan.status == REFUSED or plan.cut is None:
-            yield plan
-            continue
-        device = Path(plan.log_dir).stat().st_dev
-        if device not in left:
-            left[device] = free_bytes(plan.log_dir)
-        needed = needed_bytes(plan)
-        if needed > left[device]:
-            yield plan.refused(
-                f"no space: it takes {needed} bytes, the disk of {plan.log_dir} has {left[device]} "
-                "left"
-            )
-            continue
-        left[device] -= needed
-        yield plan
 
 
 def restore_statuses(run: RestoreRun) -> list[str]:

@@ -38,10 +38,9 @@ from kafkalog.format.record import Record
 from kafkalog.format.record_batch import CRC_POSITION, CRC_START, field_position, pack_batch
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.native.checksums import crc32c_of_ranges
-from kafkalog.restoring.cut import KeptSegment, LogCut
+from kafkalog.restoring.cut import FIRST_RESTORED_ID, KeptSegment, LogCut
 from kafkalog.swap.local_files import LocalFiles, path_in
 
-FIRST_RESTORED_ID = 1 << 62
 RESTORED_EPOCH = 0
 _EPOCH_POSITION = field_position("partition_leader_epoch")
 _PRODUCER_POSITION = field_position("producer_id")

@@ -34,21 +34,33 @@ def staged(
     built.
     """
     live = Path(target)
-    run_id, config, now_ms, max_batch_bytes = task
-    root = Path(Scratch(target, run_id).restoring)
-    directory = root / live.name
-    directory.mkdir(parents=True)
+    directory = Path(Scratch(target, task[0]).restoring, live.name)
     try:
-        topic, _, number = live.name.rpartition("-")
-        start = pack_offset_checkpoint({(topic, int(number)): cut.start_offset})
-        (root / LOG_START_OFFSET_FILE).write_bytes(start)
-        like = _any_segment(live)
-        write_segments(cut, str(directory), like, identity, files, max_batch_bytes)
-        yield build_staged_copy(
-            directory, config, now_ms, run_id, files, max_batch_bytes=max_batch_bytes
-        )
+        yield build_restored(cut, directory, _any_segment(live), identity, task, files)
     finally:
-        files.remove_directory(str(root))
+        files.remove_directory(str(directory.parent))
+
+
+def build_restored(
+    cut: LogCut,
+    directory: Path,
+    like: os.stat_result,
+    identity: Identity,
+    task: tuple[str, LogConfig, int, int],
+    files: LocalFiles,
+) -> PartitionInventory:
+    """The partition in a new directory of its name, whose parent is taken for its log dir; files
+    look like `like`. See `staged`.
+    """
+    run_id, config, now_ms, max_batch_bytes = task
+    directory.mkdir(parents=True)
+    topic, _, number = directory.name.rpartition("-")
+    start = pack_offset_checkpoint({(topic, int(number)): cut.start_offset})
+    (directory.parent / LOG_START_OFFSET_FILE).write_bytes(start)
+    write_segments(cut, str(directory), like, identity, files, max_batch_bytes)
+    return build_staged_copy(
+        directory, config, now_ms, run_id, files, max_batch_bytes=max_batch_bytes
+    )
 
 
 def _any_segment(directory: Path) -> os.stat_result:

@@ -81,11 +81,11 @@ def digests(broker: Broker, topics: Iterable[str]) -> Digests:
     return found
 
 
-def new_producers(broker: Broker, topic: str) -> list[bytes]:
+def new_producers(servers: str, topic: str) -> list[bytes]:
     """Twenty new producers, every other one in transactions; the values that were acknowledged."""
     sent: list[bytes] = []
     for n in range(20):
-        settings = {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True}
+        settings = {"bootstrap.servers": servers, "enable.idempotence": True}
         if n % 2:
             settings["transactional.id"] = f"t{n}"
         producer = Producer(settings)
@@ -158,7 +158,7 @@ def test_a_broker_goes_on_with_restored_topics(way: str, tmp_path: Path) -> None
                     row[:3] for row in rows
                 ]
         for topic in ("codecs", "txn", "orders", "aborted"):
-            sent = new_producers(target, topic)
+            sent = new_producers(target.bootstrap_servers, topic)
             assert len(sent) == 400, topic
             values = [m.value() for m in consume_topics(target, [topic], COMMITTED)[topic]]
             new = [value for value in values if value and value.startswith(b"new ")]

@@ -15,8 +15,8 @@ from kafkalog.operations.undo import undo_run
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.requests.run_request import run_request
 from kafkalog.restoring.request import ABORT, RestoreRequest
-from kafkalog.restoring.restore import RESTORED
-from kafkalog.restoring.run import RestoreRun, apply_restore, restore_statuses
+from kafkalog.restoring.restore import RESTORED, RestoreRun
+from kafkalog.restoring.run import apply_restore, restore_statuses
 from kafkalog.swap.local_files import LocalFiles
 from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.oracle.kafka import Kafka

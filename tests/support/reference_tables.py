@@ -138,9 +138,12 @@ def verb_jobs() -> dict[str, str]:
     """Verb → the script of jobs/ that does its work on Spark."""
     found = {}
     for script in sorted((ROOT / "jobs").glob("*.py")):
-        match = re.search(r'run_(?:driver_)?job\(\s*"(\w+)"', script.read_text(encoding="utf-8"))
-        if match is not None:
-            found[match[1]] = script.name
+        text = script.read_text(encoding="utf-8")
+        for match in re.finditer(
+            r'run_(?:driver_)?job\(\s*"(\w+)"(, __file__, sys.argv.2:)?', text
+        ):
+            # What is behind a first word of its own.
+            found[match[1]] = f"{script.name} {match[1]}" if match[2] else script.name
     return found
 
 

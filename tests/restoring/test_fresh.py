@@ -1,0 +1,193 @@
+"""A restore into a cluster that was never started: topics are made with it, logs stay the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkalog.cli.main import main
+from kafkalog.format.checkpoints import parse_offset_checkpoint
+from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
+from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
+from kafkalog.reading.tables import read_batches
+from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT
+from tests.restoring.fresh import fields_of, fresh_node, run_json
+from tests.restoring.target import empty_target, served
+from tests.restoring.test_restore import busy
+from tests.support.log_builder import LogBuilder
+from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
+
+TOPIC_ID = "7L6g3nShT-eMCtK--X86sw"
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def source(log_dir: Path) -> Path:
+    busy(log_dir / "source").write()
+    return log_dir / "source"
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """Every file, but for the lock that any run makes."""
+    found = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    return {str(p.relative_to(directory)): data for p, data in found.items() if p.name != ".lock"}
+
+
+def test_logs_are_the_sources_and_metadata_begins_above_them(
+    source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = fresh_node(log_dir / "target")
+    run_json(capsys, str(source), "--into", str(target), "--topic", "orders", "--apply")
+    assert served(target / "orders-0") == served(source / "orders-0")
+    logs = [sorted((path / "orders-0").glob("*.log")) for path in (source, target)]
+    assert [p.read_bytes() for p in logs[0]] == [p.read_bytes() for p in logs[1]]
+    batches = read_batches(target / "orders-0")
+    (made,) = fields_of(target, "PartitionRecord")
+    assert made["leaderEpoch"] > max(batches["leaderEpoch"].to_pylist())
+    (ids,) = fields_of(target, "ProducerIdsRecord")
+    assert ids["nextProducerId"] > max(batches["producerId"].to_pylist())
+    points = parse_offset_checkpoint((target / "recovery-point-offset-checkpoint").read_bytes())
+    assert points == {("orders", 0): 19}
+    assert [path.name for path in target.glob("*-delete")] == []
+
+
+def test_undo_takes_all_of_it_back(
+    source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = fresh_node(log_dir / "target")
+    before = tree(target)
+    words = [str(source), "--into", str(target), "--topic", "orders"]
+    run_json(capsys, *words)
+    assert tree(target) == before
+    run = run_json(capsys, *words, "--apply")
+    assert (target / "orders-0").is_dir()
+    assert main(["restore", *words, "--apply"]) == 3
+    assert f"kafkalog undo {run['runId']}" in "".join(capsys.readouterr())
+    assert main(["undo", str(run["runId"])]) == 0
+    assert tree(target) == before
+    assert not (target / "orders-0").exists()
+    assert main(["restore", *words, "--apply"]) == 0
+
+
+def test_no_undo_keeps_nothing(source: Path, log_dir: Path) -> None:
+    target = fresh_node(log_dir / "target")
+    words = [str(source), "--into", str(target), "--topic", "orders", "--apply", "--no-undo"]
+    assert main(["restore", *words]) == 0
+    assert list(target.rglob("kafkalog-*")) == []
+    assert served(target / "orders-0") == served(source / "orders-0")
+
+
+def several(log_dir: Path) -> Path:
+    """Two topics with settings, of three replicas, in node 1's log dir."""
+    cluster = MetadataBuilder(log_dir)
+    cluster.batch(
+        topic("orders", TOPIC_ID),
+        *(partition([1, 2, 3], TOPIC_ID, n) for n in range(3)),
+        config("orders", "retention.ms", "-1"),
+        config("orders", "remote.storage.enable", "true"),
+    ).write()
+    for n in range(3):
+        log = LogBuilder(log_dir, f"orders-{n}", topic_id=TOPIC_ID).segment().epoch(4)
+        log.batch((f"k{n}", "v"), producer_id=n).write()
+    return log_dir
+
+
+def test_replicas_are_spread_over_nodes_and_log_dirs(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = several(log_dir / "source")
+    dirs = [fresh_node(log_dir / f"node-{n}{d}", n) for n in (1, 2, 3) for d in ("", "-b")]
+    into = [word for path in dirs for word in ("--into", str(path))]
+    run = run_json(capsys, str(source), *into, "--topic", "orders", "--apply")
+    for n in range(3):
+        copies = [path / f"orders-{n}" for path in dirs if (path / f"orders-{n}").is_dir()]
+        assert sorted(copy.parent.name[:6] for copy in copies) == ["node-1", "node-2", "node-3"]
+        assert all(served(copy) == served(source / f"orders-{n}") for copy in copies)
+    assert all(list(path.glob("orders-*")) for path in dirs)
+    made = fields_of(dirs[0], "PartitionRecord")
+    assert [each["leader"] for each in made] == [1, 2, 3]
+    assert all(sorted(each["isr"]) == [1, 2, 3] for each in made)
+    assert {each["topicId"] for each in made} == {TOPIC_ID}
+    assert [f["name"] for f in fields_of(dirs[0], "ConfigRecord")] == ["retention.ms"]
+    assert any("remote.storage.enable=true" in note for note in run["notes"])
+    checkpoints = {(path / BOOTSTRAP_FILE).read_bytes() for path in dirs}
+    assert len(checkpoints) == 1
+
+
+def test_followers_that_are_left_empty_are_out_of_sync_and_said(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = several(log_dir / "source")
+    dirs = [fresh_node(log_dir / f"node-{n}", n) for n in (1, 2, 3)]
+    into = [word for path in dirs for word in ("--into", str(path))]
+    words = [*into, "--topic", "orders", "--replication-factor", "2", "--empty-followers"]
+    run = run_json(capsys, str(source), *words, "--apply")
+    for number, made in enumerate(fields_of(dirs[0], "PartitionRecord")):
+        assert made["isr"] == [made["leader"]]
+        assert len(made["replicas"]) == 2
+        holding = [path.name for path in dirs if (path / f"orders-{number}").is_dir()]
+        assert holding == [f"node-{made['leader']}"]
+    size = sum(p.stat().st_size for n in range(3) for p in (source / f"orders-{n}").glob("*.log"))
+    assert any(f"3 replicas begin empty and out of sync: brokers copy {size} bytes" in note
+               for note in run["notes"])  # fmt: skip
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["restore", *words, "--apply"]) == 3
+    return "".join(capsys.readouterr())
+
+
+def test_voters_of_a_dynamic_quorum_stay(source: Path, log_dir: Path) -> None:
+    target = fresh_node(log_dir / "target")
+    directory = target / METADATA_DIR
+    directory.mkdir()
+    (directory / FIRST_SNAPSHOT).write_bytes(pack_metadata_snapshot([], 0, contained_ms=1))
+    before = tree(directory)
+    assert main(["restore", str(source), "--into", str(target), "--topic", "*", "--apply"]) == 0
+    assert tree(directory) == before
+    assert (target / "orders-0").is_dir()
+
+
+def test_topic_with_a_gap_is_refused_whole(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = log_dir / "source"
+    for n in (0, 2):
+        LogBuilder(source, f"orders-{n}").segment().batch(("a", "1")).write()
+    target = fresh_node(log_dir / "target")
+    before = tree(target)
+    said = refused(capsys, str(source), "--into", str(target), "--topic", "orders")
+    assert "orders has 3 partitions, of 1 nothing is in the source" in said
+    assert tree(target) == before
+
+
+def test_log_dir_that_is_not_formatted_is_refused(
+    source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, other = fresh_node(log_dir / "target"), fresh_node(log_dir / "other", 2)
+    (other / BOOTSTRAP_FILE).unlink()
+    words = [str(source), "--into", str(target), "--into", str(other), "--topic", "orders"]
+    assert "is not formatted as kafka-storage.sh format does" in refused(capsys, *words)
+
+
+def test_partitions_without_metadata_are_refused(
+    source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = fresh_node(log_dir / "target")
+    LogBuilder(target, "other-0").segment().batch(("a", "1")).write()
+    said = refused(capsys, str(source), "--into", str(target), "--topic", "orders")
+    assert "other-0 is there" in said
+
+
+def test_options_of_new_topics_are_refused_where_topics_are_there(
+    source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = empty_target(log_dir / "target")
+    words = [str(source), "--into", str(target), "--topic", "orders", "--replication-factor", "1"]
+    assert main(["restore", *words]) == 2
+    assert "are for topics that are made" in "".join(capsys.readouterr())
