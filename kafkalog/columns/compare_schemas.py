@@ -19,7 +19,7 @@ DIFFERENCES: tuple[Column, ...] = (
     nullable("key", pa.string(), "the record's key as UTF-8, with escapes"),
     nullable("keyBytes", pa.binary(), "the record's key"),
     nullable("producerId", pa.int64(), "producer of the transaction"),
-    not_null("wrong", TEXTS, "names of the copies that are not right"),
+    not_null("wrong", TEXTS, "names of the copies that are not right, or of all that may be"),
     not_null("right", TEXTS, "names of those that are, empty where nothing proves it"),
     not_null("isProvable", pa.bool_(), "whether `text` proves who is right"),
     nullable("path", pa.string(), "file of a batch that cannot be read"),

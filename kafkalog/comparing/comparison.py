@@ -6,6 +6,7 @@ import base64
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -31,8 +32,9 @@ def compare_partition(task: CompareTask) -> ComparedPartition:
     name = task.topic_partition
     if len(task.replicas) < 2:
         return ComparedPartition(name, SINGLE, "one copy is here")
-    for other in task.replicas[1:]:
-        unlike = why_unlike(task.replicas[0], other)
+    # Each with each: of one without an id nobody knows of which topic it is.
+    for one, other in combinations(task.replicas, 2):
+        unlike = why_unlike(one, other)
         if unlike is not None:
             return ComparedPartition(name, FAILED, f"the copy in {other.place} {unlike}")
     # Nobody who writes records can aim at a hash whose secret is drawn for the run.

@@ -67,7 +67,8 @@ class Evidence:
     limits: from where on a copy is not compared: its end, or where its history leaves that of copy
     `leading`. beyond: records of others behind its limit; unreadable: in its unreadable ranges;
     tails: its own behind the limit; held: all of its records. differing: (offset, mask of those
-    that have another record than the first in `present`, present).
+    that have another record than the first in `present`, present). markers: offset, producer, mask
+    of the copies that have it, whether it is an ABORT.
     """
 
     leading: int
@@ -180,7 +181,10 @@ def _note_markers(part: Aligned, found: Evidence) -> None:
     marks = np.flatnonzero(part.rows["flags"] & np.uint32(COMMIT | ABORT))
     if marks.size:
         rows = part.rows[marks]
-        columns = rows["offset"], rows["producer_id"], part.present[marks].astype(np.int64)
+        columns = (
+            rows["offset"], rows["producer_id"], part.present[marks].astype(np.int64),
+            (rows["flags"] & np.uint32(ABORT)).astype(np.int64),
+        )  # fmt: skip
         found.markers.append(np.stack(columns, axis=1).ravel())
 
 

@@ -87,8 +87,9 @@ class RecordStream:
         CorruptIndexError for a transaction index.
         """
         segments = self.partition.segments
-        ends = [segment.base_offset for segment in segments[1:]]
-        for segment, end in zip(segments, [*ends, self._end_offset], strict=True):
+        ends = [*(segment.base_offset for segment in segments[1:]), self._end_offset]
+        # A directory without a segment, which a broker begins anew, has no record.
+        for segment, end in zip(segments, ends, strict=False):
             self._listed = self._aborted_in(segment, end)
             reader = read_chunks(
                 segment.path,

@@ -84,7 +84,9 @@ class TransactionEnds:
                 continue
             truth = COMMITTED if flags[events[at]] & np.uint32(COMMIT) else ABORTED
             blind = int(unreadable[events[at]])
-            yield from self._marker(int(producers[at]), copies, offset, truth, mask, blind)
+            # A copy with another record here has what that says, which is told of by itself.
+            same = mask & ~int(part.differs[events[at]])
+            yield from self._marker(int(producers[at]), copies, offset, truth, (mask, same), blind)
             if not any(c.first_offset >= 0 or c.lost for c in copies):
                 del self._producers[int(producers[at])]
 
@@ -122,11 +124,12 @@ class TransactionEnds:
                 copy.is_hidden |= bool(hidden >> number & 1)
 
     def _marker(
-        self, producer_id: int, copies: list[_OnCopy], offset: int, truth: str, present: int,
-        blind: int,
+        self, producer_id: int, copies: list[_OnCopy], offset: int, truth: str,
+        having: tuple[int, int], blind: int,
     ) -> Iterator[WrongEnd]:  # fmt: skip
+        present, same = having
         closing = [n for n, c in enumerate(copies) if present >> n & 1 and offset < self._limits[n]]
-        with_data = [n for n in closing if copies[n].first_offset >= 0]
+        with_data = [n for n in closing if copies[n].first_offset >= 0 and same >> n & 1]
         served = {n: ABORTED if copies[n].is_hidden else COMMITTED for n in with_data}
         agreeing = sum(1 << n for n in with_data if served[n] == truth)
         for n in with_data:
@@ -148,5 +151,5 @@ class TransactionEnds:
             elif copy.first_offset >= 0 and offset >= self._limits[n]:
                 copy.awaits_marker = True
             elif copy.first_offset >= 0 and offset >= self._starts[n]:
-                lost = (copy.first_offset, copy.is_hidden, offset, truth, present)
+                lost = (copy.first_offset, copy.is_hidden, offset, truth, same)
                 copies[n] = _OnCopy(lost=[*copy.lost, lost])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,12 +25,18 @@ from kafkalog.kernels.record_facts import TRANSACTIONAL
 from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.replica import ReplicaFacts
 
-_MARKER_BLOCK = 3 * 64 * 1024
+_MARKER_FIELDS = 4
+_MARKER_BLOCK = _MARKER_FIELDS * 64 * 1024
 _KIND_OF_END = {
     COMMITTED: "aborted-served-as-committed",
     ABORTED: "committed-hidden",
     OPEN: "open-transaction-forgotten",
 }
+
+
+class _Marker(NamedTuple):
+    offset: int
+    is_abort: bool
 
 
 class Judge:
@@ -158,7 +165,10 @@ class Judge:
                 marker = self._marker_behind(offset, producer_id, wrong)
                 if marker is None:
                     continue  # open there: told of the transaction
-                proof = self._ended_before(offset, marker, producer_id, right)
+                if marker.is_abort:
+                    yield self._unlisted(offset, wrong, right, producer_id, marker.offset)
+                    continue
+                proof = self._ended_before(offset, marker.offset, producer_id, right)
                 older = int(merged.older[at]) & cleaned
                 if older and proof is None:
                     proof = (
@@ -207,20 +217,32 @@ class Judge:
         found = self._of_key("aborted-served-as-committed", offset, wrong, right, text)
         return replace(found, producer_id=producer_id)
 
+    def _unlisted(
+        self, offset: int, wrong: int, right: int, producer_id: int, marker: int
+    ) -> Difference:
+        names = _and(self._names(wrong))
+        text = (
+            f"aborted by the marker at {marker}, which {names} has, and no transaction index there "
+            f"lists it: read_committed consumers get it from {names}"
+        )
+        found = self._of_key("aborted-served-as-committed", offset, wrong, right, text)
+        return replace(found, producer_id=producer_id)
+
     def _of_key(self, kind: str, offset: int, wrong: int, right: int, text: str) -> Difference:
         return Difference(
             kind, self._name, offset, self._names(wrong), self._names(right), True, text
         )
 
-    def _marker_behind(self, offset: int, producer_id: int, copies: int) -> int | None:
+    def _marker_behind(self, offset: int, producer_id: int, copies: int) -> _Marker | None:
         """The producer's first marker behind an offset on any of these copies."""
         for start in range(0, self._found.markers.size, _MARKER_BLOCK):
             end = min(start + _MARKER_BLOCK, self._found.markers.size)
-            block = self._found.markers.read(start, end).reshape(-1, 3)
+            block = self._found.markers.read(start, end).reshape(-1, _MARKER_FIELDS)
             fits = (block[:, 0] > offset) & (block[:, 1] == producer_id)
             fits &= (block[:, 2] & copies) != 0
             if fits.any():
-                return int(block[np.argmax(fits), 0])
+                first = block[np.argmax(fits)]
+                return _Marker(int(first[0]), bool(first[3]))
         return None
 
     def _ended_before(self, offset: int, marker: int, producer_id: int, copies: int) -> str | None:
@@ -240,16 +262,16 @@ class Judge:
 
     def _differing(self) -> Iterator[Difference]:
         for offset, differs, present in self._found.differing:
-            sides = _and(self._names(present & ~differs)), _and(self._names(differs))
+            one, other = self._names(present & ~differs), self._names(differs)
             yield Difference(
                 "record-differs",
                 self._name,
                 offset,
-                self._names(differs),
+                self._names(present),
                 (),
                 is_proven=False,
-                text=f"{sides[0]} and {sides[1]} have different records here: not provable which "
-                "is right",
+                text=f"the record of {_and(one)} is another one than that of "
+                f"{' or '.join(other)}: not provable which is right",
             )
         self.counts["record-differs"] += self._found.differing_count - len(self._found.differing)
 

@@ -121,9 +121,54 @@ def test_a_changed_record_and_a_lost_one_are_found(log_dir: Path) -> None:
         return at(log, 2, "c", "3")
 
     (log_dir / "one").mkdir()
-    assert told(*nodes(log_dir / "one", plain, changed)) == [("record-differs", 1, "2", "")]
+    assert told(*nodes(log_dir / "one", plain, changed)) == [("record-differs", 1, "1 2", "")]
     (log_dir / "two").mkdir()
     assert told(*nodes(log_dir / "two", plain, lost)) == [("missing-range", 1, "2", "1")]
+
+
+def test_of_copies_with_different_records_none_is_preferred(log_dir: Path) -> None:
+    def changed(log: LogBuilder) -> LogBuilder:
+        return log.segment().batch(("a", "1"), ("b", "other")).batch(("c", "3"))
+
+    dirs = nodes(log_dir, plain, changed, changed)
+    (found,) = compare(*dirs).differences
+    assert (found.kind, found.offset, found.right) == ("record-differs", 1, ())
+    assert found.wrong == ("node 1", "node 2", "node 3")
+    assert "of node 1 is another one than that of node 2 or node 3" in found.text
+    assert [each.wrong for each in only(*dirs).replicas] == [1, 1, 1]
+
+
+def test_of_markers_that_differ_none_is_believed(log_dir: Path) -> None:
+    def ended(log: LogBuilder, type_: ControlRecordType) -> LogBuilder:
+        return data(log.segment()).marker(type_, 7).batch(("z", "1"))
+
+    dirs = nodes(log_dir, lambda log: ended(log, ABORT), lambda log: ended(log, COMMIT))
+    assert told(*dirs) == [("record-differs", 1, "1 2", "")]
+
+
+def test_an_abort_that_the_transaction_index_lacks_is_found_beside_a_cleaned_copy(
+    log_dir: Path,
+) -> None:
+    def whole(log: LogBuilder) -> LogBuilder:
+        return data(log.segment().batch(("a", "1"))).marker(ABORT, 7).batch(("z", "1"))
+
+    def cleaned(log: LogBuilder) -> LogBuilder:
+        at(log.segment(), 0, "a", "1").segment(3)
+        return log.batch(("z", "1")).segment().cleaner_offset(4)
+
+    dirs = nodes(log_dir, cleaned, whole)
+    assert told(*dirs) == []
+    (dirs[1] / "orders-0" / "00000000000000000000.txnindex").unlink()
+    assert told(*dirs) == [("aborted-served-as-committed", 1, "2", "1")]
+    assert "no transaction index there lists it" in compare(*dirs).differences[0].text
+
+
+def test_a_copy_without_a_segment_has_no_record(log_dir: Path) -> None:
+    dirs = nodes(log_dir, plain, plain)
+    for path in (dirs[1] / "orders-0").glob("0*"):
+        path.unlink()
+    assert told(*dirs) == []
+    assert [each.lost_records for each in only(*dirs).replicas] == [0, 3]
 
 
 def test_a_changed_record_without_a_key_is_told_without_one(log_dir: Path) -> None:
@@ -259,6 +304,11 @@ def test_topics_of_the_same_name_and_clusters_are_not_mixed_up(log_dir: Path) ->
     (found,) = compare(*dirs).partitions
     assert found.status == "failed"
     assert "of another topic: id 5L6g3n" in found.reason
+    # A copy that does not say of which topic it is hides nothing.
+    third = node(log_dir, 3, plain)
+    (third / "orders-0" / "partition.metadata").unlink()
+    for given in ((third, *dirs), (*dirs, third)):
+        assert [each.status for each in compare(*given).partitions] == ["failed"]
 
 
 def test_a_log_whose_index_leads_astray_ends_where_its_batches_do(log_dir: Path) -> None:

@@ -126,7 +126,7 @@ def compare_copies(copies: Sequence[Copy]) -> set[Told]:
         row = copies[have[0]].rows[offset]
         differ = {n for n in have if _content(copies[n].rows[offset]) != _content(row)}
         if differ:
-            found.add(("record-differs", offset, frozenset(differ)))
+            found.add(("record-differs", offset, frozenset(have)))
         for n in range(len(copies)):
             if n in lack and offset >= cleaned:
                 if (n, offset) in lost_markers:
@@ -192,15 +192,16 @@ def _of_key(
         return
     if row.is_transactional:
         markers = [
-            at
+            (at, other.marker)
             for n in serving
             for at, other in copies[n].rows.items()
             if at > offset and other.marker and other.producer_id == row.producer_id
         ]
         if not markers:
             return
-        had_ended = any(
-            offset < at <= min(markers) and row.producer_id not in ids
+        first, marker = min(markers)
+        had_ended = marker == "ABORT" or any(
+            offset < at <= first and row.producer_id not in ids
             for n in without
             for at, ids in copies[n].snapshots
         )
