@@ -108,7 +108,7 @@ FLOORS: dict[str, Floor] = {
     "healing": floor(f"{LOWER} {CHANGING} checking comparing", "numpy"),
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
     # Topics back from segments, and metadata made anew for disks that lost theirs.
-    "restoring": floor(f"{LOWER} {CHANGING} checking comparing contents", "numpy pyarrow"),
+    "restoring": floor(f"{LOWER} {CHANGING} checking comparing contents bucket", "numpy pyarrow"),
     "bucket": floor(f"{LOWER} resources requests cleaning checking"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"

@@ -13,7 +13,7 @@ Source: Kafka TopicBasedRemoteLogMetadataManager, RemotePartitionMetadataStore; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.bucket.stored_copies import StoredCopy
@@ -52,9 +52,9 @@ class WrittenPartition:
 
     number: int
     path: str
-    segments_count: int
     records_count: int
     size_in_bytes: int
+    segments_count: int = 0
 
 
 def write_metadata_log(
@@ -66,7 +66,15 @@ def write_metadata_log(
     for copy in sorted(copies, key=lambda copy: copy.order):
         place = copy.copied.topic_id, copy.copied.partition
         own[remote_log_partition(*place, partitions_count)].append(copy)
-    written = [_write_partition(output, number, mine) for number, mine in enumerate(own)]
+    written = write_metadata_records(output, [list(records_of(mine)) for mine in own])
+    return [replace(each, segments_count=len(own[each.number])) for each in written]
+
+
+def write_metadata_records(
+    output: Path, records: Sequence[Sequence[tuple[int, bytes]]]
+) -> list[WrittenPartition]:
+    """The same of (time, value) of each record of each partition."""
+    written = [_write_partition(output, number, own) for number, own in enumerate(records)]
     ends = {(REMOTE_LOG_TOPIC, each.number): each.records_count for each in written}
     for name in (RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE):
         durable.replace(output / name, pack_offset_checkpoint(ends))
@@ -105,16 +113,18 @@ def records_of(copies: Iterable[StoredCopy]) -> Iterator[tuple[int, bytes]]:
         yield copy.finished_ms, encode_remote_log_record(_UPDATE, finished)
 
 
-def _write_partition(output: Path, number: int, copies: Sequence[StoredCopy]) -> WrittenPartition:
+def _write_partition(
+    output: Path, number: int, records: Sequence[tuple[int, bytes]]
+) -> WrittenPartition:
     path = output / f"{REMOTE_LOG_TOPIC}-{number}"
     durable.make_directories(path)
     end, size = 0, 0
-    for base_offset, behind, data in _segments(_batches(records_of(copies))):
+    for base_offset, behind, data in _segments(_batches(records)):
         _write_segment(path, base_offset, data)
         end, size = behind, size + len(data)
-    epochs = [(_LEADER_EPOCH, 0)] if copies else []
+    epochs = [(_LEADER_EPOCH, 0)] if records else []
     durable.replace(path / LEADER_EPOCH_CHECKPOINT_FILE, pack_leader_epoch_checkpoint(epochs))
-    return WrittenPartition(number, str(path), len(copies), end, size)
+    return WrittenPartition(number, str(path), end, size)
 
 
 def _write_segment(path: Path, base_offset: int, data: bytes) -> None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.bucket.knowledge import ClusterKnowledge, read_knowledge
 from kafkalog.bucket.metadata_log import WrittenPartition, write_metadata_log
 from kafkalog.bucket.request import BucketRequest
-from kafkalog.bucket.stored_copies import StoredCopy, read_stored_copy
-from kafkalog.errors import InvalidConfigError, KafkaLogError, RemoteStorageError
+from kafkalog.bucket.stored_copies import LeftOut, StoredCopy, read_stored_copies
+from kafkalog.errors import InvalidConfigError, RemoteStorageError
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.reading.remote_copies import read_metadata_partitions
@@ -27,15 +26,6 @@ from kafkalog.runs import durable
 
 # Of remote.log.metadata.topic.num.partitions.
 DEFAULT_PARTITIONS = 50
-_THREADS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A segment that is not in the new topic."""
-
-    segment: StoredSegment
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +108,17 @@ def _is_wanted(
 def _read_all(
     request: BucketRequest, segments: Sequence[StoredSegment], known: ClusterKnowledge | None
 ) -> tuple[list[StoredCopy], list[LeftOut]]:
-    names = {} if known is None else known.had
-
-    def read(segment: StoredSegment) -> StoredCopy | LeftOut:
-        copy = None if known is None else known.copies.get(segment.segment_id or "")
-        if copy is not None and copy.is_deleted:
-            return LeftOut(segment, "__remote_log_metadata has it as deleted")
-        try:
-            return read_stored_copy(segment, request.remote.keys, names, request.max_batch_bytes)
-        except KafkaLogError as error:
-            return LeftOut(segment, error.reason)
-        except OSError as error:
-            return LeftOut(segment, error.strerror or str(error))
-
-    with ThreadPoolExecutor(_THREADS, "manifests") as pool:
-        results = list(pool.map(read, segments))
-    return (
-        [each for each in results if isinstance(each, StoredCopy)],
-        [each for each in results if isinstance(each, LeftOut)],
+    copies = {} if known is None else known.copies
+    deleted = {segment_id for segment_id, copy in copies.items() if copy.is_deleted}
+    gone = [each for each in segments if each.segment_id in deleted]
+    found, left_out = read_stored_copies(
+        [each for each in segments if each.segment_id not in deleted],
+        request.remote.keys,
+        {} if known is None else known.had,
+        request.max_batch_bytes,
     )
+    why = "__remote_log_metadata has it as deleted"
+    return list(found.values()), [*(LeftOut(each, why) for each in gone), *left_out]
 
 
 def _read_back(output: Path, copies: Iterable[StoredCopy], max_batch_bytes: int) -> None:

@@ -9,10 +9,11 @@ Source: SegmentManifestV1 of tiered-storage-for-apache-kafka; RemoteLogSegmentMe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from kafkalog.errors import RemoteStorageError
+from kafkalog.errors import KafkaLogError, RemoteStorageError
 from kafkalog.format.checkpoints import parse_leader_epoch_checkpoint
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.segment_manifest import CopiedSegment
@@ -22,6 +23,8 @@ from kafkalog.remote.layouts import PLAIN
 from kafkalog.remote.paths import KeyFiles, ManifestPath, beside
 from kafkalog.remote.segment import look_at_manifest, read_manifest
 from kafkalog.remote.stored_segments import LOG, MANIFEST, StoredSegment
+
+_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,38 @@ class StoredCopy:
         return (
             own.event_timestamp_ms, own.topic_id, own.partition, own.start_offset, own.segment_id,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A segment that is not taken."""
+
+    segment: StoredSegment
+    reason: str
+
+
+def read_stored_copies(
+    segments: Iterable[StoredSegment],
+    keys: KeyFiles,
+    names: Mapping[str, str],
+    max_batch_bytes: int,
+) -> tuple[dict[StoredSegment, StoredCopy], list[LeftOut]]:
+    """The facts of all that are whole, in their order, and why the others are not."""
+
+    def read(segment: StoredSegment) -> StoredCopy | LeftOut:
+        try:
+            return read_stored_copy(segment, keys, names, max_batch_bytes)
+        except KafkaLogError as error:
+            return LeftOut(segment, error.reason)
+        except OSError as error:
+            return LeftOut(segment, error.strerror or str(error))
+
+    segments = list(segments)
+    with ThreadPoolExecutor(_THREADS, "manifests") as pool:
+        results = list(pool.map(read, segments))
+    found = {s: each for s, each in zip(segments, results, strict=True)
+             if isinstance(each, StoredCopy)}  # fmt: skip
+    return found, [each for each in results if isinstance(each, LeftOut)]
 
 
 def read_stored_copy(

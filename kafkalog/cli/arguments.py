@@ -169,6 +169,7 @@ def _checked(
             parser.error(f"{verb.name} needs a log dir: DIR behind the verb, or --log-dir DIR")
     if getattr(args, "format", None) == "csv" and getattr(args, "json", False):
         parser.error("--json or --format csv, not both")
-    if getattr(args, "apply", False) and not getattr(args, "topic", True):
+    takes_all = getattr(args, "in_place", False)
+    if getattr(args, "apply", False) and not takes_all and not getattr(args, "topic", True):
         parser.error("--apply needs --topic (--topic '*' for all)")
     return args

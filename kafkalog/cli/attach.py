@@ -1,5 +1,5 @@
 """`kafkalog attach LOGDIR… --in-place`: plan, and with `--apply` write, the metadata of a cluster
-whose quorum is lost. Also what `jobs/restore_topics.py` calls.
+whose quorum is lost. With `--into` it is `attach_bucket`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.attach_bucket import attach_bucket
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
@@ -26,13 +27,25 @@ from kafkalog.restoring.attach import (
 from kafkalog.restoring.attach_document import attach_document, attach_lines, attach_table
 from kafkalog.texts import format_count
 
+_BUCKET_ONLY = (
+    "topic", "metadata_from", "metadata_partitions", "end_transactions", "remote_layout",
+    "remote_key",
+)  # fmt: skip
 _CHOSEN = ("topic", "partition", "leader", "inSync", "replicas", "logEndOffset")
 
 
 def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
     """Plan, or plan and write, then print the run and choose the exit code."""
-    if not args.in_place:
-        raise UsageError("attach needs --in-place: the metadata is made for these log dirs")
+    if args.into and not args.in_place:
+        return attach_bucket(args, tell)
+    if not args.in_place or args.into:
+        raise UsageError(
+            "attach needs either --in-place: the metadata is made for these log dirs; or --into "
+            "LOGDIR: a fresh cluster goes on with the segments of a bucket"
+        )
+    for name in _BUCKET_ONLY:
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} goes with --into")
     started = time.monotonic()
     request = request_of(args)
     if args.apply and args.no_undo:

@@ -143,9 +143,10 @@ VERBS = (
         example="data/samples/broker --topic orders",
     ),
     Verb(
-        "attach", "metadata made anew for disks whose quorum is lost; with --apply write it",
+        "attach", "a cluster over disks whose quorum is lost, or over a bucket; with --apply write",
         "kafkalog.cli.attach",
-        names="log dirs of the nodes: all of them, of all nodes that are there",
+        names="with --in-place: log dirs of all nodes that are there; with --into: the bucket, a "
+        "directory or s3://…",
         changes=_BY_APPLY, beside=_NOT_WITH_APPLY,
         example="data/samples/cluster/1/data data/samples/cluster/1/data-2 "
         "data/samples/cluster/2/data data/samples/cluster/3/data --in-place "

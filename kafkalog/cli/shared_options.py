@@ -68,8 +68,10 @@ SHARED_OPTIONS = (
         is_repeatable=True,
     ),
     Option(
-        "--topic", "NAME|GLOB", "only these topics; repeatable", (*_CHOOSING, *_RESTORE),
+        "--topic", "NAME|GLOB", "only these topics; repeatable", (*_CHOOSING, *_RESTORING),
         does_there={
+            "attach": "of a bucket: only these topics, by name, glob or topic id; needed with "
+            "--apply ('*' is all); repeatable",
             **dict.fromkeys(
                 _CHANGING, "only these topics; needed with --apply ('*' is all); repeatable"
             ),
@@ -155,7 +157,7 @@ SHARED_OPTIONS = (
         "--apply", None, "change the log; without it nothing is changed",
         (*_CHANGING, *_RESTORING, "bucket", "compare"),
         does_there={
-            "attach": "write the metadata; without it nothing is changed",
+            "attach": "write into the log dirs; without it nothing is changed",
             "bucket": "delete the objects of the delete list; without it nothing is changed",
             "compare": "with --heal: change the wrong replicas",
             "restore": "write into the log dirs of --into; without it nothing is changed",
@@ -284,7 +286,7 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--remote-layout", "|".join(LAYOUTS), "how it is laid out (default: found out by looking)",
-        _REMOTE, words=LAYOUTS,
+        (*_REMOTE, *_ATTACH), words=LAYOUTS,
         does_there=dict.fromkeys(
             _TREES,
             "how it is laid out (default: found out by looking); without --remote-dir: DIR itself "
@@ -294,6 +296,6 @@ SHARED_OPTIONS = (
     Option(
         "--remote-key", "ID=FILE",
         "the RSA key of an id that manifests name, for encrypted segments; repeatable",
-        _REMOTE, parse_key_file, is_repeatable=True,
+        (*_REMOTE, *_ATTACH), parse_key_file, is_repeatable=True,
     ),
 )  # fmt: skip

@@ -30,6 +30,7 @@ _EXPORT = ("export",)
 _BUCKET = ("bucket",)
 _ATTACH = ("attach",)
 _RESTORE = ("restore",)
+_RESTORING = (*_ATTACH, *_RESTORE)
 
 BYTES_FORMATS = ("text", "hex", "base64")
 RESULT_FORMATS = ("table", "json", "csv", "parquet")
@@ -49,7 +50,11 @@ VERB_OPTIONS = (
         "--into", "LOGDIR",
         "a log dir of the stopped cluster that has the topics, empty, or of one that was never "
         "started, in which they are made; give those of all replicas, repeatable",
-        _RESTORE, is_repeatable=True,
+        _RESTORING, is_repeatable=True,
+        does_there={
+            "attach": "attach a bucket: a log dir of a node that is formatted and was never "
+            "started; give those of all nodes, repeatable",
+        },
     ),
     Option(
         "--until", "TIME|OFFSETS",
@@ -61,7 +66,11 @@ VERB_OPTIONS = (
         "--end-transactions", "abort|cut",
         "what becomes of transactions that are open at the cut: abort them, or cut in front of "
         "them (default: refuse)",
-        _RESTORE, words=("abort", "cut"),
+        _RESTORING, words=("abort", "cut"),
+        does_there={
+            "attach": "of a bucket: what becomes of transactions whose end was not copied: abort "
+            "them, or cut in front of them where a segment begins there (default: refuse)",
+        },
     ),
     Option(
         "--groups", "NAME|GLOB",
@@ -216,7 +225,18 @@ VERB_OPTIONS = (
     Option(
         "--metadata-partitions", "N",
         "with --rebuild-metadata: partitions of the topic, where no log dir tells (default 50)",
-        _BUCKET, parse_metadata_partitions,
+        (*_BUCKET, *_ATTACH), parse_metadata_partitions,
+        does_there={
+            "attach": "of a bucket: partitions of __remote_log_metadata, as the brokers' "
+            "rlmm.config.remote.log.metadata.topic.num.partitions says (default: as in "
+            "--metadata-from, else 50)",
+        },
+    ),
+    Option(
+        "--metadata-from", "LOGDIR",
+        "of a bucket: log dirs of the old cluster, for __remote_log_metadata as it was, settings "
+        "of topics and where logs begin (default: by what is in the bucket alone); repeatable",
+        _ATTACH, is_repeatable=True,
     ),
     Option("--group", "G", "only this group; repeatable", ("lag",), is_repeatable=True),
     Option(

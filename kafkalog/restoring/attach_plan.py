@@ -35,7 +35,7 @@ from kafkalog.restoring.left_metadata import LeftMetadata
 # holds ids that it has not given to a producer that wrote.
 EPOCH_MARGIN = 100
 PRODUCER_ID_MARGIN = 1_000_000
-_BLOCK = 1000  # ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
+PRODUCER_BLOCK = 1000  # ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE
 _MOST_IN_ONE_BATCH = 10_000  # QuorumController.MAX_RECORDS_PER_USER_OP
 
 
@@ -87,7 +87,7 @@ def _leader_epoch(disks: Disks, left: LeftMetadata | None) -> int:
 def _next_producer_id(disks: Disks, left: LeftMetadata | None) -> int:
     highest = max((each.highest_producer_id for each in disks.copies), default=-1)
     known = 0 if left is None else left.next_producer_id
-    return -(-max(highest + 1, known) // _BLOCK) * _BLOCK + PRODUCER_ID_MARGIN
+    return -(-max(highest + 1, known) // PRODUCER_BLOCK) * PRODUCER_BLOCK + PRODUCER_ID_MARGIN
 
 
 def _registrations(disks: Disks) -> dict[str, int]:

@@ -1,0 +1,83 @@
+"""`kafkalog attach BUCKET --into LOGDIR…`: a fresh cluster over the segments of a bucket."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.output import ExitCode, write_json
+from kafkalog.cli.tables import show_table
+from kafkalog.clock import now_ms
+from kafkalog.format.limits import check_max_batch_bytes
+from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
+from kafkalog.operations.run_steps import Tell
+from kafkalog.remote.paths import RemoteStorage
+from kafkalog.restoring.attach import is_whole
+from kafkalog.restoring.bucket_attach import (
+    BucketAttachRun,
+    bucket_attach_run,
+    plan_bucket_attach,
+)
+from kafkalog.restoring.bucket_document import bucket_document, bucket_lines, bucket_table
+from kafkalog.restoring.bucket_request import BucketAttachRequest
+
+_CHOSEN = ("topic", "partition", "leader", "replicas", "offsets", "segments", "sizeInBytes")
+_IN_PLACE_ONLY = ("feature", "initial_controllers", "force")
+
+
+def attach_bucket(args: argparse.Namespace, tell: Tell) -> ExitCode:
+    """Plan, or plan and write, then print the run and choose the exit code."""
+    given = [name for name in _IN_PLACE_ONLY if getattr(args, name)]
+    if given:
+        raise UsageError(f"--{given[0].replace('_', '-')} goes with --in-place")
+    started = time.monotonic()
+    request = request_of(args)
+    if args.apply and args.no_undo:
+        tell(CANNOT_BE_UNDONE)
+    done = bucket_attach_run(request, tell) if args.apply else plan_bucket_attach(request)
+    seconds = time.monotonic() - started
+    if args.json:
+        write_json(bucket_document(done, seconds))
+    else:
+        show_table(bucket_table(done), chosen=_CHOSEN, tell=tell)
+        for line in bucket_lines(done):
+            tell(line)
+        tell(_summary(done, seconds))
+    for fault in done.run.faults:
+        tell(f"this is a fault of kafkalog, please report it: {fault}")
+    return _exit_code(done)
+
+
+def request_of(args: argparse.Namespace) -> BucketAttachRequest:
+    """The request the arguments make."""
+    return BucketAttachRequest(
+        remote=RemoteStorage(tuple(args.log_dir), args.remote_layout, tuple(args.remote_key)),
+        into=tuple(args.into),
+        now_ms=now_ms() if args.now is None else args.now,
+        topics=tuple(args.topic),
+        metadata_from=tuple(args.metadata_from),
+        metadata_partitions=args.metadata_partitions,
+        end_transactions=args.end_transactions,
+        run_dir=args.run_dir,
+        keeps_undo=not args.no_undo,
+        max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
+    )
+
+
+def _summary(done: BucketAttachRun, seconds: float) -> str:
+    count = len(done.logs)
+    if done.run.applied:
+        written = len(done.run.results)
+        return f"{count} partitions attached, {written} directories written in {seconds:.1f} s"
+    planned = f"{count} partitions planned in {seconds:.1f} s"
+    return f"{planned}; nothing was changed (--apply does)"
+
+
+def _exit_code(done: BucketAttachRun) -> ExitCode:
+    run = done.run
+    if run.faults:
+        return ExitCode.FAULT
+    if run.plan.refusals or run.problems or (run.applied and not is_whole(run)):
+        return ExitCode.FINDINGS
+    return ExitCode.DONE

@@ -1,0 +1,204 @@
+"""A tiered cluster loses all its disks; a fresh one is attached to its bucket and goes on: readers
+of both isolation levels get the same from offset 0, producers write and their segments are
+uploaded behind the old ones, retention deletes remote segments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from kafkalog.clock import now_ms
+from kafkalog.remote.paths import RemoteStorage
+from kafkalog.restoring.attach import is_whole
+from kafkalog.restoring.bucket_attach import BucketAttachRun, bucket_attach_run
+from kafkalog.restoring.bucket_request import BucketAttachRequest
+from tests.bucket.test_live_cluster import (
+    TIERED,
+    Row,
+    await_that,
+    await_upload,
+    consumed,
+    create,
+    produce,
+    settings,
+    stored,
+    transactions,
+)
+from tests.restoring.live_cluster import COMMITTED, UNCOMMITTED
+from tests.support.broker import Broker, BrokerFactory
+from tests.support.broker import broker_factory as broker_factory  # a fixture
+from tests.support.broker_cluster import NODES, BrokerCluster
+
+pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.soak]
+
+TOPICS = ("plain", "txn")
+LEVELS = (COMMITTED, UNCOMMITTED)
+Rows = Mapping[tuple[str, str], list[Row]]
+WRONG = ("Truncating to offset", "truncation of conflicting", "marked stray", "UNCLEAN partition",
+         " ERROR ")  # fmt: skip
+
+
+def lost_cluster(broker_factory: BrokerFactory, path: Path) -> tuple[Path, Path, Rows]:
+    """Its log dir and its bucket once it is stopped, and what consumers got."""
+    store = path / "store"
+    store.mkdir()
+    broker = broker_factory(path / "source", settings(store))
+    create(broker.bootstrap_servers, *TOPICS)
+    for _ in range(2):  # two leader epochs
+        produce(broker.bootstrap_servers, "plain", 1000)
+        transactions(broker.bootstrap_servers, "txn", 20)
+        for topic in TOPICS:
+            await_upload(broker.log_dir, topic)
+        broker.stop()
+        broker.start()
+    found = {(t, v): consumed(broker.bootstrap_servers, t, v) for t in TOPICS for v in LEVELS}
+    broker.stop()
+    return broker.log_dir, store, found
+
+
+def attach(bucket: Path, into: Iterable[Path], runs: Path, old: Path | None) -> BucketAttachRun:
+    request = BucketAttachRequest(
+        RemoteStorage((str(bucket),)),
+        tuple(map(str, into)),
+        now_ms(),
+        metadata_from=() if old is None else (str(old),),
+        metadata_partitions=2,
+        end_transactions="abort",
+        run_dir=str(runs),
+    )
+    done = bucket_attach_run(request, lambda _: None)
+    assert is_whole(done.run)
+    return done
+
+
+def expected(before: Rows, done: BucketAttachRun) -> dict[tuple[str, str], str]:
+    """SHA-256 of what was copied; what transactions that were open at the end had written is
+    aborted. The only producer of transactions has one at a time.
+    """
+    found = {}
+    for log in done.logs:
+        first_open = min((each.first_offset for each in log.open), default=log.end_offset)
+        for level in LEVELS:
+            end = first_open if level == COMMITTED else log.end_offset
+            rows = [row for row in before[log.topic, level] if row[0] < end]
+            assert len(rows) > 500
+            found[log.topic, level] = digest(rows)
+    return found
+
+
+def digest(rows: list[Row]) -> str:
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def check_goes_on(
+    servers: str, leader: Path, store: Path, done: BucketAttachRun, before: Rows
+) -> None:
+    wanted = expected(before, done)
+    assert {key: digest(consumed(servers, *key)) for key in wanted} == wanted
+    counts = {topic: len(consumed(servers, topic, UNCOMMITTED)) for topic in TOPICS}
+    objects = {topic: set(stored(store, topic, "log")) for topic in TOPICS}
+    small_segments(servers)
+    produce(servers, "plain", 1000)
+    transactions(servers, "txn", 20)
+    for topic, more in (("plain", 1000), ("txn", 600)):
+        await_more(store, topic, objects[topic])
+        await_upload(leader, topic)
+        assert len(consumed(servers, topic, UNCOMMITTED)) == counts[topic] + more
+    configure(servers, "plain", "retention.bytes", "40000")
+    await_that(lambda: not objects["plain"] & set(stored(store, "plain", "log")), "not deleted")
+    assert objects["txn"] <= set(stored(store, "txn", "log"))
+    end = next(log.end_offset for log in done.logs if log.topic == "plain")
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "none"})
+    low, _ = consumer.get_watermark_offsets(TopicPartition("plain", 0), 60)
+    consumer.close()
+    assert low >= end
+
+
+def await_more(store: Path, topic: str, before: set[Path]) -> None:
+    await_that(lambda: set(stored(store, topic, "log")) > before, f"nothing of {topic} uploaded")
+
+
+def small_segments(servers: str) -> None:
+    """Settings that a bucket does not tell."""
+    for topic in TOPICS:
+        for name in ("internal.segment.bytes", "local.retention.bytes"):
+            configure(servers, topic, name, TIERED[name])
+
+
+def configure(servers: str, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": servers})  # kept: see live_cluster
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(60)
+
+
+def wrong(logs: Iterable[Path]) -> list[str]:
+    lines = (line for log in logs for line in log.read_text(errors="replace").splitlines())
+    return [line for line in lines if any(text in line for text in WRONG)]
+
+
+@pytest.mark.parametrize("source", ["manifests", "records"])
+def test_one_node_goes_on_over_the_bucket(
+    broker_factory: BrokerFactory, tmp_path: Path, source: str
+) -> None:
+    log_dir, store, before = lost_cluster(broker_factory, tmp_path)
+    old = None
+    if source == "records":
+        old = tmp_path / "old"
+        for name in ("__remote_log_metadata-0", "__remote_log_metadata-1", "__cluster_metadata-0"):
+            shutil.copytree(log_dir / name, old / name)
+        for path in (*log_dir.glob("*checkpoint"), log_dir / "meta.properties"):
+            shutil.copy(path, old)
+    shutil.rmtree(log_dir)
+    target = Broker(tmp_path / "target", settings(store))
+    target.format()
+    try:
+        done = attach(store, [target.log_dir], tmp_path / "runs", old)
+        target.start()
+        check_goes_on(target.bootstrap_servers, target.log_dir, store, done, before)
+        assert wrong([target.log_file]) == []
+    finally:
+        target.kill()
+
+
+def test_three_nodes_go_on_over_the_bucket(broker_factory: BrokerFactory, tmp_path: Path) -> None:
+    log_dir, store, before = lost_cluster(broker_factory, tmp_path)
+    shutil.rmtree(log_dir)
+    cluster = BrokerCluster(tmp_path / "targets")
+    for broker in cluster.brokers.values():
+        broker.settings.update(settings(store, replication=3))
+        broker.format()
+    log_dirs = [cluster.log_dir(node) for node in NODES]
+    done = attach(store, log_dirs, tmp_path / "runs", None)
+    with cluster:
+        cluster.await_state(TOPICS, lambda state: set(state.isrs) == set(NODES))
+        leaders = {each.topic: each.leader for each in done.run.plan.partitions}
+        assert leaders["plain"] != leaders["txn"]
+        wanted = expected(before, done)
+        servers = cluster.bootstrap_servers
+        assert {key: digest(consumed(servers, *key)) for key in wanted} == wanted
+        counts = {topic: len(consumed(servers, topic, UNCOMMITTED)) for topic in TOPICS}
+        objects = {topic: set(stored(store, topic, "log")) for topic in TOPICS}
+        small_segments(servers)
+        produce(servers, "plain", 1000)
+        transactions(servers, "txn", 20)
+        for topic, more in (("plain", 1000), ("txn", 600)):
+            await_more(store, topic, objects[topic])
+            await_upload(cluster.log_dir(leaders[topic]), topic)
+            assert len(consumed(servers, topic, UNCOMMITTED)) == counts[topic] + more
+        cluster.await_state(TOPICS, lambda state: set(state.isrs) == set(NODES))
+        assert wrong(broker.log_file for broker in cluster.brokers.values()) == []
