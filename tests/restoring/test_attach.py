@@ -239,7 +239,7 @@ def test_the_verb_plans_and_writes(
     assert main(["undo", document["runId"]]) == 0
     assert trees(disks) == before
     assert main(["attach", *disks.log_dirs()]) == 2
-    assert "attach needs --in-place" in capsys.readouterr().err
+    assert "attach needs either --in-place" in capsys.readouterr().err
 
 
 def test_secrets_are_in_the_records_and_in_no_output(

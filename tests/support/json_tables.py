@@ -89,6 +89,15 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         ("cluster", *(word for path in cluster for word in ("--log-dir", path))),
         ("compare", "data/samples/replicas/node1", "data/samples/replicas/node2", "--heal"),
         ("attach", *cluster, "--in-place", "--force", "metadata-left", "--now", "2026-11-30"),
+        (
+            "attach",
+            "data/samples/tiered/remote",
+            "--into",
+            str(_fresh(scratch)),
+            "--topic",
+            "*",
+            "--apply",
+        ),
         ("digest", _NODE, "--output", f"{scratch}/1.digest", "--hash-key", _KEY),
         bucket,
         (*bucket, "--deep", "--workers", "1"),
@@ -122,6 +131,15 @@ def _documents(scratch: Path) -> Iterator[tuple[str, Any]]:
         if not done.stdout:
             raise RuntimeError(f"{words}: {done.stderr}")
         yield words[0], json.loads(done.stdout)
+
+
+def _fresh(scratch: Path) -> Path:
+    """A node that is formatted and was never started."""
+    log_dir = scratch / "fresh"
+    log_dir.mkdir()
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        shutil.copy(ROOT / "data/samples/tiered/data" / name, log_dir)
+    return log_dir
 
 
 def _emptied(scratch: Path) -> Path:
