@@ -32,7 +32,8 @@ Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 class AuditRun:
     """What was audited, in the order of topic, partition and path; `other_findings` are those that
     no partition tells alone; `notes`: where settings come from; `scans`: what the next run may take
-    up, if it was asked for; `scenarios` are to be simulated, for `times_ms` in ascending order.
+    up, if it was asked for; `scenarios` are to be simulated, for `times_ms` in ascending order;
+    `price`: of a GiB in remote storage a month.
     """
 
     now_ms: int
@@ -42,6 +43,7 @@ class AuditRun:
     scans: NextScans | None = None
     scenarios: tuple[Scenario, ...] = (Scenario(),)
     times_ms: tuple[int, ...] = ()
+    price: float | None = None
 
     @property
     def findings(self) -> list[Finding]:
@@ -101,6 +103,7 @@ def audit_run(
         scans=scans,
         scenarios=request.scope.scenarios,
         times_ms=times_ms,
+        price=request.scope.price,
     )
 
 

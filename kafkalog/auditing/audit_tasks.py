@@ -9,7 +9,7 @@ from dataclasses import replace
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import signs_of_life
-from kafkalog.contents.uploads import read_uploads
+from kafkalog.contents.uploads import read_uploads, uploaded_offset
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import TRANSACTION_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
@@ -64,6 +64,8 @@ class AuditTasks:
         )
         has_cluster = cluster is not None and not cluster.problems
         resolved, signs = self._resolved(partition), self.signs[partition.log_dir]
+        place = partition.topic_id or "", partition.topic_partition.partition
+        uploads = (self._uploads or {}).get(place, ())
         reads_keys = self._request.scope.looks_at_keys(resolved.in_force)
         return AuditTask(
             partition=partition,
@@ -93,11 +95,8 @@ class AuditTasks:
             keeps_scan=self._kept is not None,
             is_unchanged=self._kept is not None
             and self._kept.has_seen(partition.path, partition.digest),
-            uploaded_offset=None
-            if self._uploads is None
-            else self._uploads.get(
-                (partition.topic_id or "", partition.topic_partition.partition), -1
-            ),
+            uploaded_offset=None if self._uploads is None else uploaded_offset(uploads),
+            uploads=uploads,
         )
 
     def _current_path(self, partition: PartitionInventory) -> str:

@@ -16,6 +16,7 @@ from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import JsonFacts, PartitionKind
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.remote_retention import RemoteLog, RemoteRetentionPlan, plan_remote_retention
 from kafkalog.planning.retention_forecast import RetentionForecast
 
 # What bytes are of, in a partition's directory.
@@ -72,7 +73,8 @@ class AuditedPartition(JsonFacts):
     run may take up in place of reading, if it was asked for and differs from what is kept already.
     `is_carried`: nothing was read, all is from an earlier run; `carried_segments`: of how many
     segments that holds. `cluster_id`: of the log dir's meta.properties, empty where it does not
-    tell; `uploaded_offset`: the last one in remote storage, -1 for nothing.
+    tell; `uploaded_offset`: the last one in remote storage, -1 for nothing; `remote`: what is
+    there, None for nothing.
     """
 
     log_dir: str
@@ -99,6 +101,7 @@ class AuditedPartition(JsonFacts):
     carried_segments: int = 0
     cluster_id: str = ""
     uploaded_offset: int = -1
+    remote: RemoteLog | None = None
 
     @property
     def name(self) -> str:
@@ -119,6 +122,13 @@ class AuditedPartition(JsonFacts):
         """A finding about the whole partition, with the severity of its kind."""
         place = self.log_dir, self.topic, self.partition
         return Finding(kind, ALL_KINDS[kind].severity, text, self.path, None, None, *place)
+
+    def remote_plan(self, config: LogConfig | None = None) -> RemoteRetentionPlan | None:
+        """What the next pass of retention does in remote storage, under other settings if given;
+        None without anything there."""
+        if self.remote is None:
+            return None
+        return plan_remote_retention(self.remote, config or self.config, self.retention.now_ms)
 
     @property
     def records_count(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -21,7 +22,13 @@ from kafkalog.auditing.contents_document import (
     simulated_log,
 )
 from kafkalog.auditing.findings_across import live, safe_delete_rows, topic_ceiling
-from kafkalog.auditing.what_if import simulate
+from kafkalog.auditing.remote_part import (
+    remote_row,
+    remote_sums,
+    sums_by_topic,
+    with_remote_parts,
+)
+from kafkalog.auditing.what_if import SimulatedLog, simulate
 from kafkalog.checking.document import finding_row, kinds_of
 from kafkalog.checking.finding import Finding
 from kafkalog.planning.retention_forecast import NEVER, SegmentForecast
@@ -60,8 +67,9 @@ def audit_document(
         "nowMs": run.now_ms,
         "seconds": round(seconds, 3),
         "kafkaVersion": ",".join(sorted({p.kafka_version for p in run.partitions})),
-        "totals": totals(run.partitions),
-        "topics": topic_rows(run.partitions),
+        "totals": totals(run.partitions)
+        | remote_sums(with_remote_parts(run.partitions), run.price),
+        "topics": topic_rows(run.partitions, run.price),
         "partitions": rows(partial(map, partition_row, run.partitions)),
         "segments": rows(partial(_segments, run.partitions)),
         "timeline": timeline(run),
@@ -69,7 +77,7 @@ def audit_document(
         "contents": contents_rows(served, run.now_ms),
         "leftovers": leftover_rows(run.partitions),
         "whatIf": simulate(
-            (simulated_log(p, run.now_ms) for p in served), run.scenarios, run.times_ms, growth
+            _simulated(served, run.now_ms), run.scenarios, run.times_ms, growth, run.price
         ),
         "safeDeleteOffsets": safe_delete_rows(served),
         "findings": [audit_finding_row(finding) for finding in findings],
@@ -84,6 +92,14 @@ def _listed(make: Callable[[], Iterable[Row]]) -> list[Row]:
 def _segments(partitions: Sequence[AuditedPartition]) -> Iterator[Row]:
     for partition in partitions:
         yield from segment_rows(partition)
+
+
+def _simulated(served: Sequence[AuditedPartition], now_ms: int) -> Iterator[SimulatedLog]:
+    """What is in remote storage once for all replicas."""
+    parts = {each.path for each in with_remote_parts(served)}
+    for each in served:
+        log = simulated_log(each, now_ms)
+        yield replace(log, remote=each.remote) if each.path in parts else log
 
 
 def totals(partitions: Sequence[AuditedPartition]) -> Row:
@@ -102,12 +118,17 @@ def totals(partitions: Sequence[AuditedPartition]) -> Row:
     }
 
 
-def topic_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
-    """An entry a topic, by name; settings are those of its first directory."""
+def topic_rows(partitions: Sequence[AuditedPartition], price: float | None = None) -> list[Row]:
+    """An entry a topic, by name; settings are those of its first directory. `price`: what a GiB in
+    remote storage costs a month."""
+    remote, nothing = sums_by_topic(partitions, price), remote_sums((), price)
     by_topic: dict[str, list[AuditedPartition]] = defaultdict(list)
     for partition in partitions:
         by_topic[partition.topic].append(partition)
-    return [_topic_row(topic, own) for topic, own in sorted(by_topic.items())]
+    return [
+        _topic_row(topic, own) | remote.get(topic, nothing)
+        for topic, own in sorted(by_topic.items())
+    ]
 
 
 def _topic_row(topic: str, own: Sequence[AuditedPartition]) -> Row:
@@ -134,6 +155,8 @@ def _topic_row(topic: str, own: Sequence[AuditedPartition]) -> Row:
         "dueBytes": sums["dueBytes"],
         "blockedBytes": sums["blockedBytes"],
         "retentionCeilingBytes": NEVER if ceiling is None else ceiling,
+        "localRetentionMs": config.local_retention_ms,
+        "localRetentionBytes": config.local_retention_bytes,
     }
 
 
@@ -169,6 +192,7 @@ def partition_row(partition: AuditedPartition) -> Row:
             for name, value in partition.compaction.to_json().items()
             if name != "advice"  # findings have it, in words
         },
+        "remote": remote_row(partition),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kafkalog.auditing.missing_findings import lost_ranges
 from kafkalog.auditing.partition_audit import audit_closely
+from kafkalog.auditing.remote_part import remote_verdict
 from kafkalog.auditing.request import AuditTask
 from kafkalog.cleaning.record_outcomes import (
     ABORTED,
@@ -91,22 +92,14 @@ class Explainer:
         if first is not None:
             steps.append(self._retention_step(first))
         steps += self._compaction_steps()
-        return self._explanation(
-            None,
-            None,
-            steps,
-            kept_by="" if first is None else first.rule,
-            goes=_ends(first, None),
-        )
+        kept_by = "" if first is None else first.rule
+        return self._explanation(None, None, steps, kept_by=kept_by, goes=_ends(first, None))
 
     def at(self, offset: int) -> Explanation:
         """What keeps the record at an offset. InvalidConfigError if the log has none there."""
         local_start = self._local_start
         if self.audited.log_start_offset <= offset < local_start:
-            raise InvalidConfigError(
-                f"{self.audited.name}: offset {offset} lies in front of the first segment here, "
-                f"{local_start}: {self._in_front()}; what keeps it is known of local segments only"
-            )
+            return self._in_remote(offset)
         lost = next((m for m in self._lost if m.start_offset <= offset < m.end_offset), None)
         if lost is not None:
             raise InvalidConfigError(f"{self.audited.name} once had offset {offset}: {lost}")
@@ -138,6 +131,25 @@ class Explainer:
         outcomes = dict(self._outcomes(found))
         latest = found[-1]
         return [self._record(offset, outcomes.get(offset), latest) for offset in found]
+
+    def _in_remote(self, offset: int) -> Explanation:
+        """Of an offset in front of the first segment here: the segment in remote storage that has
+        it, by its record; its own records are not read."""
+        known = remote_verdict(self.audited, offset)
+        if known is None:
+            raise InvalidConfigError(
+                f"{self.audited.name}: offset {offset} lies in front of the first segment here, "
+                f"{self._local_start}: {self._in_front()}; no record of remote storage has it"
+            )
+        verdict, goes_ms = known
+        step = Step(f"remote retention: {verdict.rule}", verdict.reason, goes_ms != NEVER)
+        return self._explanation(
+            offset,
+            verdict.segment.start_offset,
+            [*self._settings(), *self._bounds(), step],
+            kept_by="" if goes_ms == self.audited.retention.now_ms else verdict.rule,
+            goes=(goes_ms, "" if goes_ms == NEVER else verdict.rule),
+        )
 
     @property
     def _local_start(self) -> int:
@@ -266,9 +278,8 @@ class Explainer:
         kept_by = segment.rule
         if audited.config.is_compacted:
             kept_by = cleaning.text if cleaning else "compaction"
-        return self._explanation(
-            offset, segment, steps, kept_by=kept_by, goes=_ends(segment, self._ends_by(outcome))
-        )
+        goes = _ends(segment, self._ends_by(outcome))
+        return self._explanation(offset, segment.base_offset, steps, kept_by=kept_by, goes=goes)
 
     def _cleaning_step(
         self, offset: int, outcome: RecordOutcome | None, latest: int | None
@@ -312,7 +323,7 @@ class Explainer:
     def _explanation(
         self,
         offset: int | None,
-        segment: SegmentForecast | None,
+        base_offset: int | None,
         steps: Sequence[Step],
         *,
         kept_by: str,
@@ -323,7 +334,7 @@ class Explainer:
             partition=self.audited.partition,
             path=self.audited.path,
             offset=offset,
-            segment_base_offset=None if segment is None else segment.base_offset,
+            segment_base_offset=base_offset,
             steps=tuple(steps),
             kept_by=kept_by,
             goes_ms=goes[0],

@@ -16,9 +16,10 @@ from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.known_files import KnownFiles, look_at_files
 from kafkalog.auditing.partition_contents import contents_findings, with_records
 from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, scan_partition
+from kafkalog.auditing.remote_part import remote_log
 from kafkalog.auditing.request import AuditTask
 from kafkalog.contents.log_contents import Contents
-from kafkalog.log.inventory import PartitionFacts
+from kafkalog.log.inventory import PartitionFacts, PartitionKind
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.high_watermark import effective_high_watermark
@@ -83,6 +84,8 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
     )
     if scan.headers is not None and task.reads_records:
         audited = with_records(audited, task, partition, scan.headers)
+    if task.uploads and partition.kind is PartitionKind.LIVE:
+        audited = replace(audited, remote=remote_log(audited, partition, task.uploads))
     context = FindingContext(
         audited,
         task,

@@ -14,6 +14,7 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.remote_retention import RemoteSegment
 from kafkalog.requests.run_request import RunOptions, RunRequest, run_options_of
 from kafkalog.requests.run_settings import KnownEpoch
 
@@ -30,7 +31,8 @@ class AuditScope:
     estimate what compaction would give back, of topics that are compacted or would be in a
     scenario; scenarios: other settings to simulate, "as configured" first; times: for which, see
     `what_if.times_from`; before_ms: what lies before this time is to be deleted; redact: names
-    that clients chose (groups, transactional ids) as digests, see `format.redaction`.
+    that clients chose (groups, transactional ids) as digests, see `format.redaction`; price: what a
+    GiB in remote storage costs a month, None if that is not asked.
     """
 
     reads_records: bool = False
@@ -39,6 +41,7 @@ class AuditScope:
     times: tuple[tuple[bool, int], ...] = ()
     before_ms: int | None = None
     redact: bool = False
+    price: float | None = None
 
     def looks_at_keys(self, config: LogConfig) -> bool:
         """Whether of a topic with these settings: without compaction keys tell nothing."""
@@ -88,7 +91,8 @@ class AuditTask:
         was set aside a live one with all its offsets.
     is_stray: the cluster does not have the topic, or not with this id; cluster_topic_id: the one it
         has; has_no_metadata: nothing tells of the cluster; cluster_id: as the log dir says.
-    uploaded_offset: the last one in remote storage, -1 for nothing, None if it is not known.
+    uploaded_offset: the last one in remote storage, -1 for nothing, None if it is not known;
+        uploads: its segments there.
     reads_records, reads_keys: whether to decode records, and to look at their keys.
     known: the scan of an earlier run; keeps_scan: whether the result is to have its own;
         is_unchanged: its directory is as the earlier run saw it.
@@ -113,6 +117,7 @@ class AuditTask:
     cluster_topic_id: str = ""
     has_no_metadata: bool = False
     uploaded_offset: int | None = None
+    uploads: tuple[RemoteSegment, ...] = ()
     reads_records: bool = False
     reads_keys: bool = False
     cluster_id: str = ""

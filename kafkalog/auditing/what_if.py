@@ -5,7 +5,8 @@ settings it keeps what Kafka's `deleteOldSegments`, called at T, would keep of t
 there now (`planning.retention`), so it equals `retain --now T` with those settings.
 
 Modelled: cleanup.policy, retention.ms, retention.bytes, of tiered topics local.retention, and the
-time that passes. The log start, the high watermark and what is uploaded are those of now.
+time that passes. The log start, the high watermark and what is uploaded are those of now. In remote
+storage it keeps what a leader's pass at T would leave (`planning.remote_retention`).
 
 Not modelled in `bytes`: records that arrive from now on, hence no rolling of segments
 (`segment.bytes`, `segment.ms`, `segment.jitter.ms` and `max.compaction.lag.ms` change which
@@ -36,6 +37,12 @@ from kafkalog.planning.loaded_segments import LoadedSegment
 from kafkalog.planning.local_retention import is_tiered, local_config
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import POLICY, UNKNOWN
+from kafkalog.planning.remote_retention import (
+    CopyStage,
+    RemoteLog,
+    cost_per_month,
+    plan_remote_retention,
+)
 from kafkalog.planning.retention import RetentionLimits
 from kafkalog.planning.retention_forecast import due_times
 from kafkalog.planning.setting_units import plain_value
@@ -95,7 +102,7 @@ class SimulatedLog:
     """One partition's log as a simulation needs it.
 
     `segments` as a broker has them after loading, `records` of each; `uploaded_offset`: the last
-    one in remote storage, -1 for nothing.
+    one in remote storage, -1 for nothing; `remote`: what is there, of one replica.
     """
 
     topic: str
@@ -106,6 +113,7 @@ class SimulatedLog:
     high_watermark: int
     uploaded_offset: int = -1
     outlook: Outlook = field(default_factory=Outlook)
+    remote: RemoteLog | None = None
 
     @property
     def size_in_bytes(self) -> int:
@@ -180,12 +188,20 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
     return kept
 
 
+def remote_bytes_at(log: SimulatedLog, config: LogConfig, at_ms: int) -> int:
+    """Bytes that are left in remote storage after a pass at this time under these settings."""
+    if log.remote is None:
+        return 0
+    kept = plan_remote_retention(log.remote, config, at_ms).kept
+    return sum(v.segment.size_in_bytes for v in kept if v.segment.stage is CopyStage.FINISHED)
+
+
 def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
     """What `retention.bytes` lets a topic's partitions on these disks come to, as (settings,
     bytes of the largest segment): it counts for each partition, and a pass leaves at least so much
     and less than one segment more. None without a limit.
 
-    Between two passes (log.retention.check.interval.ms) what arrives comes on top.
+    Between two passes what arrives comes on top.
     """
     total = 0
     for config, largest_segment_bytes in logs:
@@ -202,23 +218,25 @@ def simulate(
     scenarios: Sequence[Scenario],
     times_ms: Sequence[int],
     growth: Mapping[str, int] | None = None,
+    price: float | None = None,
 ) -> list[dict[str, object]]:
     """Rows `whatIf` of the audit's document: a curve a scenario, a point a topic and time, and one
     of topic "" for all together. Times are ascending, the first one is now. `growth`: bytes a day
-    of each topic as a history of audits tells. Each log is looked at once, under all scenarios.
+    of each topic as a history of audits tells; `price`: of a GiB in remote storage a month. Each
+    log is looked at once, under all scenarios.
     """
     curves = [_Curve(scenario, times_ms) for scenario in scenarios]
     for log in logs:
         for curve in curves:
             curve.add(log)
-    return [curve.row(growth or {}) for curve in curves]
+    return [curve.row(growth or {}, price) for curve in curves]
 
 
 class _Curve:
-    """What one scenario makes of the logs. `_points`: (bytes, records, expected bytes) of each
-    topic by time, those of topic "" for all together; `_by_topic`: settings, and bytes of the
-    largest segment, of each partition; `_only_compacted`: topics of which nothing is deleted;
-    `_refused`: of topics whose settings a broker would not take.
+    """What one scenario makes of the logs. `_points`: (bytes, records, expected bytes, bytes in
+    remote storage) of each topic by time, those of topic "" for all together; `_by_topic`:
+    settings, and bytes of the largest segment, of each partition; `_only_compacted`: topics of
+    which nothing is deleted; `_refused`: of topics whose settings a broker would not take.
     """
 
     def __init__(self, scenario: Scenario, times_ms: Sequence[int]) -> None:
@@ -236,11 +254,7 @@ class _Curve:
             config = self._scenario.config(config)
         except InvalidConfigError as error:
             self._refused.setdefault(log.topic, error.reason)
-        local, size_now, largest = (
-            local_config(config),
-            log.size_in_bytes,
-            log.largest_segment_bytes,
-        )
+        local, largest = local_config(config), log.largest_segment_bytes
         of_topic, of_all = self._points_of(log.topic), self._points_of("")
         kept = kept_at(log, config, times_ms)
         for number, (at_ms, (size, records)) in enumerate(zip(times_ms, kept, strict=True)):
@@ -248,16 +262,16 @@ class _Curve:
                 log.outlook,
                 local,
                 kept_bytes=size,
-                bytes_now=size_now,
+                bytes_now=log.size_in_bytes,
                 largest_segment_bytes=largest,
                 elapsed_ms=at_ms - times_ms[0],
                 was_compacted=log.config.is_compacted,
                 now_ms=times_ms[0],
             )
+            remote = remote_bytes_at(log, config, at_ms)
             for point in (of_topic[number], of_all[number]):
-                point[0] += size
-                point[1] += records
-                point[2] += expected
+                for at, value in enumerate((size, records, expected, remote)):
+                    point[at] += value
         self._by_topic.setdefault(log.topic, []).append((config, largest))
         if config.cleanup_policy == ("compact",):
             self._only_compacted.add(log.topic)
@@ -265,10 +279,10 @@ class _Curve:
 
     def _points_of(self, topic: str) -> list[list[int]]:
         if topic not in self._points:
-            self._points[topic] = [[0, 0, 0] for _ in self._times_ms]
+            self._points[topic] = [[0, 0, 0, 0] for _ in self._times_ms]
         return self._points[topic]
 
-    def row(self, growth: Mapping[str, int]) -> dict[str, object]:
+    def row(self, growth: Mapping[str, int], price: float | None) -> dict[str, object]:
         """To be called once."""
         self._follow(growth)
         scenario, by_topic = self._scenario, self._by_topic
@@ -289,10 +303,13 @@ class _Curve:
             "points": [
                 {
                     "topic": topic, "atMs": at_ms, "bytes": size, "records": records,
-                    "expectedBytes": expected,
+                    "expectedBytes": expected, "remoteBytes": remote,
+                    "remoteCostPerMonth": cost_per_month(remote, price),
                 }
                 for topic, points in sorted(self._points.items())
-                for at_ms, (size, records, expected) in zip(self._times_ms, points, strict=True)
+                for at_ms, (size, records, expected, remote) in zip(
+                    self._times_ms, points, strict=True
+                )
             ],
         }  # fmt: skip
 

@@ -47,7 +47,7 @@ def check_log(view: PartitionView) -> Iterator[Finding]:
         yield from check_group_types(segments, view.partition.log_start_offset)
     _check_holes(view, found)
     check_missing(view, found)
-    if view.is_replica and not view.partition.is_remote_alone:
+    if view.is_replica:
         _check_log_start(view, found)
         check_leader_epochs(view, found)
     yield from found.findings()

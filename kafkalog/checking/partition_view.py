@@ -29,8 +29,9 @@ class PartitionView:
 
     @property
     def is_replica(self) -> bool:
-        """Whether a broker loads it as one of its replicas: not a renamed directory."""
-        return self.partition.kind is PartitionKind.LIVE
+        """Whether a broker loads it as one of its replicas: not a renamed directory, nor what is in
+        remote storage alone."""
+        return self.partition.kind is PartitionKind.LIVE and not self.partition.is_remote_alone
 
     @property
     def is_metadata_log(self) -> bool:

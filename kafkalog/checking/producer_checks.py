@@ -63,8 +63,7 @@ def check_producers(view: PartitionView) -> Iterator[Finding]:
         _check_stable_offsets(view, found)
         if newest is not None and newest == view.log_end_offset:
             _compare_snapshot(view, state, newest, snapshots[newest], found)
-        is_loaded = view.is_replica and not view.partition.is_remote_alone
-        if not kept_snapshots(view.partition) and is_loaded and view.is_loaded_as_left:
+        if not kept_snapshots(view.partition) and view.is_replica and view.is_loaded_as_left:
             _check_no_snapshot(view, state, found)
     yield from found.findings()
 

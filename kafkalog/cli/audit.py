@@ -38,6 +38,8 @@ _COLUMNS = (
     "retentionBytes", "dueBytes", "blockedBytes",
 )  # fmt: skip
 
+_REMOTE_COLUMNS = ("remoteBytes", "remoteDueBytes", "remoteCostPerMonth")
+
 _CHOSEN = (
     "topic", "bytes", "cleanupPolicy", "retentionMs", "dueBytes", "blockedBytes", "partitions",
 )  # fmt: skip
@@ -70,6 +72,7 @@ def scope_of(args: argparse.Namespace) -> AuditScope:
         times=tuple(args.at or ()),
         before_ms=args.before,
         redact=args.redact,
+        price=args.price_per_gib_month,
     )
 
 
@@ -101,7 +104,10 @@ def run_with(
 
 
 def _write_tables(done: AuditRun, document: dict[str, Any], tell: Callable[[str], None]) -> None:
-    show_table(topic_rows(done.partitions), _COLUMNS, chosen=_CHOSEN, tell=tell)
+    topics = topic_rows(done.partitions, done.price)
+    # Of a disk without tiered topics they would say nothing.
+    remote = tuple(name for name in _REMOTE_COLUMNS if any(row[name] for row in topics))
+    show_table(topics, (*_COLUMNS, *remote), chosen=(*_CHOSEN, *remote), tell=tell)
     write_contents_tables(document)
     rows = finding_table(done.findings)
     columns = ("severity", "id", "file", "offset", "text")
@@ -115,6 +121,14 @@ def _write_tables(done: AuditRun, document: dict[str, Any], tell: Callable[[str]
         tell(f"{kind}: {ALL_KINDS[kind].means}. To do: {shown}{more}.")
 
 
+def _in_remote(document: dict[str, Any]) -> str:
+    size = document["totals"]["remoteBytes"]
+    due = document["totals"]["remoteDueBytes"]
+    return (
+        f"; {format_bytes(size)} in remote storage, {format_bytes(due)} of it due" if size else ""
+    )
+
+
 def _summary(done: AuditRun, document: dict[str, Any]) -> str:
     sums = totals(done.partitions)
     counts = Counter(finding.severity for finding in done.findings)
@@ -124,5 +138,5 @@ def _summary(done: AuditRun, document: dict[str, Any]) -> str:
         f"{format_count(sums['segments'], 'segment')}, "
         f"{format_bytes(sums['bytes'])} in {document['seconds']:.1f} s: "
         f"{format_bytes(sums['dueBytes'])} due, {format_bytes(sums['blockedBytes'])} held back, "
-        f"{format_bytes(sums['leftoverBytes'])} left over; {found}"
+        f"{format_bytes(sums['leftoverBytes'])} left over{_in_remote(document)}; {found}"
     )

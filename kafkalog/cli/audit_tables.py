@@ -114,6 +114,7 @@ def _span(ms: int) -> str:
 def _simulations(scenarios: list[Row]) -> list[Row]:
     """A row a time: what all topics together keep under each scenario."""
     rows: dict[int, Row] = {}
+    has_remote = any(point["remoteBytes"] for each in scenarios for point in each["points"])
     for scenario in scenarios:
         for point in scenario["points"]:
             if not point["topic"]:
@@ -121,4 +122,8 @@ def _simulations(scenarios: list[Row]) -> list[Row]:
                 label = scenario["label"] or "as configured"
                 row[label] = format_bytes(point["bytes"])
                 row[f"{label}, expected"] = format_bytes(point["expectedBytes"])
+                if has_remote:
+                    row[f"{label}, remote"] = format_bytes(point["remoteBytes"])
+                if has_remote and point["remoteCostPerMonth"] is not None:
+                    row[f"{label}, a month"] = f"{point['remoteCostPerMonth']:.6g}"
     return list(rows.values())

@@ -114,6 +114,17 @@ def parse_duration(text: str) -> int:
     return number
 
 
+def parse_price(text: str) -> float:
+    """A price, at least 0."""
+    try:
+        price = float(text)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < 1_000_000:
+        raise ValueError(f"{text!r} is no price, as 0.023")
+    return price
+
+
 def parse_source_option(text: str) -> tuple[str, str]:
     """`NAME=VALUE` of the data source; it knows the names."""
     name, separator, value = text.partition("=")

@@ -14,6 +14,7 @@ from kafkalog.cli.option_values import (
     parse_minutes,
     parse_now,
     parse_offset,
+    parse_price,
     parse_size,
     parse_source_option,
 )
@@ -249,6 +250,12 @@ VERB_OPTIONS = (
         "--at", "+7d|MS|ISO",
         "simulate for this time beside now; repeatable (default: up to 90 days ahead)",
         _AUDIT, parse_at, is_repeatable=True,
+    ),
+    Option(
+        "--price-per-gib-month", "PRICE",
+        "what a GiB in remote storage costs a month, as 0.023: the tables and --what-if have the "
+        "cost of what is there",
+        _AUDIT, parse_price,
     ),
     Option(
         "--before", "MS|ISO",

@@ -1,12 +1,16 @@
-"""Up to which offset the partitions of tiered topics are in remote storage, as the records of
-`__remote_log_metadata` on these disks tell: the last offset of any segment whose copy is finished.
+"""What the partitions of tiered topics have in remote storage, as the records of
+`__remote_log_metadata` on these disks tell it.
 
-Source: Kafka RemoteLogManager.RLMCopyTask, by UnifiedLog.updateHighestOffsetInRemoteStorage.
+Source: Kafka RemoteLogManager.RLMCopyTask, by UnifiedLog.updateHighestOffsetInRemoteStorage;
+RemoteLogMetadataCache.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,16 +23,33 @@ from kafkalog.messages.remote_log_records import (
     RemoteLogSegmentState,
     decode_remote_log_record,
 )
+from kafkalog.planning.remote_retention import CopyStage, RemoteSegment
 from kafkalog.reading.tables import read_records
 
 _logger = logging.getLogger(__name__)
 
+# Topic id, partition.
+Place = tuple[str, int]
+
+# One whose deletion has ended is not there any more.
+_STAGES = {
+    RemoteLogSegmentState.COPY_SEGMENT_STARTED: CopyStage.STARTED,
+    RemoteLogSegmentState.COPY_SEGMENT_FINISHED: CopyStage.FINISHED,
+    RemoteLogSegmentState.DELETE_SEGMENT_STARTED: CopyStage.DELETING,
+}
+
+
+def uploaded_offset(segments: tuple[RemoteSegment, ...]) -> int:
+    """The last offset of any segment whose copy is finished, -1 for nothing."""
+    finished = (s.end_offset for s in segments if s.stage is CopyStage.FINISHED)
+    return max(finished, default=-1)
+
 
 def read_uploads(
     everything: LogInventory, max_batch_bytes: int = MAX_BATCH_BYTES
-) -> dict[tuple[str, int], int] | None:
-    """(topic id, partition) → last offset that is uploaded; None without that topic. A record that
-    cannot be read says nothing, so that less counts as uploaded; how many is a warning.
+) -> Mapping[Place, tuple[RemoteSegment, ...]] | None:
+    """The segments of each partition; None without that topic. A record that cannot be read says
+    nothing, so that less counts as uploaded; how many is a warning.
     """
     sources = [
         partition.path
@@ -38,20 +59,15 @@ def read_uploads(
     ]
     if not sources:
         return None
-    ends: dict[str, tuple[tuple[str, int], int]] = {}
-    states: dict[str, int] = {}
+    known = _Known()
     for path in sources:
         unreadable = 0
         for batch in _values(path, max_batch_bytes):
             for value in batch.column(0):
-                unreadable += not _note(value.as_py(), ends, states)
+                unreadable += not known.note(value.as_py())
         if unreadable:
             _logger.warning("%d records of %s cannot be read: not counted", unreadable, path)
-    found: dict[tuple[str, int], int] = {}
-    for segment_id, (partition, end_offset) in ends.items():
-        if states.get(segment_id) == RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            found[partition] = max(found.get(partition, -1), end_offset)
-    return found
+    return known.by_partition()
 
 
 def _values(path: str, max_batch_bytes: int) -> pa.RecordBatchReader:
@@ -60,20 +76,47 @@ def _values(path: str, max_batch_bytes: int) -> pa.RecordBatchReader:
     )
 
 
-def _note(
-    value: bytes | None, ends: dict[str, tuple[tuple[str, int], int]], states: dict[str, int]
-) -> bool:
-    """Whether the record can be read."""
-    try:
-        record = decode_remote_log_record(value)
-    except KafkaLogError:
-        return False
-    if not isinstance(record, RemoteLogRecord) or "remoteLogSegmentId" not in record.fields:
+@dataclass(slots=True)
+class _Known:
+    """By segment id, in the order in which they were announced."""
+
+    segments: dict[str, tuple[Place, RemoteSegment]] = field(default_factory=dict)
+    states: dict[str, int] = field(default_factory=dict)
+
+    def note(self, value: bytes | None) -> bool:
+        """Whether the record can be read."""
+        try:
+            record = decode_remote_log_record(value)
+        except KafkaLogError:
+            return False
+        if not isinstance(record, RemoteLogRecord) or "remoteLogSegmentId" not in record.fields:
+            return True
+        fields = record.fields
+        segment_id = str(fields["remoteLogSegmentId"]["id"])
+        self.states[segment_id] = fields["remoteLogSegmentState"]
+        if "endOffset" in fields:
+            place = fields["remoteLogSegmentId"]["topicIdPartition"]
+            key = str(place["id"]), int(place["partition"])
+            self.segments[segment_id] = key, _segment(segment_id, fields)
         return True
-    segment = record.fields["remoteLogSegmentId"]
-    segment_id, place = str(segment["id"]), segment["topicIdPartition"]
-    states[segment_id] = record.fields["remoteLogSegmentState"]
-    if "endOffset" in record.fields:
-        partition = str(place["id"]), int(place["partition"])
-        ends[segment_id] = partition, int(record.fields["endOffset"])
-    return True
+
+    def by_partition(self) -> dict[Place, tuple[RemoteSegment, ...]]:
+        """Those that are there, or may be."""
+        found: dict[Place, list[RemoteSegment]] = {}
+        for segment_id, (place, segment) in self.segments.items():
+            stage = _STAGES.get(RemoteLogSegmentState(self.states[segment_id]))
+            if stage is not None:
+                found.setdefault(place, []).append(replace(segment, stage=stage))
+        return {place: tuple(own) for place, own in found.items()}
+
+
+def _segment(segment_id: str, fields: Mapping[str, Any]) -> RemoteSegment:
+    epochs = ((each["leaderEpoch"], each["offset"]) for each in fields["segmentLeaderEpochs"])
+    return RemoteSegment(
+        segment_id,
+        int(fields["startOffset"]),
+        int(fields["endOffset"]),
+        int(fields["segmentSizeInBytes"]),
+        int(fields["maxTimestampMs"]),
+        tuple(sorted(epochs)),
+    )

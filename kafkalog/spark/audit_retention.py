@@ -83,13 +83,14 @@ def audit(
     estimate: bool = False,
     what_if: Sequence[str] = (),
     at_ms: Sequence[int] = (),
+    price_per_gib_month: float | None = None,
     **options: Unpack[RunOptions],
 ) -> Audit:
     """Audit the selected partitions; the options are those of `kafkalog audit`.
 
     `policy`: a file; `capacity`: bytes by log dir, "" for all others; `keeps`: whether the run is
-    kept in `run_dir` for later ones; `contents`, `estimate`, `what_if` as there, `at_ms`: times to
-    simulate for. Nothing below the log dirs is changed. Raises
+    kept in `run_dir` for later ones; `contents`, `estimate`, `what_if`, `price_per_gib_month` as
+    there, `at_ms`: times to simulate for. Nothing below the log dirs is changed. Raises
     InvalidConfigError for paths and partitions that do not exist, settings that Kafka would refuse,
     and policies that make no sense.
     """
@@ -98,6 +99,7 @@ def audit(
         reads_keys=estimate,
         scenarios=parse_scenarios(values_in(what_if, str)),
         times=tuple((False, time_ms) for time_ms in values_in(at_ms, int)),
+        price=price_per_gib_month,
     )
     request = audit_request(log_dirs, options, scope)
     whole = whole_audit(

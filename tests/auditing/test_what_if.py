@@ -161,9 +161,10 @@ def test_a_change_a_broker_refuses_leaves_the_topic_as_it_is() -> None:
         {"topic": "orders", "text": "local.retention.ms 5000 is greater than retention.ms 1000"}
     ]
     assert curve["points"] == [
-        {"topic": topic, "atMs": NOW_MS, "bytes": 500, "records": 5, "expectedBytes": 500}
+        {"topic": topic, "atMs": NOW_MS, "bytes": 500, "records": 5, "expectedBytes": 500,
+         "remoteBytes": 0, "remoteCostPerMonth": None}
         for topic in ("", "orders")
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("uploaded", "kept"), [(-1, 5), (19, 3), (28, 3), (49, 0)])
@@ -223,6 +224,7 @@ def test_curves_of_an_audit(log_dir: Path) -> None:
             {
                 "topic": topic, "atMs": at_ms,
                 "bytes": 2 * segments * size, "records": 2 * segments * 2,
+                "remoteBytes": 0, "remoteCostPerMonth": None,
             }
             for topic in ("", "orders")
             for at_ms, segments in zip((now, now + DAY_MS), expected[curve["label"]], strict=True)

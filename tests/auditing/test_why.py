@@ -150,8 +150,14 @@ def test_of_a_tiered_partition_one_rule_keeps_the_local_segment(
 def test_of_a_record_in_remote_storage_why_says_where_it_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main([*TIERED, "--now", "2026-12-01", "--offset", "100"]) == 2
-    assert "in remote storage, which has offsets up to 381" in capsys.readouterr().err
+    """And what keeps it there, before and after it is due."""
+    for now, rule, ends in (("2026-12-01", "retention.ms", True), ("2027-06-01", "", True)):
+        assert main([*TIERED, "--now", now, "--offset", "100", "--json"]) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        text = steps_of(found)["remote retention: retention.ms"]
+        assert ("more than retention.ms 7 d " in text) == (not rule)
+        assert (found["segment_base_offset"], found["kept_by"]) == (76, rule)
+        assert (found["goes_ms"] > 0, found["goes_by"]) == (ends, "retention.ms")
     assert main([*TIERED, "--now", "2026-12-01", "--key", "0", "--json"]) == 0
     assert [row["offset"] >= 382 for row in json.loads(capsys.readouterr().out)]
 
