@@ -5,18 +5,22 @@ It lies behind a manifest, or is an object as it is (`remote.plain_object`).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
 from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.errors import LogChangedError
+from kafkalog.errors import KafkaLogError, LogChangedError
 from kafkalog.log.inventory import FileIdentity
 from kafkalog.log.pace import spend
-from kafkalog.remote.cache import BLOCKS
+from kafkalog.remote import scans_in_turn
+from kafkalog.remote.cache import BLOCKS, Block
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.plain_object import PlainObject
-from kafkalog.remote.reading_ahead import Block, ReadingAhead
+from kafkalog.remote.reading_ahead import ReadingAhead
+from kafkalog.remote.scans_in_turn import BegunScan, ScanRange
 from kafkalog.remote.segment import ChunkedSegment
 
 
@@ -84,20 +88,61 @@ class RemoteFile:
         return buf.tobytes()
 
     def expect_scan(self, start: int, end: int) -> None:
-        """The bytes from `start` to `end` (excluded) are read in order: they are fetched ahead."""
-        if isinstance(self._segment, PlainObject) and end - start > self._segment.block_bytes:
+        """The bytes from `start` to `end` (excluded) are read in order: they are fetched ahead, and
+        behind them what the thread reads next (`remote.scans_in_turn`)."""
+        if end - start <= self._segment.block_bytes:
+            return
+        taken = scans_in_turn.take(ScanRange(self.path, start, end), self.inode)
+        if taken is None:
+            taken = self._reading_ahead(start, end)
+        elif isinstance(self._segment, PlainObject):
             self._segment.reads_on()
-        if end - start > self._segment.block_bytes:
-            self._ahead = ReadingAhead(self._kept, self._segment.block_bytes, start, end)
+        behind = scans_in_turn.following()
+        taken.behind = None if behind is None else partial(_begin, behind)
+        self._ahead = taken
+
+    def _reading_ahead(self, start: int, end: int) -> ReadingAhead:
+        if isinstance(self._segment, PlainObject):
+            self._segment.reads_on()
+        return ReadingAhead(self._kept_blocks, self._segment.block_bytes, start, end)
+
+    def begin_scan(self, scan: ScanRange) -> BegunScan:
+        """A scan that somebody else takes."""
+        return BegunScan(scan, self.inode, self._reading_ahead(scan.start, scan.end))
 
     def _block(self, number: int) -> Block:
         return self._kept(number) if self._ahead is None else self._ahead.block(number)
 
     def _kept(self, number: int) -> Block:
-        segment = self._segment
+        return BLOCKS.get(self._key(number), lambda: self._segment.blocks(number, 1)[0])
+
+    def _kept_blocks(self, first: int, count: int) -> list[Block]:
+        """Blocks in a row, those that are not kept by one request."""
+        kept = [BLOCKS.find(self._key(first + n)) for n in range(count)]
+        missing = [n for n, block in enumerate(kept) if block is None]
+        if missing:
+            start, end = missing[0], missing[-1] + 1
+            for n, block in enumerate(self._segment.blocks(first + start, end - start), start):
+                kept[n] = block
+                BLOCKS.keep(self._key(first + n), block)
+        return [block for block in kept if block is not None]
+
+    def _key(self, number: int) -> Hashable:
         keys = self.path.keys if isinstance(self.path, ManifestPath) else ()
-        key = (self.path, keys, self.inode, segment.block_bytes, number)
-        return BLOCKS.get(key, lambda: segment.block(number))
+        return self.path, keys, self.inode, self._segment.block_bytes, number
+
+
+def _begin(scan: ScanRange, requests: int) -> None:
+    """Have so many requests of a scan under way. What is wrong with its file is said when it is
+    opened to be read."""
+    begun = scans_in_turn.begun()
+    if begun is None or begun.scan != scan:
+        try:
+            begun = RemoteFile(scan.path).begin_scan(scan)
+        except (KafkaLogError, OSError):
+            return
+        scans_in_turn.keep(begun)
+    begun.ahead.begin(requests)
 
 
 def _segment(path: str, *, looks_again: bool = False) -> ChunkedSegment | PlainObject:

@@ -13,7 +13,8 @@ from kafkalog.columns.batches import BatchArrays, build_batches
 from kafkalog.reading.header_filter import wanted_batches
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.split_chunks import Rows, SplitChunks, place_of, sound_headers
-from kafkalog.reading.splits import ScanSplit
+from kafkalog.reading.splits import ScanSplit, range_of
+from kafkalog.remote.scans_in_turn import in_turn
 
 # Headers that make one Arrow batch.
 _HEADER_ROWS = 65_536
@@ -26,7 +27,7 @@ def read_batch_splits(
     to stop."""
     counts = counts or ReadCounts()
     chunks = SplitChunks(request, counts)
-    for split in splits:
+    for split in in_turn(splits, range_of):
         headers = None if request.checks_batches else sound_headers(split)
         if headers is None:
             yield from _checked_batches(split, request, counts, chunks)

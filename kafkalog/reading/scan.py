@@ -17,8 +17,10 @@ from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.request import ReadCounts, ReadRequest
 from kafkalog.reading.selection import PartitionSelection, select_partitions
+from kafkalog.reading.splits import ScanSplit, range_of
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask
 from kafkalog.reading.views import view_named
+from kafkalog.remote.scans_in_turn import ScanRange
 
 _logger = logging.getLogger(__name__)
 
@@ -63,6 +65,12 @@ def plan_scan(
         inventory, selection, every_kind=row.every_kind, concerns=concerns
     )
     return reader.plan(view, partitions, selection, needs)
+
+
+def first_range(task: ScanTask[Any]) -> ScanRange | None:
+    """What a task reads first, where that is a range of a segment."""
+    piece = task.pieces[0] if task.pieces else None
+    return range_of(piece) if isinstance(piece, ScanSplit) else None
 
 
 def read_task(task: ScanTask[Any], request: ReadRequest) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,8 @@ from kafkalog.reading.split_chunks import (
     place_of,
     sound_headers,
 )
-from kafkalog.reading.splits import ScanSplit
+from kafkalog.reading.splits import ScanSplit, range_of
+from kafkalog.remote.scans_in_turn import in_turn
 
 _WINDOW_AFTER_DAMAGE = 64
 # Unwanted bytes up to this between wanted ones are read with them: cheaper than a read more.
@@ -47,7 +48,7 @@ def read_record_splits(
 ) -> Iterator[pa.RecordBatch]:
     """Records of the splits in order, as Arrow batches of up to some ten thousand rows."""
     reader = _RecordReader(request, counts or ReadCounts())
-    for split in splits:
+    for split in in_turn(splits, range_of):
         yield from reader.records(split)
 
 
@@ -58,7 +59,7 @@ def read_record_arrays(
     Arrow batch of one row stands for a bad batch.
     """
     reader = _RecordReader(request, counts or ReadCounts())
-    for split in splits:
+    for split in in_turn(splits, range_of):
         yield from reader.arrays(split)
 
 

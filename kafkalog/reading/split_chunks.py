@@ -30,6 +30,7 @@ from kafkalog.log.segment_tail import SegmentEnds
 from kafkalog.log.storage import open_file
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.splits import ScanSplit
+from kafkalog.remote.stores import is_remote
 
 Rows = npt.NDArray[np.void]
 
@@ -71,7 +72,8 @@ class SplitChunks:
         )
         # The plan named the file by size and inode. It is looked at before the file is opened and
         # again after: in between a broker may have put another one in its place.
-        is_open = False
+        # Of remote storage no more is read than the object that was looked at (its ETag says so).
+        is_open = is_remote(split.path)
         try:
             for found in walk:
                 if not is_open:

@@ -23,6 +23,8 @@ from kafkalog.log.small_files import read_small_file
 from kafkalog.reading.selection import PartitionSelection
 from kafkalog.reading.split_ranges import wanted_ranges
 from kafkalog.reading.splits import SPLIT_BYTES, ScanSplit, SplitNeeds, SplitPlan, SplitSizes
+from kafkalog.remote.side_by_side import side_by_side
+from kafkalog.remote.stores import is_remote
 
 # Index entries tried near a wanted cut before the headers are walked instead.
 _TRIES = 3
@@ -64,12 +66,17 @@ def plan_reading(
     # How large a split may be depends on what all partitions have together, so nothing is cut
     # before all of it is known.
     sizes = sizes.for_total(sum(split.end - split.start for split in whole))
+
+    def cuts_of(split: ScanSplit) -> list[int]:
+        return _cut_positions(segments[split.path], split, sizes)
+
+    # A store is asked about several segments at once.
+    is_slow = any(is_remote(split.path) for split in whole)
+    cuts = side_by_side(cuts_of, whole) if is_slow else map(cuts_of, whole)
     splits = [
         replace(split, start=start, end=end)
-        for split in whole
-        for start, end in pairwise(
-            (split.start, *_cut_positions(segments[split.path], split, sizes), split.end)
-        )
+        for split, own in zip(whole, cuts, strict=True)
+        for start, end in pairwise((split.start, *own, split.end))
     ]
     return SplitPlan(splits, sizes, segments_count, len(whole), size_in_bytes)
 
@@ -106,11 +113,22 @@ def _cuts_from_index(segment: SegmentInfo, wanted: Sequence[int]) -> list[int] |
     # The next entries may be right all the same, a few bytes further on. Where none is, the whole
     # index is given up, for cuts that are half from it would be of pieces of any size.
     cuts: list[int] = []
-    for position in wanted:
-        first = int(index.positions.searchsorted(position))
+    firsts = index.positions.searchsorted(list(wanted)).tolist()
+
+    def is_batch(entry: int) -> bool:
+        return _is_batch(segment, int(index.positions[entry]), int(index.offsets[entry]))
+
+    tried: dict[int, bool] = {}
+    if is_remote(segment.path):
+        # The entries that mostly do, without waiting for one after the other.
+        own = list(dict.fromkeys(entry for entry in firsts if entry < len(index.positions)))
+        tried = dict(zip(own, side_by_side(is_batch, own), strict=True))
+    for first in firsts:
         for entry in range(first, min(first + _TRIES, len(index.positions))):
-            found, entry_offset = int(index.positions[entry]), int(index.offsets[entry])
-            if found > (cuts[-1] if cuts else 0) and _is_batch(segment, found, entry_offset):
+            found = int(index.positions[entry])
+            if found <= (cuts[-1] if cuts else 0):
+                continue
+            if tried[entry] if entry in tried else is_batch(entry):
                 cuts.append(found)
                 break
         else:

@@ -9,6 +9,7 @@ from kafkalog.errors import LogChangedError
 from kafkalog.log.storage import identity_of
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.transaction_ranges import NO_TRANSACTIONS, TransactionRanges
+from kafkalog.remote.scans_in_turn import ScanRange
 
 SPLIT_BYTES = 64 * 1024 * 1024
 # Of which only batch headers are looked at: some ten thousand small reads.
@@ -134,6 +135,11 @@ class SplitNeeds:
     all_on_disk: bool = False
     row_filter: RowFilter = EVERYTHING
     with_transactions: bool = False
+
+
+def range_of(split: ScanSplit) -> ScanRange | None:
+    """What is read of the segment, in order; None where its headers tell that first."""
+    return None if split.headers_first else ScanRange(split.path, split.start, split.end)
 
 
 def pack_splits(

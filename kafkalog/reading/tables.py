@@ -16,11 +16,12 @@ from kafkalog.log.named_partitions import NamedOffsets, offsets_in
 from kafkalog.log.names import names_in, paths_in, values_in
 from kafkalog.reading.conditions import EVERYTHING, RowFilter
 from kafkalog.reading.request import ReadMode, ReadRequest, read_mode
-from kafkalog.reading.scan import open_paths, plan_scan, read_task
+from kafkalog.reading.scan import first_range, open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
 from kafkalog.reading.view_reader import ScanNeeds
 from kafkalog.reading.views import default_columns, select_columns, view_named
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, KeyFiles
+from kafkalog.remote.scans_in_turn import in_turn
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -214,5 +215,5 @@ def _stream(
     selection = replace(selection, bears_damage=mode != ReadMode.FAILFAST)
     inventory, named_paths = open_paths(paths_in(path), selection)
     tasks = plan_scan(view, inventory, selection.naming(named_paths), ScanNeeds.of(request))
-    batches = (batch for task in tasks for batch in read_task(task, request))
+    batches = (batch for task in in_turn(tasks, first_range) for batch in read_task(task, request))
     return pa.RecordBatchReader.from_batches(request.schema, batches)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable
 
 from kafkalog.errors import InvalidConfigError
 
+Block = bytes | memoryview
+
 CACHE_BYTES = 64 * 1024 * 1024
 CACHE_VARIABLE = "KAFKALOG_REMOTE_CACHE_BYTES"
 
@@ -33,18 +35,29 @@ class BlockCache:
 
     def __init__(self, most_bytes: Callable[[], int] = cache_bytes) -> None:
         self._most_bytes = most_bytes
-        self._blocks: OrderedDict[Hashable, bytes | memoryview] = OrderedDict()
+        self._blocks: OrderedDict[Hashable, Block] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, read: Callable[[], bytes | memoryview]) -> bytes | memoryview:
+    def get(self, key: Hashable, read: Callable[[], Block]) -> Block:
         """The block of a key, read where it is not here; what `read` raises is not kept."""
+        block = self.find(key)
+        if block is None:
+            block = read()
+            self.keep(key, block)
+        return block
+
+    def find(self, key: Hashable) -> Block | None:
+        """The block of a key if it is here."""
         with self._lock:
             block = self._blocks.get(key)
             if block is not None:
                 self._blocks.move_to_end(key)
-                return block
-        block, most_bytes = read(), self._most_bytes()
+            return block
+
+    def keep(self, key: Hashable, block: Block) -> None:
+        """Have a block here, as long as others do not need its place."""
+        most_bytes = self._most_bytes()
         with self._lock:
             if key not in self._blocks:
                 self._blocks[key] = block
@@ -52,7 +65,6 @@ class BlockCache:
             while self._bytes > most_bytes and self._blocks:
                 _, dropped = self._blocks.popitem(last=False)
                 self._bytes -= len(dropped)
-        return block
 
     @property
     def size_in_bytes(self) -> int:

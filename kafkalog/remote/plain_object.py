@@ -7,6 +7,7 @@ much time as some hundred KiB.
 from __future__ import annotations
 
 from kafkalog.errors import LogChangedError
+from kafkalog.remote.cache import Block
 from kafkalog.remote.stores import StoredObject, store_of
 
 LOOK_BYTES = 256 * 1024
@@ -30,10 +31,11 @@ class PlainObject:
         """What follows is a scan."""
         self.block_bytes = SCAN_BYTES
 
-    def block(self, number: int) -> memoryview:
-        """Bytes `number` x `block_bytes` and on; LogChangedError, RemoteStorageError."""
-        start = number * self.block_bytes
-        length = min(self.block_bytes, self.size - start)
+    def blocks(self, first: int, count: int) -> list[Block]:
+        """Blocks in a row, from byte `first` x `block_bytes` on, by one request; LogChangedError,
+        RemoteStorageError."""
+        start = first * self.block_bytes
+        length = min(count * self.block_bytes, self.size - start)
         data = self._store.view(self._found, start, length)
         if len(data) != length:
             raise LogChangedError(
@@ -41,7 +43,7 @@ class PlainObject:
                 path=self._found.path,
                 position=start,
             )
-        return data
+        return [data[at : at + self.block_bytes] for at in range(0, length, self.block_bytes)]
 
 
 def read_object(path: str, most_bytes: int) -> tuple[bytes, int]:

@@ -23,6 +23,7 @@ from kafkalog.format.compression import decompress
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.limits import MAX_JSON_BYTES, MAX_SMALL_FILE_BYTES
 from kafkalog.format.segment_manifest import SegmentManifest, parse_segment_manifest
+from kafkalog.remote.cache import Block
 from kafkalog.remote.keys import data_key_of, decrypt
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.stores import StoredObject, store_of
@@ -56,11 +57,28 @@ class ChunkedSegment:
         self.mtime_ns = found.mtime_ns
         self.version = _version(self._log, found)
 
-    def block(self, number: int) -> bytes | memoryview:
-        """A chunk of the segment; RemoteStorageError, LogChangedError, OSError."""
+    def blocks(self, first: int, count: int) -> list[Block]:
+        """Chunks of the segment in a row, by one request; RemoteStorageError, LogChangedError,
+        OSError."""
         chunks = self.manifest.chunks
-        start, end = chunks.stored_range(number)
-        return self._decoded(self._log, start, end, chunks.length(number), f"chunk {number}")
+        ranges = [chunks.stored_range(number) for number in range(first, first + count)]
+        start, end = ranges[0][0], ranges[-1][1]
+        # Whole in memory: chunks that did not get smaller than they were, and some more.
+        if count > 1 and end - start > 2 * count * chunks.chunk_bytes:
+            return [block for n in range(first, first + count) for block in self.blocks(n, 1)]
+        data = self._store.view(self._log, start, end - start)
+        found = [
+            self._decoded(
+                data[own - start : own_end - start],
+                self._log,
+                (own, own_end),
+                chunks.length(number),
+                f"chunk {number}",
+            )
+            for number, (own, own_end) in enumerate(ranges, first)
+        ]
+        # Each is kept by itself, and must not keep the others.
+        return found if count == 1 else [bytes(block) for block in found]
 
     def index(self, piece: str) -> bytes:
         """An index file as a broker has it; FileNotFoundError where the segment has none."""
@@ -80,23 +98,23 @@ class ChunkedSegment:
                 f" {position + size}",
                 path=indexes,
             )
-        return bytes(
-            self._decoded(found, position, position + size, length, f"index {piece}", is_index=True)
-        )
+        data = self._store.view(found, position, size)
+        place = position, position + size
+        return bytes(self._decoded(data, found, place, length, f"index {piece}", is_index=True))
 
     def _decoded(
         self,
+        data: Block,
         found: StoredObject,
-        start: int,
-        end: int,
+        place: tuple[int, int],
         length: int,
         what: str,
         *,
         is_index: bool = False,
-    ) -> bytes | memoryview:
+    ) -> Block:
         """The bytes of a range as they were before they were copied."""
+        start, end = place
         where = f"{what}, bytes {start} to {end - 1} of the object"
-        data: bytes | memoryview = self._store.view(found, start, end - start)
         if len(data) != end - start:
             raise LogChangedError(
                 f"{where}: {len(data)} bytes came, {end - start} are expected",

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from kafkalog.remote.paths import ManifestPath
+
 # A path of pathlib has one slash where a URI has two.
 _URI = re.compile(r"(s3|gs|az|https?):/+")
 
@@ -140,6 +142,11 @@ def bucket_uri(path: str | os.PathLike[str]) -> str | None:
         return None
     match = _URI.match(text)
     return None if match is None else f"{match[1]}://{text[match.end() :]}"
+
+
+def is_remote(path: str) -> bool:
+    """Whether what is read of a file comes from remote storage, or through its manifest."""
+    return isinstance(path, ManifestPath) or bucket_uri(path) is not None
 
 
 def local_path(path: str | os.PathLike[str]) -> str:

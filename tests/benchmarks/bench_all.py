@@ -39,6 +39,7 @@ FIGURES = (
     ("retain",),
     ("compare",),
     ("salvage",),
+    ("remote",),
     ("start",),
 )
 

@@ -56,7 +56,7 @@ def paths_of(manifest: Path) -> ManifestPath:
 
 
 def whole(segment: ChunkedSegment) -> bytes:
-    return b"".join(segment.block(n) for n in range(segment.manifest.chunks.count))
+    return b"".join(segment.blocks(n, 1)[0] for n in range(segment.manifest.chunks.count))
 
 
 def without_closed_segments(log_dir: Path) -> Path:
@@ -462,4 +462,4 @@ def test_an_object_that_shrinks_behind_the_check_is_a_change(stored: Path) -> No
     segment = ChunkedSegment(paths_of(stored))
     stored.with_suffix(".log").write_bytes(b"")
     with pytest.raises(LogChangedError, match=r"chunk 0, bytes 0 to \d+ of the object: 0 bytes"):
-        segment.block(0)
+        segment.blocks(0, 1)[0]

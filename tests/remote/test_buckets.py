@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import shutil
 import threading
@@ -14,12 +15,15 @@ import pytest
 
 from kafkalog import fetch, list_offsets, read_records
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
+from kafkalog.log.storage import open_file
 from kafkalog.reading.lookups import TimestampAndOffset
-from kafkalog.remote import bucket_client
-from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE
+from kafkalog.remote import bucket_client, scans_in_turn
+from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE, Block
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.reading_ahead import ReadingAhead
+from kafkalog.remote.scans_in_turn import ScanRange, in_turn
 from kafkalog.remote.segment import ChunkedSegment, read_manifest
+from kafkalog.remote.side_by_side import AT_ONCE, side_by_side
 from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS, without_closed_segments
 from tests.support.aiven_store import TOPIC_ID, Plugin
 from tests.support.buckets import SECRET, served
@@ -117,13 +121,13 @@ def test_an_object_that_is_replaced_during_the_read_is_a_change(
 ) -> None:
     path = manifest_in(bucket)
     segment = ChunkedSegment(path)
-    assert len(segment.block(0)) == 16384
+    assert len(segment.blocks(0, 1)[0]) == 16384
     (log,) = (key for key in bucket.objects if key.endswith(".log"))
     data = bytearray(bucket.objects[log])
     data[-1] ^= 1  # as long, and another
     bucket.objects[log] = bytes(data)
     with pytest.raises(LogChangedError, match=r"bytes 0 to \d+ cannot be read: the object was rep"):
-        segment.block(0)
+        segment.blocks(0, 1)[0]
     assert ChunkedSegment(path).version != segment.version
 
 
@@ -224,20 +228,86 @@ def test_a_scan_begins_the_blocks_behind_the_one_that_is_asked_for(
     begun: list[int] = []
     is_third_begun = threading.Event()
 
-    def read_block(number: int) -> bytes:
+    def read_blocks(number: int, count: int) -> list[Block]:
+        assert count == 1  # a quarter of the cache has no two
         begun.append(number)
         if number == 4:
             is_third_begun.set()
         assert number != 2 or is_third_begun.wait(60)
-        return bytes([number])
+        return [bytes([number])]
 
-    ahead = ReadingAhead(read_block, 1000, 2500, 6001)
+    ahead = ReadingAhead(read_blocks, 1000, 2500, 6001)
     assert ahead.block(2) == b"\2"
     assert set(begun) <= {2, 3, 4, 5}
     assert [ahead.block(number) for number in range(3, 7)] == [b"\3", b"\4", b"\5", b"\6"]
     assert sorted(begun) == [2, 3, 4, 5, 6]
     assert ahead.block(0) == b"\0"  # in front of it: by itself
     ahead.close()
+
+
+def test_a_scan_asks_for_small_blocks_together() -> None:
+    """Up to 4 MiB by one request, from the first block that is wanted to the last."""
+    asked: list[tuple[int, int]] = []
+
+    def read_blocks(first: int, count: int) -> list[Block]:
+        asked.append((first, count))
+        return [bytes([number]) for number in range(first, first + count)]
+
+    block_bytes = 1024 * 1024
+    ahead = ReadingAhead(read_blocks, block_bytes, 2 * block_bytes, 12 * block_bytes - 5)
+    assert [ahead.block(number) for number in range(2, 12)] == [bytes([n]) for n in range(2, 12)]
+    assert ahead.block(1) == b"\1"
+    assert sorted(asked) == [(1, 1), (2, 4), (6, 4), (10, 2)]
+    ahead.close()
+
+
+def test_the_next_scan_is_begun_before_this_one_has_come_to_its_end(
+    local: Path, bucket: S3Server
+) -> None:
+    """As much of it as this one leaves room for; what nobody takes is given up."""
+    path = manifest_in(bucket)
+    scans = [ScanRange(path, 0, 60_000), ScanRange(path, 70_000, 150_000)]
+    whole = b"".join(ChunkedSegment(path).blocks(number, 1)[0] for number in range(10))
+    bucket.requests.clear()
+    found = []
+    for scan in in_turn(scans, lambda scan: scan):
+        with open_file(scan.path) as file:
+            file.expect_scan(scan.start, scan.end)
+            found.append(file.read_bytes(scan.start, scan.end - scan.start))
+        if scan is scans[0]:
+            next_scan = scans_in_turn.begun()
+            assert next_scan is not None
+            assert next_scan.scan == scans[1]
+    assert scans_in_turn.begun() is None
+    assert found == [whole[scan.start : scan.end] for scan in scans]
+    assert asked(bucket, ".log") == 2  # one request each, for chunks this small
+
+    for scan in in_turn(scans, lambda scan: scan):
+        with open_file(scan.path) as file:
+            file.expect_scan(scan.start, scan.end)
+            file.read_bytes(scan.start, 1)
+        break
+    gc.collect()
+    assert scans_in_turn.begun() is None
+    assert scans_in_turn.following() is None
+
+
+def test_questions_side_by_side_are_answered_in_their_order() -> None:
+    """And at once: each waits until all have been asked."""
+    all_asked = threading.Barrier(AT_ONCE, timeout=60)
+
+    def ask(number: int) -> int:
+        all_asked.wait()
+        return -number
+
+    assert side_by_side(ask, range(AT_ONCE)) == [-number for number in range(AT_ONCE)]
+
+    def refuse(number: int) -> int:
+        raise FileNotFoundError(2, "no such object", str(number))
+
+    with pytest.raises(FileNotFoundError, match="'0'"):
+        side_by_side(refuse, range(100))
+    assert side_by_side(ask, []) == []
 
 
 def test_what_a_process_keeps_of_objects_is_bounded_by_its_environment(
