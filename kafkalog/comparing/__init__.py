@@ -6,7 +6,8 @@
     key_entries    which records are the latest of their key on which copy             Candidates
     missing_runs   ranges that a copy lacks and no cleaner can have taken              MissingRun
     evidence       all of these, of one pass over the rows of all copies               Evidence
-    verdicts       which side is right, and why                                        Difference
+    key_verdicts   which side is right about a key's latest value, and why             Difference
+    verdicts       which side is right in all that differs, and why                    Difference
     comparison     one partition: reads, gathers, judges                        ComparedPartition
 
 Facts and rows of one copy (`replicas`, `record_stream`) know nothing of other copies; what compares

@@ -111,7 +111,7 @@ def gather(
             found.cleaned[number] = max(found.cleaned[number], source.cleaned_end_offset)
         blind = _blind(part, sources)
         absent = _absent(part, facts, found, blind)
-        keys.add(part, absent)
+        keys.add(part, absent, blind)
         _note_markers(part, found)
         for wrong in ends.add(part, blind):
             _list_wrong_end(found, wrong)

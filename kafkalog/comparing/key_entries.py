@@ -7,12 +7,16 @@ if it is too large: of the keys that a copy lacks a record of, all entries are s
 offset. So memory does not grow with the log, and what is sorted is only what differs.
 
     entry   uint64[5]: hash, hash | offset | producer id | present, absent, hidden, flags (16 bits)
+
+Hidden and not present is a copy that has the record as far as anybody knows: the offset lies in
+what cannot be read there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +99,12 @@ class KeyEntries:
         self._buckets = [SpilledArray(np.uint64, kept) for _ in range(1 << self._bits)]
         self._has_absent = False
 
-    def add(self, part: Aligned, absent: Masks) -> None:
-        """Aligned rows; `absent`: bits of the copies that lack the record and might have it."""
-        self._add(part.rows, part.present & ~part.differs, part.hidden, absent)
+    def add(self, part: Aligned, absent: Masks, blind: Masks) -> None:
+        """Aligned rows; `absent`: bits of the copies that lack the record and might have it;
+        `blind`: of those that cannot be read there.
+        """
+        present = part.present & ~part.differs
+        self._add(part.rows, present, part.hidden & present | blind & ~part.present, absent)
         # A copy with another record at an offset has that record's key.
         for rows, bit in part.others:
             none = np.zeros(rows.size, np.uint16)
@@ -151,6 +158,7 @@ class _KeyGroups:
         self._producers = entries[:, 3].astype(np.int64)
         masks = entries[:, 4]
         self._visible = (masks & ~(masks >> _HIDDEN_SHIFT) & _MASK).astype(np.uint16)
+        self._unread = (~masks & (masks >> _HIDDEN_SHIFT) & _MASK).astype(np.uint16)
         self._absent = ((masks >> _ABSENT_SHIFT) & _MASK).astype(np.uint16)
         self._flags = (masks >> _FLAGS_SHIFT).astype(np.uint32)
         self._is_value = (self._flags & np.uint32(TOMBSTONE)) == 0
@@ -160,13 +168,16 @@ class _KeyGroups:
         self._group = np.cumsum(is_new) - 1
         self._latest = [self._latest_of(number, values=False) for number in self._copies]
         self._latest_value = [self._latest_of(number, values=True) for number in self._copies]
+        self._latest_unread = [self._last_where(self._unread >> np.uint16(n)) for n in self._copies]
 
     def _latest_of(self, number: int, *, values: bool) -> NDArray[np.int64]:
         """Of each key the offset of the latest record (or value) that a copy serves, -1 without."""
-        counts = (self._visible >> np.uint16(number) & np.uint16(1)) != 0
-        if values:
-            counts &= self._is_value
-        return np.maximum.reduceat(np.where(counts, self._offsets, -1), self._starts)
+        served = self._visible >> np.uint16(number)
+        return self._last_where(np.where(self._is_value, served, 0) if values else served)
+
+    def _last_where(self, bits: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Of each key the offset of its last entry with an odd number, -1 without."""
+        return np.maximum.reduceat(np.where(bits & 1, self._offsets, -1), self._starts)
 
     def _sides(self, which: NDArray[np.int64]) -> tuple[Masks, Masks, Masks]:
         """Of some records: the copies that serve them as the latest of their key; those that lack
@@ -177,7 +188,8 @@ class _KeyGroups:
         for number in self._copies:
             bit = np.uint16(1 << number)
             latest = self._latest[number][group]
-            lacks = ((self._absent[which] & bit) != 0) & (latest < offsets)
+            known = np.maximum(latest, self._latest_unread[number][group])
+            lacks = ((self._absent[which] & bit) != 0) & (known < offsets)
             has = ((self._visible[which] & bit) != 0) & (latest == offsets)
             serving[has] |= bit
             lacking[lacks] |= bit

@@ -2,11 +2,8 @@
 
 * A leader with a later epoch is what Kafka's history goes by.
 * A marker ends the transaction of its producer, on whatever copy it is.
-* A cleaner takes a record only if a later one of its key, a tombstone or an ABORT stood behind it,
-  and never passes an open transaction: an offset that is absent from a range that was cleaned there
-  was superseded, deleted or aborted.
-* A tombstone goes with all older records of its key. So where an older value stayed, the missing
-  one was aborted.
+* A cleaner never passes an open transaction: where one came past it, it had ended.
+* Of the latest values of keys: see `key_verdicts`.
 """
 
 from __future__ import annotations
@@ -14,29 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
-
-import numpy as np
 
 from kafkalog.comparing.difference import Difference
 from kafkalog.comparing.evidence import MOST_LISTED, Evidence, RowSource
+from kafkalog.comparing.key_verdicts import KeyJudge, joined
 from kafkalog.comparing.transactions import ABORTED, COMMITTED, OPEN, WrongEnd
-from kafkalog.kernels.record_facts import TRANSACTIONAL
 from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.replica import ReplicaFacts
 
-_MARKER_FIELDS = 4
-_MARKER_BLOCK = _MARKER_FIELDS * 64 * 1024
 _KIND_OF_END = {
     COMMITTED: "aborted-served-as-committed",
     ABORTED: "committed-hidden",
     OPEN: "open-transaction-forgotten",
 }
-
-
-class _Marker(NamedTuple):
-    offset: int
-    is_abort: bool
 
 
 class Judge:
@@ -60,7 +47,7 @@ class Judge:
             *self._diverged(),
             *self._corrupt(),
             *self._wrong_ends(),
-            *self._candidates(),
+            *self._of_keys(),
             *self._differing(),
             *self._missing(),
         ):
@@ -146,117 +133,9 @@ class Judge:
 
     # -- keys -------------------------------------------------------------------------------------
 
-    def _candidates(self) -> Iterator[Difference]:
-        merged = self._found.candidates
+    def _of_keys(self) -> Iterator[Difference]:
         self.counts["resurrected-key"] += self._found.more_candidates
-        for at in range(merged.offsets.size):
-            offset, wrong, right = (
-                int(merged.offsets[at]), int(merged.wrong[at]), int(merged.right[at])
-            )  # fmt: skip
-            if merged.is_deleted[at]:
-                yield self._deleted(offset, wrong, right)
-                continue
-            cleaned = sum(1 << n for n, end in enumerate(self._found.cleaned) if end > offset)
-            if not right & cleaned:
-                yield self._lost(offset, wrong, right)
-                continue
-            producer_id = int(merged.producer_ids[at])
-            if int(merged.flags[at]) & TRANSACTIONAL:
-                marker = self._marker_behind(offset, producer_id, wrong)
-                if marker is None:
-                    continue  # open there: told of the transaction
-                if marker.is_abort:
-                    yield self._unlisted(offset, wrong, right, producer_id, marker.offset)
-                    continue
-                proof = self._ended_before(offset, marker.offset, producer_id, right)
-                older = int(merged.older[at]) & cleaned
-                if older and proof is None:
-                    proof = (
-                        f"{_and(self._names(older))} kept an older value of the key, which a "
-                        "tombstone would have taken"
-                    )
-                if proof is not None:
-                    yield self._aborted(offset, wrong, right, producer_id, proof)
-                    continue
-            yield self._resurrected(offset, wrong, right & cleaned)
-
-    def _resurrected(self, offset: int, wrong: int, right: int) -> Difference:
-        ends = ", ".join(
-            f"{each.name} up to {self._found.cleaned[n]}"
-            for n, each in enumerate(self._facts)
-            if right >> n & 1
-        )
-        text = (
-            f"the latest value of its key on {_and(self._names(wrong))}; cleaned on {ends}, where "
-            "no later record of the key is: it was deleted there"
-        )
-        return self._of_key("resurrected-key", offset, wrong, right, text)
-
-    def _deleted(self, offset: int, wrong: int, right: int) -> Difference:
-        text = (
-            f"the latest value of its key on {_and(self._names(wrong))}, which lacks the tombstone "
-            f"behind it that {_and(self._names(right))} has"
-        )
-        return self._of_key("resurrected-key", offset, wrong, right, text)
-
-    def _lost(self, offset: int, holders: int, lacking: int) -> Difference:
-        text = (
-            f"the latest value of its key on {_and(self._names(holders))}; "
-            f"{_and(self._names(lacking))} lacks it, and shows no sign of cleaning there"
-        )
-        found = self._of_key("missing-range", offset, lacking, holders, text)
-        return replace(found, is_proven=False, last_offset=offset, records=1)
-
-    def _aborted(
-        self, offset: int, wrong: int, right: int, producer_id: int, proof: str
-    ) -> Difference:
-        text = (
-            f"{_and(self._names(wrong))} never got the marker behind it: {proof}; "
-            f"read_committed consumers get it there, as if a later COMMIT were its own"
-        )
-        found = self._of_key("aborted-served-as-committed", offset, wrong, right, text)
-        return replace(found, producer_id=producer_id)
-
-    def _unlisted(
-        self, offset: int, wrong: int, right: int, producer_id: int, marker: int
-    ) -> Difference:
-        names = _and(self._names(wrong))
-        text = (
-            f"aborted by the marker at {marker}, which {names} has, and no transaction index there "
-            f"lists it: read_committed consumers get it from {names}"
-        )
-        found = self._of_key("aborted-served-as-committed", offset, wrong, right, text)
-        return replace(found, producer_id=producer_id)
-
-    def _of_key(self, kind: str, offset: int, wrong: int, right: int, text: str) -> Difference:
-        return Difference(
-            kind, self._name, offset, self._names(wrong), self._names(right), True, text
-        )
-
-    def _marker_behind(self, offset: int, producer_id: int, copies: int) -> _Marker | None:
-        """The producer's first marker behind an offset on any of these copies."""
-        for start in range(0, self._found.markers.size, _MARKER_BLOCK):
-            end = min(start + _MARKER_BLOCK, self._found.markers.size)
-            block = self._found.markers.read(start, end).reshape(-1, _MARKER_FIELDS)
-            fits = (block[:, 0] > offset) & (block[:, 1] == producer_id)
-            fits &= (block[:, 2] & copies) != 0
-            if fits.any():
-                first = block[np.argmax(fits)]
-                return _Marker(int(first[0]), bool(first[3]))
-        return None
-
-    def _ended_before(self, offset: int, marker: int, producer_id: int, copies: int) -> str | None:
-        """What proves that the transaction of a record had ended before the marker that ends it
-        where the record is."""
-        for number, own in enumerate(self._facts):
-            if copies >> number & 1:
-                for snapshot in own.snapshots:
-                    if offset < snapshot.offset <= marker and not snapshot.has_open(producer_id):
-                        return (
-                            f"by the producer snapshot of {own.name} at {snapshot.offset} its "
-                            f"transaction had ended"
-                        )
-        return None
+        return KeyJudge(self._facts, self._sources, self._found).differences()
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -270,7 +149,7 @@ class Judge:
                 self._names(present),
                 (),
                 is_proven=False,
-                text=f"the record of {_and(one)} is another one than that of "
+                text=f"the record of {joined(one)} is another one than that of "
                 f"{' or '.join(other)}: not provable which is right",
             )
         self.counts["record-differs"] += self._found.differing_count - len(self._found.differing)
@@ -311,17 +190,13 @@ def _overlap(one: CorruptRange, other: CorruptRange) -> bool:
 def _text_of_end(each: WrongEnd, wrong: tuple[str, ...], right: tuple[str, ...]) -> str:
     if each.truth is None:
         return (
-            f"the transaction of producer {each.producer_id} is open on {_and(wrong)}, without a "
-            f"marker behind it; {_and(right)} was cleaned past it, and no cleaner passes an open "
+            f"the transaction of producer {each.producer_id} is open on {joined(wrong)}, without a "
+            f"marker behind it; {joined(right)} was cleaned past it, and no cleaner passes an open "
             "transaction: the last stable offset stays here"
         )
     ended = "aborted" if each.truth == ABORTED else "committed"
     what = {COMMITTED: "serves them", ABORTED: "hides them", OPEN: "holds it open"}[each.served]
     return (
         f"the transaction of producer {each.producer_id} was {ended} by the marker at "
-        f"{each.marker_offset}, which {_and(right)} has; {_and(wrong)} {what}"
+        f"{each.marker_offset}, which {joined(right)} has; {joined(wrong)} {what}"
     )
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(names)

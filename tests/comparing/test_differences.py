@@ -92,26 +92,6 @@ def test_superseded_values_tombstones_and_keyless_records_may_be_gone(log_dir: P
     assert told(*nodes(log_dir, whole, cleaned)) == []
 
 
-def test_a_value_without_its_tombstone_is_resurrected(log_dir: Path) -> None:
-    def with_it(log: LogBuilder) -> LogBuilder:
-        at(at(log.segment(), 0, "a", "1"), 4, "b", "2")
-        return log.segment().batch(("c", "1")).cleaner_offset(5)
-
-    def without(log: LogBuilder) -> LogBuilder:
-        at(log.segment(), 4, "b", "2")
-        return log.segment().batch(("c", "1")).cleaner_offset(5)
-
-    def tombstone(log: LogBuilder) -> LogBuilder:
-        at(at(log.segment(), 2, "a", None), 4, "b", "2")
-        return log.segment().batch(("c", "1")).cleaner_offset(5)
-
-    dirs = nodes(log_dir, with_it, without, tombstone)
-    # Whoever has the tombstone is right, and whoever has taken both.
-    assert told(*dirs) == [("resurrected-key", 0, "1", "2 3")]
-    assert told(*dirs[1:]) == []
-    assert compare(*dirs).differences[0].key == "YQ=="
-
-
 def test_a_changed_record_and_a_lost_one_are_found(log_dir: Path) -> None:
     def changed(log: LogBuilder) -> LogBuilder:
         return log.segment().batch(("a", "1"), ("b", "other")).batch(("c", "3"))
@@ -144,23 +124,6 @@ def test_of_markers_that_differ_none_is_believed(log_dir: Path) -> None:
 
     dirs = nodes(log_dir, lambda log: ended(log, ABORT), lambda log: ended(log, COMMIT))
     assert told(*dirs) == [("record-differs", 1, "1 2", "")]
-
-
-def test_an_abort_that_the_transaction_index_lacks_is_found_beside_a_cleaned_copy(
-    log_dir: Path,
-) -> None:
-    def whole(log: LogBuilder) -> LogBuilder:
-        return data(log.segment().batch(("a", "1"))).marker(ABORT, 7).batch(("z", "1"))
-
-    def cleaned(log: LogBuilder) -> LogBuilder:
-        at(log.segment(), 0, "a", "1").segment(3)
-        return log.batch(("z", "1")).segment().cleaner_offset(4)
-
-    dirs = nodes(log_dir, cleaned, whole)
-    assert told(*dirs) == []
-    (dirs[1] / "orders-0" / "00000000000000000000.txnindex").unlink()
-    assert told(*dirs) == [("aborted-served-as-committed", 1, "2", "1")]
-    assert "no transaction index there lists it" in compare(*dirs).differences[0].text
 
 
 def test_a_copy_without_a_segment_has_no_record(log_dir: Path) -> None:
@@ -259,22 +222,6 @@ def test_an_open_transaction_that_all_have_is_no_difference(log_dir: Path) -> No
     assert told(*nodes(log_dir / "one", shorter, shorter)) == []
     (log_dir / "two").mkdir()
     assert told(*nodes(log_dir / "two", shorter, ended)) == []  # it is only behind
-
-
-def test_an_older_value_that_stayed_says_that_the_later_one_was_aborted(log_dir: Path) -> None:
-    def built(log: LogBuilder, *, has_it: bool) -> LogBuilder:
-        at(log.segment(), 0, "t", "0")
-        if has_it:
-            data(log)
-        at(log, 5, "b", "1").segment()
-        log.batch(("u", "1"), producer_id=7, is_transactional=True).marker(COMMIT, 7)
-        return log.cleaner_offset(6)
-
-    dirs = nodes(log_dir, lambda log: built(log, has_it=True), lambda log: built(log, has_it=False))
-    for snapshot in dirs[1].glob("*/*.snapshot"):
-        snapshot.unlink()  # which would tell as well
-    assert told(*dirs) == [("aborted-served-as-committed", 1, "1", "2")]
-    assert "an older value" in compare(*dirs).differences[0].text
 
 
 def test_diverged_histories_name_what_is_cut(log_dir: Path) -> None:

@@ -208,6 +208,9 @@ def _of_key(
         if had_ended or older & cleaned:
             yield "aborted-served-as-committed", offset, frozenset(serving)
             return
+    if cleaned <= older:
+        yield "missing-range", offset, frozenset(cleaned)
+        return
     yield "resurrected-key", offset, frozenset(serving)
 
 
