@@ -23,13 +23,10 @@ from kafkalog.cleaning.checked_chunks import checked_areas
 from kafkalog.cleaning.key_map import MOST_BUCKET_BITS, KeyMap, KeySecret
 from kafkalog.cleaning.sequential_state import SegmentState
 from kafkalog.cleaning.shuffle_rows import (
-    BLOB_BYTES,
     COUNTS,
     ENTRIES,
     FLAGS,
     MARKS,
-    ShuffleRow,
-    facts_row,
     pack_entries,
     parse_entries,
 )
@@ -43,6 +40,7 @@ from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.resources.memory import MemoryBudget
 from kafkalog.resources.spilled_array import SpilledArray
+from kafkalog.resources.staged_tasks import BLOB_BYTES, ShuffleRow, facts_row
 
 _FLAGS_PER_ROW = 4 * 1024 * 1024
 

@@ -1,8 +1,7 @@
-"""What travels between the tasks of a partition whose key map is made across tasks: packed blobs of
-about 1 MiB, never a row per record.
+"""What travels between the tasks of a partition whose key map is made across tasks, as rows of
+`resources.staged_tasks`.
 
-A row of any kind goes to the task `target` of the next stage. `plan` is the number of the partition
-in the run. What the others mean depends on the kind:
+`plan` is the number of the partition in the run. What the others mean depends on the kind:
 
     kind      number        first            payload
     ENTRIES   -             -                buckets and their entries (`pack_entries`)
@@ -18,10 +17,7 @@ wrappers) as many numbers are set aside as its offsets and bytes have room for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,34 +25,6 @@ from numpy.typing import NDArray
 from kafkalog.kernels.hash_keys import ENTRY_WORDS
 
 ENTRIES, FLAGS, MARKS, COUNTS, FAILED, FINISHED = range(6)
-
-BLOB_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ShuffleRow:
-    """See above."""
-
-    target: int
-    plan: int
-    kind: int
-    number: int
-    first: int
-    payload: bytes
-
-    def to(self, target: int) -> ShuffleRow:
-        """The same for another task."""
-        return replace(self, target=target)
-
-    @property
-    def facts(self) -> Any:
-        """The payload of COUNTS, FAILED and FINISHED."""
-        return json.loads(self.payload)
-
-
-def facts_row(target: int, plan: int, kind: int, number: int, facts: Any) -> ShuffleRow:
-    """A row whose payload is JSON."""
-    return ShuffleRow(target, plan, kind, number, 0, json.dumps(facts).encode())
 
 
 def pack_entries(buckets: Sequence[int], parts: Sequence[bytes]) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, write_json
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.tables import show_table
+from kafkalog.comparing.across_tasks import CompareAcross, execute_by_size
 from kafkalog.comparing.comparison import compare_died, compare_partition
 from kafkalog.comparing.difference import ComparedPartition
 from kafkalog.comparing.document import (
@@ -48,6 +49,7 @@ from kafkalog.operations.run_frame import CANNOT_BE_UNDONE, undo_note
 from kafkalog.requests.run_request import RunOptions, run_request
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.resources.process_pool import in_processes
+from kafkalog.resources.staged_tasks import run_stages
 
 _COLUMNS = ("severity", "id", "topic", "partition", "offset", "key", "wrong", "right", "text")
 _CHOSEN = ("severity", "id", "topic", "partition", "offset", "text", "wrong", "right")
@@ -57,8 +59,15 @@ def run(args: argparse.Namespace) -> ExitCode:
     """The verb: worker processes of this machine do the reading."""
     workers = args.workers or os.cpu_count() or 1
 
+    def within(tasks: Sequence[CompareTask]) -> Iterator[ComparedPartition]:
+        return in_processes(tasks, compare_partition, workers, compare_died)
+
+    def across(stages: CompareAcross) -> list[ComparedPartition]:
+        count = len(stages.ranges)
+        return run_stages(count, stages.read, [stages.judge], stages.conclude, workers)
+
     def execute(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
-        results = in_processes(tasks, compare_partition, workers, compare_died)
+        results = execute_by_size(tasks, across, within) if workers > 1 else within(tasks)
         sizes = {task.topic_partition: task.size_in_bytes for task in tasks}
         return with_progress(
             results, sizes, lambda result: result.topic_partition, "compare", parts="partitions"

@@ -9,6 +9,7 @@
     key_verdicts   which side is right about a key's latest value, and why             Difference
     verdicts       which side is right in all that differs, and why                    Difference
     comparison     one partition: reads, gathers, judges                        ComparedPartition
+    across_tasks   the same of a large one in ranges of offsets, many at a time      rows of tasks
 
 Facts and rows of one copy (`replicas`, `record_stream`) know nothing of other copies; what compares
 them (`alignment` and below) opens no file. It reads and changes nothing.

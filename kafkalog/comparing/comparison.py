@@ -18,6 +18,7 @@ from kafkalog.comparing.request import CompareTask
 from kafkalog.comparing.verdicts import Judge
 from kafkalog.errors import KafkaLogError
 from kafkalog.replicas.copies import Copy, why_unlike
+from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.digested import DigestedReplica
 from kafkalog.replicas.hash_key import SECRET_BYTES
 from kafkalog.replicas.replica import ReplicaFacts, replica_facts
@@ -49,8 +50,7 @@ def compare_partition(task: CompareTask) -> ComparedPartition:
         compared = compare_facts(facts, sources, budget.pool_bytes // 2)
     except (KafkaLogError, OSError) as error:
         return ComparedPartition(name, FAILED, str(error))
-    named = tuple(_with_key(each, task.replicas) for each in compared.differences)
-    return replace(compared, differences=named)
+    return with_keys(compared, task.replicas)
 
 
 def opened(copy: Copy, secret: bytes, max_batch_bytes: int) -> tuple[ReplicaFacts, RowSource]:
@@ -75,7 +75,14 @@ def compare_facts(
     """Compare copies of one partition, wherever their facts and rows come from. Errors as from the
     sources."""
     found = gather(facts, sources, pool_bytes)
-    judge = Judge(facts, sources, found)
+    return conclude(facts, [each.corrupt for each in sources], found)
+
+
+def conclude(
+    facts: Sequence[ReplicaFacts], corrupt: Sequence[Sequence[CorruptRange]], found: Evidence
+) -> ComparedPartition:
+    """What all that was found of the copies comes to. `corrupt`: the unreadable ranges of each."""
+    judge = Judge(facts, corrupt, found)
     differences = judge.differences()
     results = tuple(_results(facts, found, judge))
     best = min(
@@ -91,6 +98,12 @@ def compare_facts(
         best=best.name,
         differences=tuple(differences),
     )
+
+
+def with_keys(compared: ComparedPartition, copies: Sequence[Copy]) -> ComparedPartition:
+    """With the keys of the records that differences are about."""
+    named = tuple(_with_key(each, copies) for each in compared.differences)
+    return replace(compared, differences=named)
 
 
 def _results(

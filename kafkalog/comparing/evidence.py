@@ -13,11 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.comparing.alignment import Aligned, Masks, align
-from kafkalog.comparing.key_entries import Candidates, KeyEntries
+from kafkalog.comparing.key_entries import (
+    Candidates,
+    KeyEntries,
+    bucket_bits,
+    entries_by_bucket,
+)
 from kafkalog.comparing.missing_runs import MissingRuns
 from kafkalog.comparing.record_stream import Facts
-from kafkalog.comparing.transactions import TransactionEnds, WrongEnd
-from kafkalog.kernels.record_facts import ABORT, COMMIT, CONTROL
+from kafkalog.comparing.transactions import TransactionEnds, WrongEnd, transaction_events
+from kafkalog.kernels.record_facts import ABORT, COMMIT, CONTROL, KEYLESS
 from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.epochs import leading, truncation_offset
 from kafkalog.replicas.replica import ReplicaFacts
@@ -33,7 +38,10 @@ class RowSource(Protocol):
     """The rows of one copy; the attributes hold for what was read so far."""
 
     corrupt: list[CorruptRange]
-    cleaned_end_offset: int
+
+    @property
+    def cleaned_end_offset(self) -> int:
+        """One past the last batch as only cleaning leaves it."""
 
     def __iter__(self) -> Iterator[Facts]:
         """RECORD_FACT rows in offset order."""
@@ -68,7 +76,8 @@ class Evidence:
     `leading`. beyond: records of others behind its limit; unreadable: in its unreadable ranges;
     tails: its own behind the limit; held: all of its records. differing: (offset, mask of those
     that have another record than the first in `present`, present). markers: offset, producer, mask
-    of the copies that have it, whether it is an ABORT.
+    of the copies that have it, whether it is an ABORT. has_absent: whether some copy lacks a record
+    with a key that it might have.
     """
 
     leading: int
@@ -85,12 +94,31 @@ class Evidence:
     differing_count: int = 0
     candidates: Candidates = field(default_factory=Candidates.none)
     more_candidates: int = 0
+    has_absent: bool = False
     markers: SpilledArray = field(default_factory=lambda: SpilledArray(np.int64, _KEPT_BYTES))
 
     @property
     def cleaned_end_offset(self) -> int:
         """How far some copy was cleaned."""
         return max(self.cleaned)
+
+    def list_wrong_end(self, wrong: WrongEnd) -> None:
+        """One more."""
+        if sum(each.served == wrong.served for each in self.wrong_ends) < MOST_LISTED:
+            self.wrong_ends.append(wrong)
+        else:
+            self.more_wrong_ends[wrong.served] += 1
+
+    def list_differing(self, more: Iterable[tuple[int, int, int]], count: int) -> None:
+        """The first ones of `count` more, behind those that are known."""
+        self.differing += list(more)[: MOST_LISTED - len(self.differing)]
+        self.differing_count += count
+
+    def list_candidates(self, more: Candidates) -> None:
+        """More of them, in any order."""
+        merged = self.candidates.merged(more)
+        self.candidates = merged.lowest(_MOST_CANDIDATES)
+        self.more_candidates += merged.offsets.size - self.candidates.offsets.size
 
 
 def gather(
@@ -99,9 +127,40 @@ def gather(
     """Read the rows of all copies once. `pool_bytes`: memory for keys before they are spilled.
     Errors as from the sources.
     """
-    found = _begin(facts)
+    found = begin(facts)
+    bits = bucket_bits(max(each.size_in_bytes for each in facts), pool_bytes)
+    keys = KeyEntries(len(facts), bits, pool_bytes)
     ends = TransactionEnds(found.limits, [each.log_start_offset for each in facts])
-    keys = KeyEntries(len(facts), max(each.size_in_bytes for each in facts), pool_bytes)
+    for part, absent, blind in walk(facts, sources, found):
+        for bucket, entries in entries_by_bucket(part, absent, blind, bits):
+            keys.append(bucket, entries)
+        for wrong in ends.add(transaction_events(part, blind)):
+            found.list_wrong_end(wrong)
+    for wrong in ends.open_at_end(found.cleaned):
+        found.list_wrong_end(wrong)
+    if found.has_absent:
+        for more in keys.candidates(found.cleaned_end_offset):
+            found.list_candidates(more)
+    return found
+
+
+def begin(facts: Sequence[ReplicaFacts]) -> Evidence:
+    """What is known before any row is read."""
+    histories = [(each.leader_epochs, each.log_end_offset) for each in facts]
+    leads = leading(histories)
+    limits = [truncation_offset(*histories[leads], *history) for history in histories]
+    held, beyond, unreadable, tails = ([Tally() for _ in facts] for _ in range(4))
+    cleaned = [each.cleaned_end_offset for each in facts]
+    missing = [MissingRuns(number) for number in range(len(facts))]
+    return Evidence(leads, limits, cleaned, held, beyond, unreadable, tails, missing)
+
+
+def walk(
+    facts: Sequence[ReplicaFacts], sources: Sequence[RowSource], found: Evidence
+) -> Iterator[tuple[Aligned, Masks, Masks]]:
+    """Read the rows, and note all that needs no more than some of them at a time: aligned rows, and
+    uint16[r] the copies that lack each and might have it, and those that cannot be read there.
+    """
     limited = [
         _below(source, found.limits[n], found.tails[n], found.held[n])
         for n, source in enumerate(sources)
@@ -111,33 +170,16 @@ def gather(
             found.cleaned[number] = max(found.cleaned[number], source.cleaned_end_offset)
         blind = _blind(part, sources)
         absent = _absent(part, facts, found, blind)
-        keys.add(part, absent, blind)
+        keyed = (part.rows["flags"] & np.uint32(KEYLESS | CONTROL)) == 0
+        found.has_absent |= bool(absent[keyed].any())
         _note_markers(part, found)
-        for wrong in ends.add(part, blind):
-            _list_wrong_end(found, wrong)
         _note_differing(part, found)
         behind = part.rows["offset"] >= found.cleaned_end_offset
         for number, runs in enumerate(found.missing):
             runs.add(part, ((absent >> np.uint16(number)) & np.uint16(1)).astype(bool) & behind)
+        yield part, absent, blind
     for number, source in enumerate(sources):
         found.cleaned[number] = max(found.cleaned[number], source.cleaned_end_offset)
-    for wrong in ends.open_at_end(found.cleaned):
-        _list_wrong_end(found, wrong)
-    for more in keys.candidates(found.cleaned_end_offset):
-        merged = found.candidates.merged(more)
-        found.candidates = merged.lowest(_MOST_CANDIDATES)
-        found.more_candidates += merged.offsets.size - found.candidates.offsets.size
-    return found
-
-
-def _begin(facts: Sequence[ReplicaFacts]) -> Evidence:
-    histories = [(each.leader_epochs, each.log_end_offset) for each in facts]
-    leads = leading(histories)
-    limits = [truncation_offset(*histories[leads], *history) for history in histories]
-    held, beyond, unreadable, tails = ([Tally() for _ in facts] for _ in range(4))
-    cleaned = [each.cleaned_end_offset for each in facts]
-    missing = [MissingRuns(number) for number in range(len(facts))]
-    return Evidence(leads, limits, cleaned, held, beyond, unreadable, tails, missing)
 
 
 def _below(source: Iterable[Facts], limit: int, tail: Tally, held: Tally) -> Iterator[Facts]:
@@ -190,14 +232,6 @@ def _note_markers(part: Aligned, found: Evidence) -> None:
 
 def _note_differing(part: Aligned, found: Evidence) -> None:
     which = np.flatnonzero(part.differs)
-    found.differing_count += which.size
-    for at in which[: MOST_LISTED - len(found.differing)].tolist():
-        offset, differs = int(part.rows["offset"][at]), int(part.differs[at])
-        found.differing.append((offset, differs, int(part.present[at])))
-
-
-def _list_wrong_end(found: Evidence, wrong: WrongEnd) -> None:
-    if sum(each.served == wrong.served for each in found.wrong_ends) < MOST_LISTED:
-        found.wrong_ends.append(wrong)
-    else:
-        found.more_wrong_ends[wrong.served] += 1
+    listed = which[:MOST_LISTED]
+    columns = part.rows["offset"], part.differs, part.present
+    found.list_differing(zip(*(c[listed].tolist() for c in columns), strict=True), which.size)

@@ -42,6 +42,7 @@ _MOST_BUCKET_BITS = 8
 _READ_ENTRIES = 256 * 1024
 
 Entries = NDArray[np.uint64]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,48 +87,56 @@ class Candidates:
         return Candidates(*(getattr(self, each.name)[:count] for each in fields(self)))
 
 
-class KeyEntries:
-    """Add all aligned rows, then ask for the `candidates`."""
+def bucket_bits(expected_bytes: int, pool_bytes: int) -> int:
+    """How many bits of a hash choose the bucket. `expected_bytes`: of the largest copy's log;
+    `pool_bytes`: of what is sorted at once."""
+    # An entry for each 100 bytes of log would be many.
+    wanted = expected_bytes // 100 * ENTRY_WORDS * 8 * _SORTING_FACTOR // max(pool_bytes, 1)
+    return min(int(wanted).bit_length(), _MOST_BUCKET_BITS)
 
-    def __init__(self, copies: int, expected_bytes: int, pool_bytes: int) -> None:
-        """`expected_bytes`: of the largest copy's log; `pool_bytes`: of what is sorted at once."""
-        self._copies, self._pool_bytes = copies, pool_bytes
-        # An entry for each 100 bytes of log would be many.
-        wanted = expected_bytes // 100 * ENTRY_WORDS * 8 * _SORTING_FACTOR // max(pool_bytes, 1)
-        self._bits = min(int(wanted).bit_length(), _MOST_BUCKET_BITS)
-        kept = pool_bytes >> self._bits
-        self._buckets = [SpilledArray(np.uint64, kept) for _ in range(1 << self._bits)]
-        self._has_absent = False
 
-    def add(self, part: Aligned, absent: Masks, blind: Masks) -> None:
-        """Aligned rows; `absent`: bits of the copies that lack the record and might have it;
-        `blind`: of those that cannot be read there.
-        """
-        present = part.present & ~part.differs
-        self._add(part.rows, present, part.hidden & present | blind & ~part.present, absent)
-        # A copy with another record at an offset has that record's key.
-        for rows, bit in part.others:
-            none = np.zeros(rows.size, np.uint16)
-            self._add(rows, none | np.uint16(bit), none, none)
+def entries_by_bucket(
+    part: Aligned, absent: Masks, blind: Masks, bits: int
+) -> Iterator[tuple[int, Words]]:
+    """(bucket, words of its entries) of aligned rows. `absent`: bits of the copies that lack the
+    record and might have it; `blind`: of those that cannot be read there."""
+    present = part.present & ~part.differs
+    hidden = part.hidden & present | blind & ~part.present
+    yield from _by_bucket(part.rows, present, hidden, absent, bits)
+    # A copy with another record at an offset has that record's key.
+    for rows, bit in part.others:
+        none = np.zeros(rows.size, np.uint16)
+        yield from _by_bucket(rows, none | np.uint16(bit), none, none, bits)
 
-    def _add(self, rows: Facts, present: Masks, hidden: Masks, absent: Masks) -> None:
-        entries = np.empty((rows.size, ENTRY_WORDS), np.uint64)
-        starts = np.zeros(len(self._buckets) + 1, np.int64)
-        count = key_entries(rows, present, absent, hidden, self._bits, starts, entries)
-        if not count:
-            return
-        self._has_absent |= bool((entries[:count, 4] >> _ABSENT_SHIFT & _MASK).any())
+
+def _by_bucket(
+    rows: Facts, present: Masks, hidden: Masks, absent: Masks, bits: int
+) -> Iterator[tuple[int, Words]]:
+    entries = np.empty((rows.size, ENTRY_WORDS), np.uint64)
+    starts = np.zeros((1 << bits) + 1, np.int64)
+    if key_entries(rows, present, absent, hidden, bits, starts, entries):
         for number in np.flatnonzero(np.diff(starts)).tolist():
             # A copy: a slice would hold all of them in memory.
-            self._buckets[number].append(
-                entries[starts[number] : starts[number + 1]].ravel().copy()
-            )
+            yield number, entries[starts[number] : starts[number + 1]].ravel().copy()
+
+
+class KeyEntries:
+    """Append all entries, then ask for the `candidates`."""
+
+    def __init__(self, copies: int, bits: int, pool_bytes: int) -> None:
+        """`bits`: see `bucket_bits`."""
+        self._copies, self._pool_bytes = copies, pool_bytes
+        self._buckets = [SpilledArray(np.uint64, pool_bytes >> bits) for _ in range(1 << bits)]
+
+    def append(self, bucket: int, entries: Words) -> None:
+        """Entries as `entries_by_bucket` gives them, in any order."""
+        self._buckets[bucket].append(entries)
 
     def candidates(self, cleaned_end_offset: int) -> Iterator[Candidates]:
         """What differs below the offset up to which some copy was cleaned, in no order. Ends the
         use of the entries."""
         for bucket in self._buckets:
-            if self._has_absent and bucket.size:
+            if bucket.size:
                 need = bucket.size * 8 * _SORTING_FACTOR
                 parts = 1 << (need // max(self._pool_bytes, 1)).bit_length()
                 for part in range(parts):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkalog.comparing.difference import Difference
-from kafkalog.comparing.evidence import Evidence, RowSource
+from kafkalog.comparing.evidence import Evidence
 from kafkalog.kernels.record_facts import TRANSACTIONAL
 from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.replica import ReplicaFacts
@@ -35,13 +35,17 @@ class KeyJudge:
     """Turns candidates of the evidence about one partition into differences."""
 
     def __init__(
-        self, facts: Sequence[ReplicaFacts], sources: Sequence[RowSource], found: Evidence
+        self,
+        facts: Sequence[ReplicaFacts],
+        corrupt: Sequence[Sequence[CorruptRange]],
+        found: Evidence,
     ) -> None:
+        """`corrupt`: the unreadable ranges of each copy."""
         self._facts, self._found = facts, found
         # Below these offsets a later record of a key may be, or have been, that nobody knows of.
         self._unsure_below = [
-            _unsure_below(source.corrupt, found.limits[n], found.cleaned[n])
-            for n, source in enumerate(sources)
+            _unsure_below(ranges, found.limits[n], found.cleaned[n])
+            for n, ranges in enumerate(corrupt)
         ]
 
     def differences(self) -> Iterator[Difference]:

@@ -4,7 +4,7 @@ rows go by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from kafkalog.resources.spilled_array import SpilledArray
 
 _FIELDS = 6
 _KEPT_BYTES = 1024 * 1024
+_BLOCK = 4096 * _FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,15 @@ class MissingRun:
     holders: int
 
 
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Whether any row was added, and whether the first and the last one of all are in a run."""
+
+    has_rows: bool = False
+    begins: bool = False
+    ends: bool = False
+
+
 class MissingRuns:
     """Of one copy. `add` rows in order, then read the `runs`."""
 
@@ -39,11 +49,37 @@ class MissingRuns:
         self._bit = np.uint16(1 << number)
         self._done = SpilledArray(np.int64, _KEPT_BYTES)
         self._open: NDArray[np.int64] | None = None
+        self._has_rows = self._begins = False
+
+    @property
+    def edges(self) -> Edges:
+        """Of the rows added so far."""
+        return Edges(self._has_rows, self._begins, self._open is not None)
+
+    def blocks(self) -> Iterator[NDArray[np.int64]]:
+        """The runs, int64[6 * n] some at a time; no row may be added behind that."""
+        self._end()
+        for start in range(0, self._done.size, _BLOCK):
+            yield self._done.read(start, min(start + _BLOCK, self._done.size))
+
+    def extend(self, blocks: Iterable[NDArray[np.int64]], edges: Edges) -> None:
+        """Add the runs of rows that follow those added, by `blocks` and `edges` of theirs."""
+        if not edges.has_rows:
+            return
+        is_joined = edges.begins
+        for block in blocks:
+            runs = block.reshape(-1, _FIELDS).copy()
+            self._append(runs, is_joined=is_joined, is_open=True)
+            is_joined = False
+        if not edges.ends:
+            self._end()
 
     def add(self, part: Aligned, lacks: NDArray[np.bool_]) -> None:
         """`lacks` bool[r]: rows that this copy should have and has not."""
         if not lacks.size:
             return
+        if not self._has_rows:
+            self._has_rows, self._begins = True, bool(lacks[0])
         if not lacks.any():
             self._end()
             return
@@ -60,21 +96,23 @@ class MissingRuns:
         # From each first row to behind the last one; what lies between runs is every second value.
         padded = np.append(part.present, np.uint16(0))
         runs[:, 5] = np.bitwise_or.reduceat(padded, np.stack([firsts, ends]).T.ravel())[::2]
-        if self._open is not None and firsts[0] == 0:
+        self._append(runs, is_joined=bool(lacks[0]), is_open=bool(lacks[-1]))
+
+    def _append(self, runs: NDArray[np.int64], *, is_joined: bool, is_open: bool) -> None:
+        """Runs [n, 6] behind the others, the first one as a part of one that is open, the last one
+        left open."""
+        if self._open is not None and is_joined:
             runs[0, 0] = self._open[0]
             runs[0, 2:5] += self._open[2:5]
             runs[0, 5] |= self._open[5]
             self._open = None
         self._end()
-        closed = runs if ends[-1] < lacks.size else runs[:-1]
-        self._done.append(closed.ravel().copy())
-        self._open = runs[-1].copy() if ends[-1] == lacks.size else None
+        self._done.append((runs[:-1] if is_open else runs).ravel().copy())
+        self._open = runs[-1].copy() if is_open else None
 
     def runs(self, from_offset: int) -> Iterator[MissingRun]:
         """Those at or behind an offset, in order."""
-        self._end()
-        for start in range(0, self._done.size, 4096 * _FIELDS):
-            block = self._done.read(start, min(start + 4096 * _FIELDS, self._done.size))
+        for block in self.blocks():
             for run in block.reshape(-1, _FIELDS):
                 if run[0] >= from_offset:
                     yield MissingRun(*run.tolist())

@@ -9,8 +9,8 @@ bytes cannot be walked any further the rest of the segment is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,16 @@ _ARENA_BYTES = 2 * 1024 * 1024
 _BAD_BATCH = (CorruptRecordError, UnsupportedCompressionTypeError)
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentSlice:
+    """Bytes [start, end) of the segment of this number, from a batch's start to one; None: to its
+    end."""
+
+    number: int
+    start: int = 0
+    end: int | None = None
+
+
 class RecordStream:
     """Iterates once. At any time `corrupt` and `cleaned_end_offset` hold for what was read so far:
     the latter is one past the last batch as only cleaning leaves it. A cleaner begins at the log's
@@ -69,9 +79,14 @@ class RecordStream:
         log_end_offset: int,
         secret: NDArray[np.uint64],
         max_batch_bytes: int = MAX_BATCH_BYTES,
+        slices: Sequence[SegmentSlice] | None = None,
     ) -> None:
-        """`secret` uint64[2]: what keys and records are hashed under, the same for all copies."""
+        """`secret` uint64[2]: what keys and records are hashed under, the same for all copies.
+        `slices`: what to read, in order, None for all.
+        """
         self.partition = partition
+        whole = [SegmentSlice(number) for number in range(len(partition.segments))]
+        self._slices = whole if slices is None else slices
         self._end_offset = log_end_offset
         self.corrupt: list[CorruptRange] = []
         self.cleaned_end_offset = 0
@@ -88,11 +103,13 @@ class RecordStream:
         """
         segments = self.partition.segments
         ends = [*(segment.base_offset for segment in segments[1:]), self._end_offset]
-        # A directory without a segment, which a broker begins anew, has no record.
-        for segment, end in zip(segments, ends, strict=False):
+        for part in self._slices:
+            segment, end = segments[part.number], ends[part.number]
             self._listed = self._aborted_in(segment, end)
             reader = read_chunks(
                 segment.path,
+                part.start,
+                part.end,
                 chunk_bytes=_CHUNK_BYTES,
                 buffers=self._buffers,
                 max_batch_bytes=self._max_batch_bytes,
@@ -104,11 +121,16 @@ class RecordStream:
             except (CorruptRecordError, UnsupportedMagicError) as error:
                 start = self._next_of(segment)
                 self._note(start, max(end, start + segment.is_active), segment.path, error)
-            if reader.trailing_bytes and not segment.is_active:
+            if reader.trailing_bytes and not (segment.is_active and part.end is None):
                 torn = CorruptRecordError(
                     "the file ends inside a batch", position=reader.valid_bytes
                 )
                 self._note(self._next_of(segment), end, segment.path, torn)
+
+    @property
+    def last_offset(self) -> int:
+        """Of the batches that could be read so far, -1 without one."""
+        return int(self._previous[0])
 
     def _within(self, facts: Facts, segment: SegmentInfo, end: int) -> Facts:
         """Without what lies below the log start, and of a segment in remote storage what the next

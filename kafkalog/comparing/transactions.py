@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.comparing.alignment import Aligned
+from kafkalog.comparing.alignment import Aligned, Masks
 from kafkalog.kernels.record_facts import ABORT, COMMIT, CONTROL, TRANSACTIONAL
 
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
@@ -52,43 +52,57 @@ class _OnCopy:
     lost: list[tuple[int, bool, int, str, int]] = field(default_factory=list)
 
 
+EVENT_FIELDS = 7
+
+
+def transaction_events(part: Aligned, unreadable: Masks) -> NDArray[np.int64]:
+    """int64[e, 7]: offset, producer, masks of the copies that have it and that hide it, which end
+    marker it is (COMMIT, ABORT, 0 for records), masks of the copies in whose unreadable ranges it
+    lies (`unreadable` uint16[r]) and of those with another record there. A row a marker, and one a
+    run of records that nothing tells apart from the one before.
+    """
+    flags = part.rows["flags"]
+    ends = flags & np.uint32(COMMIT | ABORT)
+    data = ((flags & np.uint32(TRANSACTIONAL)) != 0) & ((flags & np.uint32(CONTROL)) == 0)
+    events = np.flatnonzero((ends != 0) | data)
+    found = np.empty((events.size, EVENT_FIELDS), np.int64)
+    if not events.size:
+        return found
+    for column, values in enumerate(
+        (
+            part.rows["offset"], part.rows["producer_id"], part.present, part.hidden, ends,
+            unreadable, part.differs,
+        )
+    ):  # fmt: skip
+        found[:, column] = values[events]
+    new = np.ones(events.size, np.bool_)
+    new[1:] = (found[1:, 1:5] != found[:-1, 1:5]).any(axis=1)
+    new |= found[:, 4] != 0
+    events_only: NDArray[np.int64] = found[new]
+    return events_only
+
+
 class TransactionEnds:
-    """Feed it with aligned rows in order, then ask for what is `open_at_end`."""
+    """Feed it with events in order, then ask for what is `open_at_end`."""
 
     def __init__(self, limits: list[int], starts: list[int]) -> None:
         """`limits`, `starts`: offsets from which on, and below which, a copy is not compared."""
         self._limits, self._starts = limits, starts
         self._producers: dict[int, list[_OnCopy]] = {}
 
-    def add(self, part: Aligned, unreadable: NDArray[np.uint16]) -> Iterator[WrongEnd]:
-        """The wrong ends that come to light with these rows. `unreadable` uint16[r]: copies in
-        whose unreadable ranges the offset lies."""
-        flags = part.rows["flags"]
-        marks = (flags & np.uint32(COMMIT | ABORT)) != 0
-        data = ((flags & np.uint32(TRANSACTIONAL)) != 0) & ((flags & np.uint32(CONTROL)) == 0)
-        events = np.flatnonzero(marks | data)
-        if not events.size:
-            return
-        producers, offsets = (part.rows[n][events] for n in ("producer_id", "offset"))
-        present, hidden = part.present[events], part.hidden[events]
-        # One step a run of records that nothing tells apart.
-        new = np.ones(events.size, np.bool_)
-        for column in (producers, present, hidden, marks[events]):
-            new[1:] |= column[1:] != column[:-1]
-        new |= marks[events]
-        for at in np.flatnonzero(new).tolist():
-            copies = self._copies(int(producers[at]))
-            offset, mask = int(offsets[at]), int(present[at])
-            if not marks[events[at]]:
-                self._records(copies, offset, mask, int(hidden[at]))
+    def add(self, events: NDArray[np.int64]) -> Iterator[WrongEnd]:
+        """The wrong ends that come to light with these `transaction_events`."""
+        for offset, producer_id, mask, hidden, end, blind, differs in events.tolist():
+            copies = self._copies(producer_id)
+            if not end:
+                self._records(copies, offset, mask, hidden)
                 continue
-            truth = COMMITTED if flags[events[at]] & np.uint32(COMMIT) else ABORTED
-            blind = int(unreadable[events[at]])
+            truth = COMMITTED if end & COMMIT else ABORTED
             # A copy with another record here has what that says, which is told of by itself.
-            same = mask & ~int(part.differs[events[at]])
-            yield from self._marker(int(producers[at]), copies, offset, truth, (mask, same), blind)
+            having = mask, mask & ~differs
+            yield from self._marker(producer_id, copies, offset, truth, having, blind)
             if not any(c.first_offset >= 0 or c.lost for c in copies):
-                del self._producers[int(producers[at])]
+                del self._producers[producer_id]
 
     def open_at_end(self, cleaned: list[int]) -> Iterator[WrongEnd]:
         """Transactions without an end on some copies. `cleaned`: up to where each copy was

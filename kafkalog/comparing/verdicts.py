@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kafkalog.comparing.difference import Difference
-from kafkalog.comparing.evidence import MOST_LISTED, Evidence, RowSource
+from kafkalog.comparing.evidence import MOST_LISTED, Evidence
 from kafkalog.comparing.key_verdicts import KeyJudge, joined
 from kafkalog.comparing.transactions import ABORTED, COMMITTED, OPEN, WrongEnd
 from kafkalog.replicas.corrupt_range import CorruptRange
@@ -30,9 +30,13 @@ class Judge:
     """Turns the evidence about one partition into differences."""
 
     def __init__(
-        self, facts: Sequence[ReplicaFacts], sources: Sequence[RowSource], found: Evidence
+        self,
+        facts: Sequence[ReplicaFacts],
+        corrupt: Sequence[Sequence[CorruptRange]],
+        found: Evidence,
     ) -> None:
-        self._facts, self._sources, self._found = facts, sources, found
+        """`corrupt`: the unreadable ranges of each copy."""
+        self._facts, self._corrupt, self._found = facts, corrupt, found
         self._name = facts[0].topic_partition
         self.counts: Counter[str] = Counter()
         """How many of each kind there are."""
@@ -45,7 +49,7 @@ class Judge:
         listed: list[Difference] = []
         for each in (
             *self._diverged(),
-            *self._corrupt(),
+            *self._unreadable(),
             *self._wrong_ends(),
             *self._of_keys(),
             *self._differing(),
@@ -88,17 +92,17 @@ class Judge:
                     size_in_bytes=tail.size_in_bytes,
                 )
 
-    def _corrupt(self) -> Iterator[Difference]:
-        for number, source in enumerate(self._sources):
+    def _unreadable(self) -> Iterator[Difference]:
+        for number, ranges in enumerate(self._corrupt):
             own = self._facts[number]
-            for each in source.corrupt:
+            for each in ranges:
                 others = [
                     f.name
                     for n, f in enumerate(self._facts)
                     if n != number
                     and f.log_start_offset < each.end_offset
                     and self._found.limits[n] > each.start_offset
-                    and not any(_overlap(each, other) for other in self._sources[n].corrupt)
+                    and not any(_overlap(each, other) for other in self._corrupt[n])
                 ]
                 if others:
                     yield Difference(
@@ -135,7 +139,7 @@ class Judge:
 
     def _of_keys(self) -> Iterator[Difference]:
         self.counts["resurrected-key"] += self._found.more_candidates
-        return KeyJudge(self._facts, self._sources, self._found).differences()
+        return KeyJudge(self._facts, self._corrupt, self._found).differences()
 
     # -- records ----------------------------------------------------------------------------------
 

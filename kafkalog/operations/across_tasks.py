@@ -1,9 +1,9 @@
 """Partitions whose key map is made across tasks: four stages, each a function from rows to rows.
 
-Who runs them (Spark's shuffle, `local_shuffle`) brings every row to the task it is for. A stage may
-run again, or twice at once: map and merge give the same rows again, a rewrite writes under names of
-its own attempt, and of what it wrote counts what its row names. Errors travel as rows too, so a
-stage never fails; the swap then leaves the partition as it was.
+Who runs them (`resources.staged_tasks`, or Spark's shuffle) brings every row to the task it is for.
+A stage may run again, or twice at once: map and merge give the same rows again, a rewrite writes
+under names of its own attempt, and of what it wrote counts what its row names. Errors travel as
+rows too, so a stage never fails; the swap then leaves the partition as it was.
 """
 
 from __future__ import annotations
@@ -25,15 +25,7 @@ from kafkalog.cleaning.key_map import KeySecret
 from kafkalog.cleaning.map_stages import Layout, layout_of, map_segments
 from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.cleaning.sequential_state import SegmentState, states_of
-from kafkalog.cleaning.shuffle_rows import (
-    COUNTS,
-    FAILED,
-    FINISHED,
-    FLAGS,
-    MARKS,
-    ShuffleRow,
-    facts_row,
-)
+from kafkalog.cleaning.shuffle_rows import COUNTS, FAILED, FINISHED, FLAGS, MARKS
 from kafkalog.clock import has_passed
 from kafkalog.errors import (
     LogCleaningAbortedError,
@@ -57,6 +49,7 @@ from kafkalog.planning.statuses import FAILED as FAILED_STATUS
 from kafkalog.planning.statuses import LEFT, REFUSED
 from kafkalog.resources.memory import MemoryBudget, memory_budget
 from kafkalog.resources.spilled_array import SpilledArray
+from kafkalog.resources.staged_tasks import ShuffleRow, facts_row
 from kafkalog.swap.plan_check import check_unchanged
 from kafkalog.swap.scratch import new_attempt_id
 

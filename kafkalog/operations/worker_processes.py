@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from kafkalog.operations.across_tasks import AcrossTasks
 from kafkalog.operations.clean_result import CleanResult
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact_pack import clean_pack, pack_plans
 from kafkalog.operations.compact_strategies import execute_by_strategy
-from kafkalog.operations.local_shuffle import run_across_tasks
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.resources.process_pool import in_processes
+from kafkalog.resources.staged_tasks import run_stages
 
 # Results come a pack at a time: small enough that one sees how far the run has come.
 _PACK_BYTES = 32 * 1024 * 1024
@@ -27,9 +28,15 @@ def clean_in_processes(
     return execute_by_strategy(
         plans,
         run,
-        lambda across: run_across_tasks(across.shared_by(workers), workers),
+        lambda across: _run_across(across.shared_by(workers), workers),
         lambda within: _in_packs(within, run, workers),
     )
+
+
+def _run_across(across: AcrossTasks, workers: int) -> list[CleanResult]:
+    """The result of each plan that was not forgotten by a worker's death."""
+    stages = across.merge, across.rewrite
+    return run_stages(len(across.map_tasks), across.map, stages, across.swap, workers)
 
 
 def _in_packs(

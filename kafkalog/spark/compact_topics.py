@@ -25,7 +25,7 @@ from kafkalog.operations.compact_strategies import execute_by_strategy
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES
 from kafkalog.requests.run_request import CompactionOptions, compaction_request
-from kafkalog.spark.across_tasks import run_across_tasks
+from kafkalog.spark.staged_tasks import run_stages
 from kafkalog.spark.tasks import run_packs, tasks_at_once
 
 
@@ -71,7 +71,11 @@ def spark_executor(spark: SparkSession) -> Executor:
             return run_packs(spark, packs, work, CompactionPlan, CleanResult, text)
 
         def across(tasks: AcrossTasks) -> Iterable[CleanResult]:
-            return run_across_tasks(spark, tasks.shared_by(at_once))
+            shared = tasks.shared_by(at_once)
+            stages = (shared.mergers, shared.merge), (shared.rewrites, shared.rewrite)
+            swap = len(shared.plans), shared.swap
+            first = len(shared.map_tasks), shared.map
+            return run_stages(spark, *first, stages, swap, CleanResult)
 
         return execute_by_strategy(plans, run, across, within)
 

@@ -1,4 +1,5 @@
-"""Replicas compared on Spark: a task has one large partition, or many small ones.
+"""Replicas compared on Spark: a task has one large partition, or many small ones; of a very large
+one it has a range of offsets.
 
 The driver looks at names, sizes and small files; tasks read the logs: driver and executors must see
 the log dirs of all nodes under the same paths.
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkalog.columns.compare_schemas import DIFFERENCES
+from kafkalog.comparing.across_tasks import CompareAcross, execute_by_size
 from kafkalog.comparing.comparison import compare_partition
 from kafkalog.comparing.difference import ComparedPartition
 from kafkalog.comparing.document import difference_row
@@ -26,6 +28,7 @@ from kafkalog.log.names import names_in, paths_in
 from kafkalog.planning.packing import pack_evenly
 from kafkalog.remote.paths import RemoteStorage
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
+from kafkalog.spark.staged_tasks import run_stages
 from kafkalog.spark.tasks import run_pickled_packs
 from kafkalog.spark.types import spark_schema
 from kafkalog.texts import format_bytes
@@ -83,10 +86,18 @@ def spark_executor(spark: SparkSession, tell: Tell | None = None) -> Executor:
     """What compares partitions with Spark tasks; see `kafkalog.comparing.run`. `tell` gets a line
     for each partition that is compared."""
 
-    def execute(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
+    def within(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
         packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
         text = f"compare {len(tasks)} partitions"
-        results = run_pickled_packs(spark, packs, _compare_pack, text)
+        return run_pickled_packs(spark, packs, _compare_pack, text)
+
+    def across(stages: CompareAcross) -> list[ComparedPartition]:
+        read = len(stages.ranges), stages.read
+        judge, conclude = (stages.judges, stages.judge), (1, stages.conclude)
+        return run_stages(spark, *read, [judge], conclude, ComparedPartition)
+
+    def execute(tasks: Sequence[CompareTask]) -> Iterable[ComparedPartition]:
+        results = execute_by_size(tasks, across, within)
         return results if tell is None else _told(results, tasks, tell)
 
     return execute

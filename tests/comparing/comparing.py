@@ -5,22 +5,26 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kafkalog.comparing.across_tasks import CompareAcross, execute_by_size
 from kafkalog.comparing.comparison import compare_partition
 from kafkalog.comparing.difference import ComparedPartition
 from kafkalog.comparing.digest import DigestRequest, digest_partition, digest_run
 from kafkalog.comparing.request import CompareRequest
 from kafkalog.comparing.run import CompareRun, compare_run
 from kafkalog.format import meta_properties
+from kafkalog.resources.staged_tasks import run_stages
 
 
 def compare(*log_dirs: Path, **options: Any) -> CompareRun:
-    """Of log dirs; digests of them, and one of them beside the log dirs of the others, say the same
-    with the key's hash in the key's place.
+    """Of log dirs; many tasks for each partition say the same; digests of them, and one of them
+    beside the log dirs of the others, say the same with the key's hash in the key's place.
     """
     run = _compare(map(str, log_dirs), **options)
+    assert compare_across_tasks(*log_dirs, **options) == run
     with tempfile.TemporaryDirectory() as work:
         key = Path(work, "key")
         key.write_bytes(b"a key of tests, for all hosts")
@@ -31,6 +35,22 @@ def compare(*log_dirs: Path, **options: Any) -> CompareRun:
             again = _compare(paths, hash_key=str(key), **options)
             assert _without_keys(again) == _without_keys(run)
     return run
+
+
+def compare_across_tasks(*log_dirs: Path, **options: Any) -> CompareRun:
+    """Of log dirs, each partition by as many tasks as it can be cut for."""
+    request = CompareRequest(tuple(map(str, log_dirs)), **options)
+    return compare_run(
+        request,
+        lambda tasks: execute_by_size(
+            tasks, in_stages, partial(map, compare_partition), least_bytes=0, range_bytes=1
+        ),
+    )
+
+
+def in_stages(across: CompareAcross) -> list[ComparedPartition]:
+    """One partition by its stages, in this process."""
+    return run_stages(len(across.ranges), across.read, [across.judge], across.conclude, workers=1)
 
 
 def digest(log_dir: Path, output: Path, key: Path) -> str:

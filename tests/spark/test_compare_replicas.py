@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,12 +14,17 @@ from pyspark.sql import SparkSession
 from data.copy_samples import SAMPLES, copy_sample
 from kafkalog.cli.main import main
 from kafkalog.columns.compare_schemas import DIFFERENCES
+from kafkalog.comparing.across_tasks import CompareAcross, execute_by_size
+from kafkalog.comparing.comparison import compare_partition
+from kafkalog.comparing.difference import ComparedPartition
 from kafkalog.comparing.request import CompareRequest
+from kafkalog.comparing.run import compare_run
 from kafkalog.healing.run import apply_healing, heal_statuses
 from kafkalog.requests.run_request import run_request
-from kafkalog.spark import compare
+from kafkalog.spark import compare, compare_replicas
 from kafkalog.spark.compare_replicas import heal_executor, spark_executor
 from tests.comparing.comparing import told
+from tests.comparing.test_across_tasks import plain_logs
 from tests.jobs.submit import submit
 
 pytestmark = pytest.mark.spark
@@ -39,6 +46,31 @@ def test_a_frame_has_what_the_command_line_finds(
     assert main(["compare", *NODES, "--json", "--workers", "1"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert rows == [{k: v for k, v in each.items() if k != "keyBytes"} for each in findings]
+
+
+@pytest.mark.thorough
+def test_a_large_partition_is_compared_by_many_tasks(
+    spark: SparkSession, log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def by_size(tasks: Any, across: Any, within: Any) -> Iterable[ComparedPartition]:
+        def counted(stages: CompareAcross) -> Any:
+            sizes.append(len(stages.ranges))
+            return across(stages)
+
+        return execute_by_size(tasks, counted, within, least_bytes=0, range_bytes=1)
+
+    monkeypatch.setattr(compare_replicas, "execute_by_size", by_size)
+    log_dirs = plain_logs(log_dir)
+    (log_dirs[1] / "orders-0" / f"{13:020d}.log").unlink()
+    request = CompareRequest(tuple(map(str, log_dirs)))
+    run = compare_run(request, spark_executor(spark))
+    assert run == compare_run(request, lambda tasks: map(compare_partition, tasks))
+    assert [(each.kind, each.offset, each.last_offset) for each in run.differences] == [
+        ("missing-range", 13, 25)
+    ]
+    assert sizes == [8]
 
 
 @pytest.mark.thorough

@@ -1,4 +1,5 @@
-"""The stages of `operations.across_tasks` as one Spark job: three shuffles of packed rows.
+"""Work in stages of many tasks each as one Spark job: shuffles of packed rows; see
+`resources.staged_tasks`, which does the same in processes.
 
 Rows go to the task they name (`repartitionById`), never by the hash of a small number; DataFrame
 operations only, as Spark Connect has no SparkContext.
@@ -7,17 +8,19 @@ operations only, as Spark Connect has no SparkContext.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from kafkalog.cleaning.shuffle_rows import ShuffleRow
-from kafkalog.operations.across_tasks import AcrossTasks
-from kafkalog.operations.clean_result import CleanResult
+from kafkalog.log.json_facts import JsonFacts
+from kafkalog.resources.staged_tasks import First, ShuffleRow, Stage
 from kafkalog.spark.same_code import code_differences, on_same_code
+
+Result = TypeVar("Result", bound=JsonFacts)
 
 _SCHEMA = "target int, plan int, kind int, number int, first long, payload binary"
 _ARROW_SCHEMA = pa.schema(
@@ -32,27 +35,27 @@ _ROWS_PER_BATCH = "8"
 _ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
-def run_across_tasks(spark: SparkSession, across: AcrossTasks) -> list[CleanResult]:
-    """The result of each plan."""
-    tasks = len(across.map_tasks)
-    mapped = spark.range(0, tasks, 1, tasks).mapInArrow(
-        on_same_code(partial(_map, across)), _SCHEMA
-    )
-    merged = _stage(mapped, across.mergers, across.merge)
-    rewritten = _stage(merged, across.rewrites, across.rewrite)
-    swapped = rewritten.repartitionById(len(across.plans), "target").mapInArrow(
-        on_same_code(partial(_swap, across)), "result string"
+def run_stages(
+    spark: SparkSession,
+    tasks: int,
+    first: First,
+    stages: Sequence[tuple[int, Stage]],
+    last: tuple[int, Callable[[Iterable[ShuffleRow]], Iterable[Result]]],
+    result_type: type[Result],
+) -> list[Result]:
+    """`first` of each number below `tasks`, then each stage by so many tasks, and `last`. All are
+    pickled, and must not raise.
+    """
+    rows = spark.range(0, tasks, 1, tasks).mapInArrow(on_same_code(partial(_first, first)), _SCHEMA)
+    for count, stage in stages:
+        rows = rows.repartitionById(count, "target").mapInArrow(
+            on_same_code(partial(_run, stage)), _SCHEMA
+        )
+    results = rows.repartitionById(last[0], "target").mapInArrow(
+        on_same_code(partial(_last, last[1])), "result string"
     )
     with _small_batches(spark), code_differences():
-        return [CleanResult.from_json(json.loads(row.result)) for row in swapped.collect()]
-
-
-def _stage(
-    rows: DataFrame, tasks: int, stage: Callable[[Iterable[ShuffleRow]], Iterator[ShuffleRow]]
-) -> DataFrame:
-    return rows.repartitionById(tasks, "target").mapInArrow(
-        on_same_code(partial(_run, stage)), _SCHEMA
-    )
+        return [result_type.from_json(json.loads(row.result)) for row in results.collect()]
 
 
 @contextmanager
@@ -65,21 +68,21 @@ def _small_batches(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_ROWS_SETTING, str(before))
 
 
-def _map(across: AcrossTasks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _first(first: First, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for task in batch.column("id").to_pylist():
-            yield from map(_packed, across.map(task))
+            yield from map(_packed, first(task))
 
 
-def _run(
-    stage: Callable[[Iterable[ShuffleRow]], Iterator[ShuffleRow]],
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
+def _run(stage: Stage, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from map(_packed, stage(_rows(batches)))
 
 
-def _swap(across: AcrossTasks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for result in across.swap(_rows(batches)):
+def _last(
+    last: Callable[[Iterable[ShuffleRow]], Iterable[JsonFacts]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for result in last(_rows(batches)):
         yield pa.RecordBatch.from_pydict({"result": [json.dumps(result.to_json())]})
 
 
