@@ -155,7 +155,8 @@ VERBS = (
     Verb(
         "restore", "topics back from segments, offsets as they were; with --apply write them",
         "kafkalog.cli.restore",
-        names="log dirs of the source: stopped, or a copy, also of one that was killed",
+        names="log dirs of the source: stopped, or a copy, also of one that was killed; with "
+        "--remote-layout alone: remote storage",
         changes="Changes nothing without --apply; what that replaces in --into is kept for "
         "`kafkalog undo`. The source is not changed.",
         beside="May run beside a broker; with --apply not: those of --into must be stopped.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 
 from kafkalog.cli.arguments import UsageError
-from kafkalog.cli.option_values import parse_now
+from kafkalog.cli.option_values import parse_now, remote_storage
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied
 from kafkalog.operations.run_steps import Tell
@@ -41,9 +41,15 @@ def run_with(
         "no_undo": args.no_undo,
         "max_batch_bytes": args.max_batch_bytes,
     }
-    remote = [path for path in args.log_dir if "://" in path]
-    if remote:
-        raise UsageError(f"restore reads log dirs of this host: {remote[0]} is none")
+    remote = remote_storage(args)
+    uris = [path for path in args.log_dir if "://" in path]
+    if uris and not remote.is_tree:
+        raise UsageError(
+            f"{uris[0]}: restore takes log dirs of this host, and remote storage of tiered topics, "
+            "whose layout --remote-layout tells"
+        )
+    if args.groups and remote.is_tree:
+        raise UsageError("--groups: what groups have committed is in log dirs alone")
     if bool(args.groups) != (args.output is not None):
         raise UsageError("--groups needs --output DIR for its files, and --output is for them")
     request, restore = run_request(args.into, options), request_of(args)
@@ -101,6 +107,7 @@ def request_of(args: argparse.Namespace) -> RestoreRequest:
         args.end_transactions,
         args.replication_factor,
         args.empty_followers,
+        remote_storage(args),
     )
 
 

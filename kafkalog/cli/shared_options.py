@@ -43,10 +43,10 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = ("bucket", "compare", "digest", "dump", "segments", "sql", "verify")
+_REMOTE = ("bucket", "compare", "digest", "dump", "restore", "segments", "sql", "verify")
 
 # Those that read remote storage without a log dir.
-_TREES = ("dump", "segments", "sql", "verify")
+_TREES = ("dump", "restore", "segments", "sql", "verify")
 
 _FORCE_ON_SETTINGS = (
     "config-differs: go by --config and --config-file where they contradict the disk"

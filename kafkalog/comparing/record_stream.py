@@ -126,6 +126,9 @@ class RecordStream:
                     "the file ends inside a batch", position=reader.valid_bytes
                 )
                 self._note(self._next_of(segment), end, segment.path, torn)
+            if segment.state == REMOTE:
+                # What the next one has as well was passed over here: it comes from there.
+                self._previous[0] = min(int(self._previous[0]), end - 1)
 
     @property
     def last_offset(self) -> int:

@@ -1,8 +1,9 @@
-"""A cluster back from what is on disks: a topic from its segments, the metadata of a lost quorum.
+"""A cluster back from what is left: topics from segments, metadata of a quorum that is lost.
 
 Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`):
 
     request   what is asked for                                                     RestoreRequest
+    source    log dirs, their segments in remote storage, or that alone             LogInventory
     cut       where a restored log ends, which transactions are open there          LogCut
     plan      which source goes into which directories, and why not                 RestorePlan
     segments  the segments up to the cut, with ids that the target cannot meet      files

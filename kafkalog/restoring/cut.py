@@ -32,6 +32,7 @@ from kafkalog.log.producer_replay import (
     has_marker,
 )
 from kafkalog.log.producer_runs import Data
+from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.transaction_markers import read_markers_at
 
@@ -125,9 +126,12 @@ class _Walk(ProducerSink):
     def __post_init__(self) -> None:
         self.replay = ProducerReplay(self)
         self.end_offset = self.partition.log_start_offset
-        for segment in self.partition.segments:
+        segments = self.partition.segments
+        bases = [each.base_offset for each in segments[1:]]
+        for segment, following in zip(segments, [*bases, None], strict=True):
             if self.left_out_from is None and not self._is_behind(segment):
-                self._take(segment)
+                # In remote storage two may have the same offsets: of each what the next has not.
+                self._take(segment, following if segment.state == REMOTE else None)
 
     def ended(self, producer: Producer, transaction: Data | None, end: TransactionEnd) -> None:
         """Where each transaction began and ended: asked for where a cut goes back."""
@@ -142,15 +146,19 @@ class _Walk(ProducerSink):
         self.left_out_from = segment.base_offset if segment.size_in_bytes else None
         return True
 
-    def _take(self, segment: SegmentInfo) -> None:
+    def _take(self, segment: SegmentInfo, following: int | None) -> None:
         self.end_offset = max(self.end_offset, segment.base_offset)
         valid_bytes = 0
         for scan in iterate_headers(segment.path):
             scan.raise_if_corrupt()
-            kept = self._in_front_of_the_cut(scan.rows)
+            own = scan.rows if following is None else _in_front_of(scan.rows, following, segment)
+            kept = self._in_front_of_the_cut(own)
             self._count(kept)
             valid_bytes = scan.valid_bytes
-            if kept.size < scan.rows.size:
+            if kept.size == own.size < scan.rows.size:
+                valid_bytes = int(scan.rows["position"][own.size])
+                break
+            if kept.size < own.size:
                 first_left = scan.rows[kept.size]
                 self.left_out_from = int(first_left["base_offset"])
                 valid_bytes = int(first_left["position"])
@@ -225,6 +233,21 @@ class _Walk(ProducerSink):
                 producer_id, producer.epoch, max(epochs.get(producer_id, 0), 0),
                 data.first_offset, data.records,
             )  # fmt: skip
+
+
+def _in_front_of(rows: Rows, following: int, segment: SegmentInfo) -> Rows:
+    """The batches that the next segment does not have; CorruptRecordError for one that reaches into
+    it, which would be there in part."""
+    inside = int(np.searchsorted(rows["last_offset"], following))
+    if inside < rows.size and rows["base_offset"][inside] < following:
+        raise CorruptRecordError(
+            f"the batch ends at offset {int(rows['last_offset'][inside])}, and the next segment "
+            f"begins at {following}",
+            path=segment.path,
+            position=int(rows["position"][inside]),
+            offset=int(rows["base_offset"][inside]),
+        )
+    return rows[:inside]
 
 
 def _coordinator_epochs(

@@ -21,6 +21,7 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.replicas.hash_key import SECRET_BYTES
 from kafkalog.restoring.cut import LogCut
 from kafkalog.restoring.segments import Identity
+from kafkalog.restoring.source import lacks_indexes
 
 Facts = NDArray[np.void]
 _SAME = ("offset", "key_first", "key_second", "record")
@@ -36,6 +37,8 @@ def check_equal(
     """How many records both have. LogChangedError where they differ, or the source cannot be read;
     OSError as from reading.
     """
+    # Without transaction indexes a reader takes what was aborted for committed: markers tell.
+    hides = not lacks_indexes(source)
     secret = np.frombuffer(secrets.token_bytes(SECRET_BYTES), np.uint64)
     streams = [
         RecordStream(source, cut.end_offset, secret, max_batch_bytes),
@@ -44,7 +47,7 @@ def check_equal(
     count = 0
     rows = [_data(stream, cut.end_offset) for stream in streams]
     for before, after in _aligned(*rows):
-        _check_rows(_as_cut(before, cut), after, restored.path)
+        _check_rows(_as_cut(before, cut), after, restored.path, hides=hides)
         if (identity.producer_ids(before["producer_id"]) != after["producer_id"]).any():
             raise LogChangedError("other producers than in the source", path=restored.path)
         count += before.size
@@ -106,7 +109,7 @@ def _as_cut(rows: Facts, cut: LogCut) -> Facts:
     return rows
 
 
-def _check_rows(before: Facts, after: Facts, path: str) -> None:
+def _check_rows(before: Facts, after: Facts, path: str, *, hides: bool) -> None:
     if before.size != after.size:
         rows, where = (before, "source") if before.size else (after, "restored log")
         offset = int(rows["offset"][0])
@@ -114,7 +117,8 @@ def _check_rows(before: Facts, after: Facts, path: str) -> None:
     differs = np.zeros(before.size, np.bool_)
     for name in _SAME:
         differs |= before[name] != after[name]
-    differs |= (before["flags"] & HIDDEN) != (after["flags"] & HIDDEN)
+    if hides:
+        differs |= (before["flags"] & HIDDEN) != (after["flags"] & HIDDEN)
     if differs.any():
         offset = int(before["offset"][int(np.argmax(differs))])
         raise LogChangedError(

@@ -33,9 +33,9 @@ from kafkalog.restoring.disks import NodeDir
 from kafkalog.restoring.fresh import FreshDirs
 from kafkalog.restoring.left_metadata import LeftMetadata, read_left_metadata
 from kafkalog.restoring.plan import (
-    RESTORE,
     RestorePlan,
     TransactionalIds,
+    blank_plan,
     cut_of,
     wanted,
     warnings_of,
@@ -138,10 +138,7 @@ def _topic(
     missing = _missing(found, left, name)
     plans = []
     for each in found:
-        plan = RestorePlan(
-            request.target_of(each.topic_partition), "", "", each.topic_partition, each.path,
-            each.token, "", RESTORE,
-        )  # fmt: skip
+        plan = blank_plan(request.target_of(each.topic_partition), each)
         reason = "; ".join(target.why_not) or why_not_from(each, source) or missing
         if not reason:
             cut, reason = cut_of(request, each, ids)

@@ -22,7 +22,6 @@ from kafkalog.format.checkpoints import (
     pack_offset_checkpoint,
 )
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
-from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
@@ -41,6 +40,7 @@ from kafkalog.restoring.place_run import resolve_left
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
 from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreRun, RestoreTask
+from kafkalog.restoring.source import open_source
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.journal import RESTORE, begin_journal
 from kafkalog.swap.local_files import LocalFiles
@@ -113,7 +113,7 @@ def apply_fresh_restore(
 
 
 def _prepare(request: RunRequest, restore: RestoreRequest) -> _Prepared:
-    source = open_log_dir(*restore.sources, reads_buckets=False)
+    source = open_source(restore)
     restore.check(source)
     target = read_fresh_dirs(request.log_dirs)
     plan = plan_fresh(restore, source, target, request.max_batch_bytes)

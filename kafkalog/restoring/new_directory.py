@@ -25,11 +25,11 @@ from kafkalog.log.topic_partition import PartitionKind, TopicPartition, parse_pa
 from kafkalog.restoring.equal import check_equal
 from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask, ended
 from kafkalog.restoring.segments import Identity
+from kafkalog.restoring.source import source_of
 from kafkalog.restoring.stage import build_restored
 from kafkalog.swap.file_facts import facts_of
 from kafkalog.swap.journal import RESTORE
 from kafkalog.swap.local_files import LocalFiles, give_to_owner_of, list_names, path_in
-from kafkalog.swap.plan_check import check_unchanged
 from kafkalog.swap.replacement import Replacement, write_record
 from kafkalog.swap.scratch import Scratch, is_scratch, new_attempt_id
 
@@ -47,14 +47,14 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     plan, cut, identity = task.plan, task.plan.cut, Identity(is_kept=True)
     if cut is None or task.new_topic_id is None:
         raise LogChangedError("a plan without a cut is not carried out", path=plan.path)
-    source = check_unchanged(plan.source, plan.source_token)
+    source = source_of(plan)
     staged = _staged_path(plan.log_dir, plan.topic_partition, task.run_id)
     discard(plan.log_dir, plan.topic_partition, task.run_id, files)
     like = Path(plan.log_dir, META_PROPERTIES_FILE).stat()
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
     built = build_restored(cut, staged, like, identity, options, files)
     records = check_equal(source, cut, built, identity, task.max_batch_bytes)
-    check_unchanged(plan.source, plan.source_token)
+    source_of(plan)
     metadata = pack_partition_metadata(task.new_topic_id)
     files.write_new(str(staged / PARTITION_METADATA_FILE), metadata, like)
     record = Replacement(

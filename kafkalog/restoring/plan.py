@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kafkalog.contents.transactional_ids import TransactionalId, transactional_ids
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import KafkaLogError, RemoteStorageError
 from kafkalog.format.topics import INTERNAL_POLICIES, TRANSACTION_TOPIC
 from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.inventory import (
@@ -28,6 +28,8 @@ from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.lock_holder import lock_holder
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
+from kafkalog.log.missing_ranges import missing_ranges
+from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
@@ -42,7 +44,8 @@ _SHOWN = 3
 @dataclass(frozen=True, slots=True)
 class RestorePlan(JsonFacts):
     """One directory of the target. status: RESTORE, or REFUSED with a reason; warnings: what
-    becomes of it that somebody may not expect; token: of the source's files.
+    becomes of it that somebody may not expect; source_token: of the source's files, empty where
+    none of it is on a disk; remote_source: the source, where some of it is in remote storage.
     """
 
     topic_partition: TopicPartition
@@ -56,6 +59,7 @@ class RestorePlan(JsonFacts):
     reason: str = ""
     cut: LogCut | None = None
     warnings: tuple[str, ...] = ()
+    remote_source: PartitionInventory | None = None
 
     def refused(self, reason: str) -> RestorePlan:
         return replace(self, status=REFUSED, reason=reason)
@@ -116,7 +120,7 @@ def plan_restores(
     for each in wanted(request, source):
         name = request.target_of(each.topic_partition)
         copies = target.by_name.get(name, [])
-        blank = RestorePlan(name, "", "", each.topic_partition, each.path, each.token, "", RESTORE)
+        blank = blank_plan(name, each)
         reason = unusable or why_not_from(each, source) or _why_not_into(name, copies, target)
         if reason is not None:
             places = [_at(blank, copy) for copy in copies] or [blank]
@@ -130,6 +134,15 @@ def plan_restores(
             plan = replace(plan, warnings=warnings)
             reason_here = reason or _why_not_this(each, copy)
             yield plan.refused(reason_here) if reason_here else plan
+
+
+def blank_plan(name: TopicPartition, source: PartitionInventory) -> RestorePlan:
+    """A plan without a place yet."""
+    local = tuple(each for each in source.segments if each.state != REMOTE)
+    is_remote = len(local) < len(source.segments)
+    token = replace(source, segments=local).token if local or not is_remote else ""
+    plan = RestorePlan(name, "", "", source.topic_partition, source.path, token, "", RESTORE)
+    return replace(plan, remote_source=source) if is_remote else plan
 
 
 def wanted(request: RestoreRequest, source: LogInventory) -> Iterator[PartitionInventory]:
@@ -163,19 +176,28 @@ def why_not_from(source: PartitionInventory, found: LogInventory) -> str | None:
         return f"{source.path} is {source.kind.value}, no live partition"
     if source.problems:
         return f"the source is not whole: {'; '.join(source.problems)}"
-    if source.has_remote_segments:
-        return "older segments of the source are in remote storage, the rest would have a gap"
+    is_remote = any(each.state == REMOTE for each in source.segments)
+    if source.has_remote_segments and not is_remote:
+        return (
+            "older segments of the source are in remote storage, the rest would have a gap: "
+            "--remote-dir names it"
+        )
     live = [
         each.path
         for each in found
         if each.topic_partition == source.topic_partition and each.kind is PartitionKind.LIVE
     ]
+    if len(live) > 1 and source.is_remote_alone:
+        return (
+            f"remote storage has it {len(live)} times, of topics with other ids ({', '.join(live)})"
+            ": `kafkalog attach --topic ID` takes one of them as it lies"
+        )
     if len(live) > 1:
         return (
             f"the source has it {len(live)} times ({', '.join(live)}): `kafkalog compare` tells "
             "which is right; give that one's log dir alone"
         )
-    holder = lock_holder(source.log_dir)
+    holder = None if source.is_remote_alone else lock_holder(source.log_dir)
     if holder is not None:
         return f"a broker (process {holder}) holds the lock of the source {source.log_dir}"
     return None
@@ -231,11 +253,16 @@ def cut_of(
     until = request.until(source.topic_partition)
     try:
         cut = cut_log(source, until, to_stable=request.end_transactions == CUT)
+        missing = _missing_remotely(source, cut)
+    except RemoteStorageError as error:
+        return None, f"the source cannot be read: {error}"
     except (KafkaLogError, OSError) as error:
         return None, (
             f"the source is damaged: {error}; `kafkalog salvage` makes a copy without what is "
             "damaged, which can be restored"
         )
+    if missing is not None:
+        return None, missing
     if cut.open and request.end_transactions != ABORT:
         named = ", ".join(ids.text(each) for each in cut.open[:_SHOWN])
         more = f" and {len(cut.open) - _SHOWN} more" if len(cut.open) > _SHOWN else ""
@@ -245,6 +272,21 @@ def cut_of(
             f"{cut.last_stable_offset} on"
         )
     return cut, None
+
+
+def _missing_remotely(source: PartitionInventory, cut: LogCut) -> str | None:
+    """Offsets that remote storage ought to have; what is missing on a disk is a problem of it."""
+    if not any(each.state == REMOTE for each in source.segments):
+        return None
+    if source.segments[0].base_offset > source.log_start_offset:
+        return (
+            f"the log begins at offset {source.log_start_offset}, and what is in remote storage at "
+            f"{source.segments[0].base_offset}"
+        )
+    for missing in missing_ranges(source, cut.start_offset, cut.end_offset):
+        if missing.is_proven:
+            return f"the source has a gap: {missing}"
+    return None
 
 
 class TransactionalIds:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.topic_partition import TopicPartition
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.restoring.cut import Until
 
 ABORT, CUT = "abort", "cut"
@@ -22,11 +23,12 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """sources: log dirs; renamed: the target's topic by that of the source, for those that get
-    another name; topics: names or globs of the source's; until_ms, until_offsets: see `cut.Until`,
-    offsets by partition of the source; end_transactions: ABORT, CUT, or None to refuse. Of topics
-    that are made: replication_factor, None for the source's; leaves_followers_empty: whether only
-    the leader's replica is filled.
+    """sources: log dirs, or trees of remote storage; remote: that with the older segments of log
+    dirs, or how the trees are laid out; renamed: the target's topic by that of the source, for
+    those that get another name; topics: names or globs of the source's; until_ms, until_offsets:
+    see `cut.Until`, offsets by partition of the source; end_transactions: ABORT, CUT, or None to
+    refuse. Of topics that are made: replication_factor, None for the source's;
+    leaves_followers_empty: whether only the leader's replica is filled.
     """
 
     sources: tuple[str, ...]
@@ -37,6 +39,7 @@ class RestoreRequest:
     end_transactions: str | None = None
     replication_factor: int | None = None
     leaves_followers_empty: bool = False
+    remote: RemoteStorage = NO_REMOTE_STORAGE
 
     def until(self, name: TopicPartition) -> Until:
         """Where a partition of the source ends."""

@@ -32,6 +32,7 @@ from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.restoring.equal import check_equal
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.segments import Identity
+from kafkalog.restoring.source import source_of
 from kafkalog.restoring.stage import staged
 from kafkalog.swap.file_facts import checksum_of, facts_of, facts_with_checksum, file_facts
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
@@ -118,7 +119,7 @@ def _restore(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Res
     if cut is None:
         raise LogChangedError("a plan without a cut is not carried out", path=plan.path)
     mtime_ns = Path(plan.path).stat().st_mtime_ns
-    source = check_unchanged(plan.source, plan.source_token)
+    source = source_of(plan)
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
     with staged(cut, plan.path, identity, options, files) as restored:
         records = check_equal(source, cut, restored, identity, task.max_batch_bytes)
@@ -129,7 +130,7 @@ def _restore(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Res
             groups=tuple(swap_group(group) for group in groups),
         )  # fmt: skip
         with locked_partition(scratch):
-            check_unchanged(plan.source, plan.source_token)
+            source_of(plan)
             check_unchanged(plan.path, plan.token)
             record = _swap(scratch, record, groups, restored, files)
     return replace(

@@ -15,7 +15,7 @@ from kafkalog.log.inventory import (
     PartitionInventory,
     PartitionKind,
 )
-from kafkalog.log.log_dir import expand_paths, open_log_dir, reopen_partition
+from kafkalog.log.log_dir import expand_paths, reopen_partition
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.log_config import LogConfig
@@ -34,6 +34,7 @@ from kafkalog.restoring.restore import (
     RestoreRun,
     RestoreTask,
 )
+from kafkalog.restoring.source import open_source
 from kafkalog.restoring.space import needed_bytes, refuse_without_space
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.checkpoint import CheckpointFile
@@ -111,7 +112,7 @@ class Restore(Verb[RestorePlan, RestoreResult]):
 
     def plan(self, found: LogInventory, settings: RunSettings) -> RestoreRun:
         """A plan for each directory of the target."""
-        source = open_log_dir(*self._restore.sources, reads_buckets=False)
+        source = open_source(self._restore)
         self._restore.check(source)
         log_dirs = [str(path) for path in expand_paths(self.request.log_dirs, reads_buckets=False)]
         target = Target.of(found, settings, log_dirs)

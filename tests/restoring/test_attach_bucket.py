@@ -41,7 +41,7 @@ from kafkalog.swap.local_files import LocalFiles
 from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.operations.undo.trees import differences, tree
 from tests.remote.test_aiven import BROKER, KEYS, STORE
-from tests.restoring.fresh_nodes import CLUSTER_ID, fresh_log_dir
+from tests.restoring.fresh import CLUSTER, fresh_node
 
 NOW_MS = 1_795_950_000_000
 TOPIC, TOPIC_ID, END = "tiered", "QG0Fv0LrTgSs9_-zTnqKKQ", 382
@@ -54,7 +54,7 @@ class Tiered:
         self.path = path
         sample = copy_sample("tiered", path / "old")
         self.old, self.bucket = sample / "data", sample / "remote"
-        self.dirs = [fresh_log_dir(path / f"node-{n + 1}", n + 1) for n in range(nodes)]
+        self.dirs = [fresh_node(path / f"node-{n + 1}", n + 1) for n in range(nodes)]
         self.objects = self.bucket / "kafka-tiered-storage" / f"{TOPIC}-0-{TOPIC_ID}"
 
     def request(self, **changes: Any) -> BucketAttachRequest:
@@ -149,7 +149,7 @@ def test_the_metadata_has_the_old_ids_and_is_above_all_that_was_used(tmp_path: P
 
 
 def test_objects_of_the_plugin_are_attached_with_their_keys(tmp_path: Path) -> None:
-    log_dir = fresh_log_dir(tmp_path / "node")
+    log_dir = fresh_node(tmp_path / "node")
     remote = RemoteStorage((str(STORE),), keys=tuple(KEYS.items()))
     request = BucketAttachRequest(
         remote, (str(log_dir),), NOW_MS, end_transactions="abort", run_dir=str(tmp_path / "runs")
@@ -234,7 +234,10 @@ def test_log_dirs_that_are_not_fresh_are_refused(tmp_path: Path) -> None:
     tiered.dirs = [tiered.old]
     run = plan_bucket_attach(tiered.request()).run
     assert "is not fresh" in run.plan.refusals[0]
-    tiered.dirs = [fresh_log_dir(tmp_path / "a"), fresh_log_dir(tmp_path / "b", 2, "B" * 22)]
+    other = fresh_node(tmp_path / "b", 2)
+    meta = other / "meta.properties"
+    meta.write_text(meta.read_text().replace(CLUSTER, "B" * 22))
+    tiered.dirs = [fresh_node(tmp_path / "a"), other]
     with pytest.raises(InvalidConfigError, match="more than one cluster"):
         plan_bucket_attach(tiered.request())
 
@@ -297,7 +300,7 @@ def test_the_verb_plans_and_writes(
     assert "needs --topic" in capsys.readouterr().err
     assert main([*words, "--apply", "--topic", TOPIC_ID, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["clusterId"] == CLUSTER_ID
+    assert document["clusterId"] == CLUSTER
     assert document["logs"][0]["endOffset"] == END
     assert document["remoteLogMetadata"] == {"from": "manifests", "partitions": 50, "records": 10}
     assert main(["undo", document["runId"]]) == 0
