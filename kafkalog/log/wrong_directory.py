@@ -37,7 +37,7 @@ _OF_ZOOKEEPER = re.compile(r"(log|snapshot)\.[0-9a-f]+(\.(gz|snappy))?")
 
 def refuse_uri(path: str, *, reads_buckets: bool) -> None:
     """InvalidConfigError for what is no path of this machine, nor of a store that is read, as
-    `hdfs://…`; without `reads_buckets` for every URI."""
+    `ftp://…`; without `reads_buckets` for every URI."""
     found = _URI.match(path)
     if found is None:
         return
@@ -50,7 +50,7 @@ def refuse_uri(path: str, *, reads_buckets: bool) -> None:
     if bucket_uri(path) is None:
         raise InvalidConfigError(
             f"{found[1]}:// is not read here: a log dir is a local or mounted directory, or in a"
-            " bucket (s3://, gs://, az://, https://)",
+            " bucket (s3://, gs://, az://, https://) or HDFS (hdfs://)",
             path=path,
         )
 

@@ -1,6 +1,6 @@
 """Segments in remote storage as their objects are: stores, layouts, manifests, chunks, keys.
 
-    stores       directories, and `buckets`: what is listed, how large it is, ranges of bytes
+    stores       directories, `buckets` and `webhdfs`: what is listed, how large, ranges of bytes
     layouts      which objects are whose segments, and layouts that are not read
     segment      one segment behind a manifest: its chunks and index files, decoded and checked
     keys         the RSA keys that open the data keys of segments

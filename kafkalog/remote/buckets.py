@@ -16,7 +16,6 @@ import os
 import re
 import threading
 import uuid
-from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit
 
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
 from kafkalog.remote.bucket_client import open_client
+from kafkalog.remote.seen_objects import SeenObjects
 from kafkalog.remote.stores import Listing, StoredObject
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ _INSTALL = "buckets need obstore: pip install 'kafkalog[cloud]'"
 _QUERY = re.compile(r"\?[^\s\"')]*")
 _ONE_REQUEST_BYTES, _PART_BYTES = 64 * 1024 * 1024, 16 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Some 300 bytes each.
-_MOST_SEEN = 65_536
 
 
 class BucketStore:
@@ -51,9 +49,7 @@ class BucketStore:
             raise InvalidConfigError(_INSTALL) from None
         self._obstore = obstore
         self._root = root
-        self._seen: OrderedDict[str, StoredObject] = OrderedDict()
-        # Directories of which all objects are among these.
-        self._listed: set[str] = set()
+        self._seen = SeenObjects()
         self._lock = threading.Lock()
         # Whether what is deleted is kept; None as long as nobody asked.
         self._keeps_versions: bool | None = True if root.startswith("s3://") else None
@@ -68,9 +64,7 @@ class BucketStore:
         except self._obstore.exceptions.BaseError as error:
             self._raise(error, path, "it cannot be listed")
         objects = [self._stored(meta) for meta in found["objects"]]
-        with self._lock:
-            if len(objects) < _MOST_SEEN:
-                self._listed.add(path.rstrip("/"))
+        self._seen.note_listed(path, len(objects))
         return Listing(
             tuple(prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"]),
             {stored.path.rpartition("/")[2]: stored for stored in objects},
@@ -80,16 +74,11 @@ class BucketStore:
         try:
             return self._stored(self._obstore.head(self._store, self._key(path)))
         except self._obstore.exceptions.BaseError as error:
-            self._forget(path)
+            self._seen.forget(path)
             self._raise(error, path, "it cannot be looked at")
 
     def recall(self, path: str) -> StoredObject:
-        with self._lock:
-            known = self._seen.get(path)
-            is_absent = known is None and path.rpartition("/")[0] in self._listed
-        if is_absent:
-            raise FileNotFoundError(2, "no such object", path)
-        return self.look(path) if known is None else known
+        return self._seen.recall(path) or self.look(path)
 
     def read(self, known: StoredObject, start: int, length: int) -> bytes:
         return bytes(self.view(known, start, length))
@@ -108,7 +97,7 @@ class BucketStore:
                 raise self._obstore.exceptions.PreconditionError
             return memoryview(found.bytes())
         except self._obstore.exceptions.BaseError as error:
-            self._forget(known.path)
+            self._seen.forget(known.path)
             self._raise(error, known.path, f"bytes {start} to {end - 1} cannot be read", start)
 
     def look_at_version(self, path: str) -> tuple[StoredObject, str]:
@@ -151,7 +140,7 @@ class BucketStore:
         return True
 
     def remove(self, path: str) -> None:
-        self._forget(path)
+        self._seen.forget(path)
         try:
             self._obstore.delete(self._store, self._key(path))
         except self._obstore.exceptions.BaseError as error:
@@ -159,7 +148,7 @@ class BucketStore:
 
     def put_back(self, path: str, version_id: str) -> None:
         key, options = self._key(path), {"version": version_id}
-        self._forget(path)
+        self._seen.forget(path)
         try:
             found = self._obstore.get(self._store, key, options=options)  # type: ignore[arg-type]
             # One request, which the store refuses where an object is there again, up to a size that
@@ -196,18 +185,7 @@ class BucketStore:
             int.from_bytes(digest.digest()) >> 1,
             tag,
         )
-        with self._lock:
-            self._seen[stored.path] = stored
-            self._seen.move_to_end(stored.path)
-            if len(self._seen) > _MOST_SEEN:
-                oldest, _ = self._seen.popitem(last=False)
-                self._listed.discard(oldest.rpartition("/")[0])
-        return stored
-
-    def _forget(self, path: str) -> None:
-        with self._lock:
-            self._seen.pop(path, None)
-            self._listed.discard(path.rpartition("/")[0])
+        return self._seen.note(stored)
 
     def _raise(
         self, error: Exception, path: str, what: str, position: int | None = None

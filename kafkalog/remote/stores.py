@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from kafkalog.remote.paths import ManifestPath
 
 # A path of pathlib has one slash where a URI has two.
-_URI = re.compile(r"(s3|gs|az|https?):/+")
+_URI = re.compile(r"(s3|gs|az|https?|hdfs):/+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,15 @@ _DIRECTORIES = DirectoryStore()
 
 
 def store_of(path: str) -> ObjectStore:
-    """The store in which a path lies: a directory, or a bucket where it is a URI.
+    """The store in which a path lies: a directory, or a bucket or HDFS where it is a URI.
     InvalidConfigError for a URI of another kind."""
     if "://" not in path:
         return _DIRECTORIES
     # Imported late: few have a bucket.
+    if path.startswith("hdfs://"):
+        from kafkalog.remote.webhdfs import webhdfs_of
+
+        return webhdfs_of(path)
     from kafkalog.remote.buckets import bucket_of
 
     return bucket_of(path)

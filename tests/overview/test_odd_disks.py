@@ -72,7 +72,7 @@ def test_a_path_that_is_no_log_dir_is_refused_with_what_is_there(tmp_path: Path)
     wrong = {
         tmp_path / "kafka": "one level too high: did you mean",
         tmp_path / "nowhere": "no such file",
-        "hdfs://namenode/kafka": "hdfs:// is not read here",
+        "ftp://server/kafka": "ftp:// is not read here",
         Path(__file__): "neither a directory nor a .log file",
         Path(__file__).parents[2] / "data/samples/zookeeper/ensemble": "a ZooKeeper's dataDir",
     }

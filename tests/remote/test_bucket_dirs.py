@@ -135,8 +135,8 @@ def test_what_is_no_log_dir_in_a_bucket_is_said(log_dir: Path, bucket: S3Server)
         open_log_dir(f"{PLACE}/orders-0/{20:020d}.log")
     with pytest.raises(InvalidConfigError, match="credentials do not belong into a URI"):
         open_log_dir("s3://id:secret@bucket/x")
-    with pytest.raises(InvalidConfigError, match="hdfs:// is not read here"):
-        open_log_dir("hdfs://namenode/kafka")
+    with pytest.raises(InvalidConfigError, match="ftp:// is not read here"):
+        open_log_dir("ftp://server/kafka")
     LogBuilder(log_dir, "orders-0").segment().batch(("a", "1")).write()
     assert len(open_log_dir(log_dir.as_uri()).partitions) == 1
 
