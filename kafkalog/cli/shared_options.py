@@ -43,7 +43,9 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = ("bucket", "compare", "digest", "dump", "restore", "segments", "sql", "verify")
+_REMOTE = (
+    "bucket", "compare", "digest", "dump", "restore", "retain", "segments", "sql", "verify",
+)  # fmt: skip
 
 # Those that read remote storage without a log dir.
 _TREES = ("dump", "restore", "segments", "sql", "verify")

@@ -213,6 +213,12 @@ VERB_OPTIONS = (
         _BUCKET,
     ),
     Option(
+        "--cluster-is-gone", None,
+        "no broker of the cluster will run again: with --apply delete as well what retention lets "
+        "go from the remote storage of --remote-dir, as its leaders would have",
+        ("retain",),
+    ),
+    Option(
         "--min-age", "DURATION",
         "what is younger may be an upload in progress (default 24h)",
         _BUCKET, parse_duration,

@@ -19,13 +19,16 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.operations.frame import Verb, apply
+from kafkalog.operations.remote_part import with_remote_part, with_remote_start
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Problems, Tell, plan_each
 from kafkalog.operations.uploads import Uploads
+from kafkalog.planning.local_retention import is_tiered
 from kafkalog.planning.plan_by_settings import retention_by_settings
 from kafkalog.planning.policy_evidence import why_not_deleted_from
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
 from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.requests.run_request import RunRequest
 from kafkalog.requests.run_settings import RunSettings
 from kafkalog.runs.run_dir import new_run_id
@@ -42,26 +45,30 @@ from kafkalog.swap.segment_deletion import (
 RetentionRun = Run[RetentionPlan, RetentionResult]
 
 
-def plan_retention_run(request: RunRequest) -> RetentionRun:
+def plan_retention_run(
+    request: RunRequest, *, of_gone_cluster: RemoteStorage = NO_REMOTE_STORAGE
+) -> RetentionRun:
     """Plan every selected partition; nothing is locked or changed.
 
     Whose settings count is as for compaction, with the same refusals. `retention.ms` is a week by
     default, which is no reason to delete: a partition whose segments would go by it is refused. So
     is one whose `cleanup.policy` is not known, or not beyond doubt: see `policy_evidence`.
+    `of_gone_cluster`: the remote storage of a cluster without brokers: what is not there is not
+    planned, whatever `__remote_log_metadata` says.
 
     Raises InvalidConfigError for paths that do not exist and partitions that are named but not
     there.
     """
     found = request.open_all()
     settings = request.read_settings(found)
-    return _plan_all(request, new_run_id(), request.select(found), settings)
+    uploads = Uploads(request, of_gone_cluster)
+    return _plan_all(request, new_run_id(), request.select(found), settings, uploads)
 
 
 def _plan_all(
-    request: RunRequest, run_id: str, found: LogInventory, settings: RunSettings
+    request: RunRequest, run_id: str, found: LogInventory, settings: RunSettings, uploads: Uploads
 ) -> RetentionRun:
     problems = Problems(found.problems)
-    uploads = Uploads(request)
     plans = plan_each(
         found, lambda partition: _plan(partition, request, settings, uploads), problems
     )
@@ -77,16 +84,24 @@ def _plan_all(
 
 
 def apply_retention_run(
-    request: RunRequest, tell: Tell = lambda _: None, files: LocalFiles | None = None
+    request: RunRequest,
+    tell: Tell = lambda _: None,
+    files: LocalFiles | None = None,
+    *,
+    of_gone_cluster: RemoteStorage = NO_REMOTE_STORAGE,
 ) -> RetentionRun:
-    """Plan and carry out; see `frame.apply`."""
-    return apply(Retain(request, new_run_id(), files or LocalFiles()), tell)
+    """Plan and carry out; see `frame.apply`. With `of_gone_cluster` logs of tiered topics begin
+    where the remote part of their plans lets them, for the caller deletes its segments."""
+    verb = Retain(request, new_run_id(), files or LocalFiles())
+    verb.of_gone_cluster = of_gone_cluster
+    return apply(verb, tell)
 
 
 class Retain(Verb[RetentionPlan, RetentionResult]):
     """A run of retention in the frame."""
 
     kind = RETAIN
+    of_gone_cluster = NO_REMOTE_STORAGE
 
     def may_be_changed(self, partition: PartitionInventory, settings: RunSettings) -> bool:
         """Whether its settings allow anything: where they do not, nothing is resolved either."""
@@ -94,7 +109,11 @@ class Retain(Verb[RetentionPlan, RetentionResult]):
 
     def plan(self, found: LogInventory, settings: RunSettings) -> RetentionRun:
         """The plans of these partitions."""
-        return _plan_all(self.request, self.run_id, found, settings)
+        uploads = Uploads(self.request, self.of_gone_cluster)
+        run = _plan_all(self.request, self.run_id, found, settings, uploads)
+        if not self.of_gone_cluster.places:
+            return run
+        return replace(run, plans=tuple(map(with_remote_start, run.plans)))
 
     def chosen(self, plans: Sequence[RetentionPlan]) -> list[RetentionPlan]:
         """Those that delete anything."""
@@ -162,7 +181,10 @@ def _plan(
     inputs = request.plan_inputs(partition, settings, resolved, facts)
     if resolved.config.remote_storage_enable:
         inputs = replace(inputs, uploaded_offset=uploads.of(partition))
-    return refuse_by_owners(retention_by_settings(inputs))
+    plan = refuse_by_owners(retention_by_settings(inputs))
+    if plan.status == REFUSED or not is_tiered(plan.config):
+        return plan
+    return with_remote_part(plan, uploads.log(partition), inputs.why_not_at_this_time)
 
 
 def _settle_checkpoints(
@@ -189,7 +211,9 @@ def _settle_checkpoints(
             continue
         first_offset = plan.kept[0].base_offset if plan.kept else plan.roll_offset
         is_inside = plan.log_start_offset != first_offset
-        line = plan.log_start_offset if is_inside else None
+        # Of a tiered topic there is always one: nothing else says where its log begins.
+        keeps_line = is_inside or plan.config.remote_storage_enable
+        line = plan.log_start_offset if keeps_line else None
         offsets.setdefault(plan.log_dir, {})[key] = line
     problems = []
     for log_dir, entries in offsets.items():

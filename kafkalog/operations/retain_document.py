@@ -12,6 +12,7 @@ from typing import Any
 from kafkalog.operations.retain import RetentionRun
 from kafkalog.operations.run_frame import config_sources, is_never_changed, removed_files, run_frame
 from kafkalog.planning.compaction_plan import describe_deleted_files
+from kafkalog.planning.remote_retention import RemoteRetentionPlan, RemoteVerdict
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan, SegmentVerdict
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.swap.segment_deletion import DELETED, RetentionResult
@@ -35,7 +36,8 @@ def retention_statuses(run: RetentionRun, named_topics: Sequence[str]) -> list[s
 
 
 def retention_table(run: RetentionRun) -> list[dict[str, Any]]:
-    """One row per partition for people."""
+    """One row per partition for people; of remote storage where a topic is tiered."""
+    has_remote = any(plan.remote is not None for plan in run.plans)
     return [
         {
             "partition": str(plan.topic_partition),
@@ -43,9 +45,18 @@ def retention_table(run: RetentionRun) -> list[dict[str, Any]]:
             **(_NO_COUNTS | (_counts(plan) if _is_counted(plan, result) else {})),
             "reason": _reason(plan, result),
             "keptBy": _kept_by(plan),
+            **(_remote_counts(plan) if has_remote else {}),
         }
         for plan, result in _pairs(run)
     ]
+
+
+def _remote_counts(plan: RetentionPlan) -> dict[str, Any]:
+    remote = plan.remote
+    return {
+        "remoteDue": None if remote is None else len(remote.deleted),
+        "remoteDueBytes": None if remote is None else remote.deleted_bytes,
+    }
 
 
 _NO_COUNTS = dict.fromkeys(
@@ -114,9 +125,33 @@ def _partition(plan: RetentionPlan, result: RetentionResult | None) -> dict[str,
         "rollOffset": plan.roll_offset,
         "deleted": [_segment(segment) for segment in plan.deleted],
         "kept": [_segment(segment) for segment in plan.kept],
+        "remote": None if plan.remote is None else _remote(plan.remote),
         "leftovers": list(plan.leftovers),
         **removed_files(plan.deleted_files),
         "configSources": config_sources(plan.config, plan.kafka_version),
+    }
+
+
+def _remote(plan: RemoteRetentionPlan) -> dict[str, Any]:
+    return {
+        "deletedBytes": plan.deleted_bytes,
+        "logStartOffset": plan.log_start_offset,
+        "nextDueMs": plan.next_due_ms,
+        "deleted": [_remote_segment(each) for each in plan.deleted],
+        "kept": [_remote_segment(each) for each in plan.kept],
+    }
+
+
+def _remote_segment(verdict: RemoteVerdict) -> dict[str, Any]:
+    segment = verdict.segment
+    return {
+        "segmentId": segment.segment_id,
+        "baseOffset": segment.start_offset,
+        "endOffset": segment.end_offset,
+        "sizeInBytes": segment.size_in_bytes,
+        "timestampMs": segment.max_timestamp_ms,
+        "rule": str(verdict.rule),
+        "reason": verdict.reason,
     }
 
 

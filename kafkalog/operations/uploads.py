@@ -2,24 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.retention_facts import read_leader_epochs
+from kafkalog.messages.remote_log_records import RemoteLogSegmentState
 from kafkalog.planning.local_retention import highest_uploaded
-from kafkalog.reading.remote_copies import MetadataPartition, read_metadata_partitions
+from kafkalog.planning.remote_retention import CopyStage, Epochs, RemoteLog, RemoteSegment
+from kafkalog.reading.remote_copies import (
+    MetadataPartition,
+    SegmentCopy,
+    read_metadata_partitions,
+)
+from kafkalog.remote.layouts import find_directories
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
+from kafkalog.remote.stored_segments import stored_segments
 from kafkalog.requests.run_request import RunRequest
+
+_STAGES = {
+    RemoteLogSegmentState.COPY_SEGMENT_STARTED: CopyStage.STARTED,
+    RemoteLogSegmentState.COPY_SEGMENT_FINISHED: CopyStage.FINISHED,
+    RemoteLogSegmentState.DELETE_SEGMENT_STARTED: CopyStage.DELETING,
+}
 
 
 class Uploads:
-    """`__remote_log_metadata` is read once, and only if somebody asks."""
+    """`__remote_log_metadata` is read once, and only if somebody asks. With `storage` segments that
+    have no object there are none: nobody writes down in the topic of a cluster that is gone what is
+    deleted."""
 
-    def __init__(self, request: RunRequest) -> None:
+    def __init__(self, request: RunRequest, storage: RemoteStorage = NO_REMOTE_STORAGE) -> None:
         self._request = request
+        self._storage = storage
+        self._stored: dict[str | None, set[str | None]] = {}
         self._known: dict[int, MetadataPartition] | None = None
 
     def of(self, partition: PartitionInventory) -> int | None:
         """The last offset of a partition that is in remote storage, -1 for nothing; None where the
         log dirs have no record of it, or not all records of that partition of the topic."""
+        epochs, copies = self._epochs(partition), self._copies(partition)
+        if epochs is None or copies is None:
+            return None
+        finished = [c for c in copies if c.is_finished and c.end_offset is not None]
+        return highest_uploaded(epochs, [(c.end_offset or 0, c.leader_epochs) for c in finished])
+
+    def log(self, partition: PartitionInventory) -> RemoteLog | None:
+        """What decides about a partition's segments in remote storage; None as of `of`."""
+        epochs, copies, highest = (
+            self._epochs(partition),
+            self._copies(partition),
+            self.of(partition),
+        )
+        if epochs is None or copies is None or highest is None:
+            return None
+        return RemoteLog(
+            tuple(each for c in self._there(copies) if (each := _segment(c)) is not None),
+            epochs,
+            partition.log_start_offset,
+            partition.log_end_offset,
+            sum(s.size_in_bytes for s in partition.segments if s.base_offset >= highest),
+            partition.topic_id or "",
+        )
+
+    def _there(self, copies: Sequence[SegmentCopy]) -> list[SegmentCopy]:
+        """Those with an object in remote storage, where that is known."""
+        if not self._storage.places or not copies:
+            return list(copies)
+        topic_id = copies[0].topic_id
+        if topic_id not in self._stored:
+            found = (
+                directory
+                for place in self._storage.places
+                for directory in find_directories(
+                    place, self._storage.layout, lambda own: own == topic_id
+                )
+            )
+            self._stored[topic_id] = {
+                s.segment_id for s in stored_segments(found) if s.topic_id == topic_id
+            }
+        return [copy for copy in copies if copy.segment_id in self._stored[topic_id]]
+
+    def _epochs(self, partition: PartitionInventory) -> Epochs | None:
+        try:
+            return tuple(read_leader_epochs(partition.path) or ())
+        except (KafkaLogError, OSError):
+            return None
+
+    def _copies(self, partition: PartitionInventory) -> list[SegmentCopy] | None:
         if self._known is None:
             self._known = read_metadata_partitions(
                 self._request.open_all(), self._request.max_batch_bytes
@@ -36,15 +106,15 @@ class Uploads:
         ]
         if len(own) != 1 or own[0][0].incomplete is not None:
             return None
-        try:
-            epochs = read_leader_epochs(partition.path) or ()
-        except (KafkaLogError, OSError):
-            return None
-        return highest_uploaded(
-            epochs,
-            [
-                (copy.end_offset, copy.leader_epochs)
-                for copy in own[0][1]
-                if copy.is_finished and copy.end_offset is not None
-            ],
-        )
+        return own[0][1]
+
+
+def _segment(copy: SegmentCopy) -> RemoteSegment | None:
+    """None of one that is gone, or was never announced."""
+    stage = _STAGES.get(copy.state)
+    if stage is None or copy.start_offset is None or copy.end_offset is None:
+        return None
+    return RemoteSegment(
+        copy.segment_id, copy.start_offset, copy.end_offset, copy.size_in_bytes,
+        copy.max_timestamp_ms, copy.leader_epochs, stage,
+    )  # fmt: skip

@@ -15,6 +15,10 @@ did not end is treated as one that did, but its bytes do not count. Sizes are th
 as they were on the disk; of the local ones only those that begin at or behind the last uploaded
 offset count. cleanup.policy is not asked.
 
+In one thing less goes than in Kafka: bytes of segments below the log start, which no reader has any
+more, do not count against retention.bytes. Kafka's pass after DeleteRecords counts them, lets them
+go, and lets as much go besides.
+
 Source: Kafka RemoteLogManager.RLMExpirationTask, RemoteLogRetentionHandler,
 isRemoteSegmentWithinLeaderEpochs, buildFilteredLeaderEpochMap; UnifiedLog.onlyLocalLogSegmentsSize.
 """
@@ -76,13 +80,14 @@ class RemoteSegment(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class RemoteLog(JsonFacts):
     """A partition's segments in remote storage, and what of its leader's log decides about them.
-    local_bytes: of the segments that are on the disk only."""
+    local_bytes: of the segments that are on the disk only; topic_id: empty where nobody asks."""
 
     segments: tuple[RemoteSegment, ...]
     leader_epochs: Epochs
     log_start_offset: int
     log_end_offset: int
     local_bytes: int
+    topic_id: str = ""
 
     @property
     def finished_bytes(self) -> int:
@@ -108,6 +113,7 @@ class RemoteRetentionPlan(JsonFacts):
     kept: tuple[RemoteVerdict, ...]
     log_start_offset: int
     next_due_ms: int = NEVER
+    topic_id: str = ""
 
     @property
     def deleted_bytes(self) -> int:
@@ -126,7 +132,7 @@ def plan_remote_retention(log: RemoteLog, config: LogConfig, now_ms: int) -> Rem
             else "nothing here says that remote.storage.enable is true (--config does)"
         )
         kept = tuple(RemoteVerdict(s, RemoteRule.NOT_TIERED, why) for s in own)
-        return RemoteRetentionPlan((), kept, log.log_start_offset)
+        return RemoteRetentionPlan((), kept, log.log_start_offset, topic_id=log.topic_id)
     walk = _Pass(log, config, now_ms)
     walk.run(own)
     deleted = tuple(walk.gone[s.segment_id] for s in own if s.segment_id in walk.gone)
@@ -136,6 +142,7 @@ def plan_remote_retention(log: RemoteLog, config: LogConfig, now_ms: int) -> Rem
         tuple(walk.kept(segment) for segment in left),
         max(log.log_start_offset, walk.log_start_offset),
         walk.next_due_ms,
+        log.topic_id,
     )
 
 
@@ -218,7 +225,13 @@ class _Pass:
         limit = self.config.retention_bytes
         if limit < 0:
             return 0
-        there = [s for s in segments if s.stage is CopyStage.FINISHED and self._is_within(s)]
+        there = [
+            s
+            for s in segments
+            if s.stage is CopyStage.FINISHED
+            and self._is_within(s)
+            and s.end_offset >= self.log.log_start_offset
+        ]
         return max(0, self.log.local_bytes + sum(s.size_in_bytes for s in there) - limit)
 
     def _is_within(self, segment: RemoteSegment) -> bool:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from kafkalog.log.inventory import DeletedFile, JsonFacts, TopicPartition
 from kafkalog.planning.compaction_plan import describe_deleted_files
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.remote_retention import RemoteRetentionPlan
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.texts import format_bytes
 
@@ -59,7 +60,8 @@ class RetentionPlan(JsonFacts):
     plan has neither. `log_start_offset` is the one after the pass, `log_start_before` the one in
     force. `roll_offset` is the base of the empty active segment that is made first where all
     segments go, else None; `high_watermark` the one in force, None if unknown. `deleted_files` are
-    those that a broker marked `.deleted` and left: they go as well, if anything does.
+    those that a broker marked `.deleted` and left: they go as well, if anything does. `remote`: the
+    same of a tiered topic's segments in remote storage, None where nothing is said of them.
     """
 
     topic_partition: TopicPartition
@@ -80,6 +82,7 @@ class RetentionPlan(JsonFacts):
     token: str
     leftovers: tuple[str, ...]
     deleted_files: tuple[DeletedFile, ...] = ()
+    remote: RemoteRetentionPlan | None = None
 
     @property
     def deleted_bytes(self) -> int:
@@ -102,6 +105,7 @@ class RetentionPlan(JsonFacts):
             roll_offset=None,
             log_start_offset=self.log_start_before,
             deleted_files=(),
+            remote=None,
         )
 
     def _repr_html_(self) -> str:

@@ -37,6 +37,7 @@ WHOLE = ("log", "indexes", "rsm-manifest")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 STARTED = RemoteLogSegmentState.COPY_SEGMENT_STARTED
 FINISHED = RemoteLogSegmentState.COPY_SEGMENT_FINISHED
+DELETING = RemoteLogSegmentState.DELETE_SEGMENT_STARTED
 DELETED = RemoteLogSegmentState.DELETE_SEGMENT_FINISHED
 
 

@@ -1,0 +1,173 @@
+"""`retain --cluster-is-gone`: what retention lets go from remote storage is deleted there, and what
+the store keeps comes back.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkalog import read_records
+from kafkalog.bucket import deletion_run
+from kafkalog.cli.main import main
+from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
+from tests.bucket.tiered_cluster import COPIED_MS, DELETING, STARTED, THIRD, WHOLE, TieredCluster
+from tests.remote.test_aiven import KEYS
+from tests.remote.test_buckets import bucket as bucket  # a fixture
+from tests.support.s3_server import BUCKET, S3Server
+
+NOW = "2026-11-30"
+KEY_WORDS = [f"--remote-key={key_id}={file}" for key_id, file in KEYS.items()]
+# Of its 322,390 bytes in remote storage and 35,538 on the disk only, three segments are too much.
+LIMIT = ("--config=retention.bytes=150000", "--force=config-differs", f"--now={NOW}")
+
+
+@pytest.fixture(autouse=True)
+def _without_pace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(deletion_run, "OBJECTS_PER_SECOND", 1_000_000)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> TieredCluster:
+    return TieredCluster(tmp_path)
+
+
+def retain(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str], *more: str, place: str = ""
+) -> tuple[int, dict[str, Any]]:
+    words = [
+        "retain", str(cluster.broker), "--topic=b-txn", *LIMIT, "--json", "--cluster-is-gone",
+        f"--remote-dir={place or cluster.store}", *KEY_WORDS, *more,
+    ]  # fmt: skip
+    code = main(words)
+    out = capsys.readouterr().out
+    return code, json.loads(out) if out else {}
+
+
+def log_start(cluster: TieredCluster) -> int:
+    path = cluster.broker / LOG_START_OFFSET_FILE
+    return dict(parse_offset_checkpoint(path.read_bytes()))["b-txn", 0]
+
+
+def offsets(cluster: TieredCluster, place: str = "") -> list[int]:
+    found = read_records(
+        cluster.broker, topics="b-txn", columns="offset", remote_keys=KEYS,
+        remote_dirs=place or str(cluster.store),
+    )  # fmt: skip
+    rows: list[int] = found.read_all()["offset"].to_pylist()
+    return rows
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*.*")
+            if p.is_file() and p.name != ".lock"}  # fmt: skip
+
+
+def test_objects_go_with_the_log_start_and_come_back(
+    cluster: TieredCluster, bucket: S3Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket.put_tree(cluster.store)
+    bucket.is_versioned = True
+    place, objects, files = f"s3://{BUCKET}", dict(bucket.objects), files_of(cluster.broker)
+    _, planned = retain(cluster, capsys, place=place)
+    assert bucket.objects == objects
+    assert files_of(cluster.broker) == files
+    assert len(planned["remoteDeletions"]["objects"]) == 9
+    code, done = retain(cluster, capsys, "--apply", place=place)
+    assert code == 0
+    gone = [each["status"] for each in done["remoteDeletions"]["segments"]]
+    assert gone == ["deleted"] * 3
+    assert len(objects) - len(bucket.objects) == 9
+    assert all("b-txn" in name for name in objects.keys() - bucket.objects.keys())
+    assert log_start(cluster) == 1760
+    assert offsets(cluster, place)[0] == 1760
+    # What is gone is not due again.
+    assert retain(cluster, capsys, place=place)[1]["remoteDeletions"]["objects"] == []
+    assert main(["undo", done["remoteDeletions"]["runId"]]) == 0
+    assert main(["undo", done["runId"]]) == 0
+    assert bucket.objects == objects
+    assert files_of(cluster.broker) == files
+    assert offsets(cluster, place)[0] == 0
+
+
+def test_a_store_without_versions_is_asked_for_by_name(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files_of(cluster.store)
+    code, done = retain(cluster, capsys, "--apply")
+    assert code == 1
+    assert {each["status"] for each in done["remoteDeletions"]["segments"]} == {"refused"}
+    assert files_of(cluster.store) == before
+    # The log begins behind what it could not delete: the next run does.
+    assert log_start(cluster) == 1760
+    code, done = retain(cluster, capsys, "--apply", "--no-undo")
+    assert code == 0
+    assert len(before) - len(files_of(cluster.store)) == 9
+    assert offsets(cluster)[0] == 1760
+
+
+def test_only_segments_of_the_plan_go(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not what the metadata does not have, nor another topic's; what was being deleted goes."""
+    kept = {*cluster.again("b-txn", THIRD, WHOLE, COPIED_MS), *cluster.objects("a-lz4")}
+    kept |= {*cluster.objects("b-txn", 1760)}
+    first = cluster.objects("b-txn", 0)
+    cluster.change("b-txn", next(p for p in first if THIRD not in p.name).stem[21:], DELETING)
+    _, planned = retain(cluster, capsys)
+    rules = [each["rule"] for each in planned["partitions"][0]["remote"]["deleted"]]
+    assert rules == ["deletion-begun", "retention.bytes", "retention.bytes"]
+    code, done = retain(cluster, capsys, "--apply", "--no-undo")
+    assert code == 0
+    assert len(done["remoteDeletions"]["segments"]) == 3
+    assert all(path.exists() for path in kept)
+    left = [path for base in (0, 590, 1159) for path in cluster.objects("b-txn", base)]
+    assert [path for path in left if THIRD not in path.name] == []
+
+
+def test_without_all_records_nothing_goes(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files_of(cluster.store)
+    cluster.set_high_watermark("__remote_log_metadata-0", 10_000)
+    cluster.set_high_watermark("__remote_log_metadata-1", 10_000)
+    code, done = retain(cluster, capsys, "--apply", "--no-undo")
+    assert code == 3
+    assert done["partitions"][0]["remote"] is None
+    assert files_of(cluster.store) == before
+
+
+@pytest.mark.parametrize("words", [["--cluster-is-gone"], ["--remote-dir=x"]])
+def test_the_option_and_the_place_go_together(
+    cluster: TieredCluster, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retain", str(cluster.broker), *words]) == 2
+    assert "both or none" in capsys.readouterr().err
+
+
+def test_the_default_of_a_week_is_no_reason(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["retain", str(cluster.broker), "--topic=b-txn", "--json"]
+    main([*words, "--now=2026-12-30", "--force=clock-differs"])
+    (found,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert found["status"] == "refused"
+    assert found["remote"] is None
+    said = [*words, "--config=local.retention.ms=604800000", "--config=retention.ms=604800000"]
+    main([*said, "--now=2026-12-30", "--force=clock-differs", "--force=config-differs"])
+    (found,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert len(found["remote"]["deleted"]) == 5
+    assert found["remote"]["logStartOffset"] == 2890
+
+
+def test_what_is_still_being_copied_does_not_count(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.copy("b-txn", THIRD, STARTED, 2890, 3000)
+    _, found = retain(cluster, capsys)
+    (partition,) = found["partitions"]
+    assert [each["baseOffset"] for each in partition["remote"]["deleted"]] == [0, 590, 1159]
