@@ -77,7 +77,9 @@ def _summary(run: RetentionRun, seconds: float) -> str:
     if not run.applied:
         due = sum(plan.deleted_bytes for plan in run.plans if plan.status == DELETE)
         planned = f"{format_count(count, 'partition')} planned in {seconds:.1f} s"
-        return f"{planned}, {due} bytes may go; nothing was changed (--apply does)"
+        remote = sum(plan.remote.deleted_bytes for plan in run.plans if plan.remote is not None)
+        there = f", and {remote} from remote storage, by brokers" if remote else ""
+        return f"{planned}, {due} bytes may go{there}; nothing was changed (--apply does)"
     done = sum(result.status == DELETED for result in run.results)
     return f"{done} of {count} partitions had segments deleted in {seconds:.1f} s"
 

@@ -1,0 +1,132 @@
+"""A live tiered broker deletes from remote storage what `retain` planned of its stopped log dir: by
+size, by time, by both, by the log start, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from kafkalog.cli.main import main
+from kafkalog.format.checkpoints import (
+    LOG_START_OFFSET_FILE,
+    pack_offset_checkpoint,
+    parse_offset_checkpoint,
+)
+from tests.bucket.test_live_cluster import (
+    Tiered,
+    await_that,
+    await_upload,
+    create,
+    stored,
+)
+from tests.bucket.test_live_cluster import broker_factory as broker_factory  # a fixture
+from tests.bucket.test_live_cluster import tiered as tiered  # a fixture
+
+pytestmark = [pytest.mark.oracle, pytest.mark.soak]
+
+DAY_MS = 86_400_000
+COUNT = 900
+LIMITS = {
+    "size": {"retention.bytes": "70000"},
+    "time": {"retention.ms": str(DAY_MS)},
+    "both": {"retention.ms": str(DAY_MS), "retention.bytes": "40000"},
+    "small": {"retention.bytes": "1"},
+    "none": {},
+    "start": {},
+}
+START = 400
+
+
+def produce_in_two_days(servers: str, topic: str) -> None:
+    """The first third of the records is ten days old."""
+    producer = Producer({"bootstrap.servers": servers, "batch.size": 2048, "linger.ms": 5})
+    now_ms = time.time_ns() // 1_000_000
+    for number in range(COUNT):
+        at_ms = now_ms - 10 * DAY_MS if number < COUNT // 3 else now_ms
+        producer.produce(topic, key=f"k{number}", value=f"{number} " + "v" * 90, timestamp=at_ms)
+    assert producer.flush(120) == 0
+
+
+def planned(log_dir: Path, topic: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    given = {"retention.ms": "-1", "local.retention.bytes": "1", **LIMITS[topic]}
+    if topic == "small":
+        given["local.retention.bytes"] = "1"
+    words = ["retain", str(log_dir), f"--topic={topic}", "--json", "--force=config-differs"]
+    main([*words, *(f"--config={key}={value}" for key, value in given.items())])
+    (found,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert found["remote"] is not None, found["reason"]
+    return dict(found["remote"])
+
+
+def set_log_start(log_dir: Path, topic: str, offset: int) -> None:
+    path = log_dir / LOG_START_OFFSET_FILE
+    lines = {**parse_offset_checkpoint(path.read_bytes()), (topic, 0): offset}
+    path.write_bytes(pack_offset_checkpoint(lines))
+
+
+def limit(servers: str) -> None:
+    """Set all limits, and delete records of one topic."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    for topic, own in LIMITS.items():
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in own.items()
+        ]
+        if entries:
+            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+            for done in admin.incremental_alter_configs([resource]).values():
+                done.result(120)
+    for done in admin.delete_records([TopicPartition("start", 0, START)]).values():
+        done.result(120)
+
+
+def bases_in(store: Path, topic: str) -> list[int]:
+    return [int(path.name[:20]) for path in stored(store, topic, "log")]
+
+
+def test_a_broker_deletes_what_the_plan_lets_go(
+    tiered: Tiered, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(tiered.servers, *LIMITS, **{"retention.ms": "-1"})
+    for topic in LIMITS:
+        produce_in_two_days(tiered.servers, topic)
+        await_upload(tiered.broker.log_dir, topic)
+    before = {topic: bases_in(tiered.store, topic) for topic in LIMITS}
+    tiered.broker.stop()
+    copy = Path(shutil.copytree(tiered.broker.log_dir, tmp_path / "copy"))
+    set_log_start(copy, "start", START)
+    plans = {topic: planned(copy, topic, capsys) for topic in LIMITS}
+    expected = {
+        topic: [segment["baseOffset"] for segment in plan["kept"]] for topic, plan in plans.items()
+    }
+    gone = {topic: len(plan["deleted"]) for topic, plan in plans.items()}
+    assert gone["none"] == 0
+    assert min(gone[topic] for topic in LIMITS if topic != "none") > 0
+    assert gone["both"] > gone["time"] < len(before["time"])
+    tiered.broker.start()
+    limit(tiered.servers)
+    for topic, bases in expected.items():
+        await_that(
+            lambda topic=topic, bases=bases: bases_in(tiered.store, topic) == bases,  # type: ignore[misc]
+            f"{topic}: {bases_in(tiered.store, topic)} of {before[topic]}, expected {bases}",
+        )
+    time.sleep(3)  # some passes more
+    assert {topic: bases_in(tiered.store, topic) for topic in LIMITS} == expected
+    tiered.broker.stop()
+    lines = parse_offset_checkpoint((tiered.broker.log_dir / LOG_START_OFFSET_FILE).read_bytes())
+    starts = {topic: lines[topic, 0] for topic in LIMITS}
+    assert starts == {topic: plan["logStartOffset"] for topic, plan in plans.items()}
