@@ -11,6 +11,7 @@ from kafkalog.comparing.compare_kinds import COMPARE_KIND
 from kafkalog.comparing.difference import ComparedPartition, Difference, ReplicaResult
 from kafkalog.comparing.run import CompareRun
 from kafkalog.format.redaction import redacted
+from kafkalog.texts import format_count
 
 Row = dict[str, Any]
 
@@ -145,7 +146,7 @@ def summary(run: CompareRun, seconds: float) -> str:
     statuses = Counter(each.status for each in run.partitions)
     looked = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     count = sum(1 + each.more for each in run.differences)
-    found = f"{count} differences" if count else "no difference"
+    found = format_count(count, "difference") if count else "no difference"
     return f"partitions: {looked}; {run.bytes_read} bytes read in {seconds:.1f} s: {found}"
 
 

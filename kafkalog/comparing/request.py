@@ -76,8 +76,9 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
         request.remote,
     )
     if not any(len(own) > 1 for own in copies.values()):
+        asked = f" of {', '.join(request.topics)}" if request.topics else ""
         raise InvalidConfigError(
-            f"no partition is in two of the log dirs: {', '.join(request.log_dirs)}"
+            f"no partition{asked} is in two of the log dirs: {', '.join(request.log_dirs)}"
         )
     for name, own in copies.items():
         if len(own) > MOST_REPLICAS:

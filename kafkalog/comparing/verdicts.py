@@ -15,6 +15,7 @@ from dataclasses import replace
 from kafkalog.comparing.difference import Difference
 from kafkalog.comparing.evidence import MOST_LISTED, Evidence
 from kafkalog.comparing.key_verdicts import KeyJudge, joined
+from kafkalog.comparing.missing_runs import MissingRun
 from kafkalog.comparing.transactions import ABORTED, COMMITTED, OPEN, WrongEnd
 from kafkalog.replicas.corrupt_range import CorruptRange
 from kafkalog.replicas.replica import ReplicaFacts
@@ -179,12 +180,16 @@ class Judge:
                     self._names(run.holders),
                     is_proven=True,
                     text=f"{own.name} goes from {own.log_start_offset} to "
-                    f"{own.log_end_offset} and has none of offsets {run.first_offset} to "
-                    f"{run.last_offset}; no copy was cleaned that far",
+                    f"{own.log_end_offset} and lacks {_offsets(run)}; no copy was cleaned that far",
                     last_offset=run.last_offset,
                     records=run.records,
                     size_in_bytes=run.size_in_bytes,
                 )
+
+
+def _offsets(run: MissingRun) -> str:
+    first, last = run.first_offset, run.last_offset
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
 def _overlap(one: CorruptRange, other: CorruptRange) -> bool:
