@@ -117,7 +117,7 @@ FLOORS: dict[str, Floor] = {
     "overview": floor(
         "errors format messages log.topic_partition log.small_files log.log_dir_files "
         "log.index_tail log.lock_holder log.cluster_settings log.metadata_names log.metadata_state "
-        "log.wrong_directory checking.finding_kind checking.checkpoint_problems "
+        "log.listing log.wrong_directory checking.finding_kind checking.checkpoint_problems "
         "auditing.audit_kinds auditing.thresholds",
     ),
     "report": floor("errors texts auditing", "jinja2 markupsafe squarify"),

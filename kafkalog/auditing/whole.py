@@ -31,6 +31,7 @@ from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
 from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run, new_run_id
+from kafkalog.texts import format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,9 @@ def _whole_audit(
     segments = sum(p.carried_segments for p in run.partitions if not p.is_carried)
     if carried or segments:
         notes.append(
-            f"{carried} partitions are unchanged since an earlier run, of the others {segments} "
-            "segments: not read again"
+            "not read again, for unchanged since an earlier run: "
+            f"{format_count(carried, 'partition')}, and {format_count(segments, 'segment')} of the "
+            "others"
         )
     sizes = sizes_now(run.partitions)
     verdict = None

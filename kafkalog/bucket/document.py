@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +9,7 @@ from kafkalog.bucket.deletion_run import DeletionRun
 from kafkalog.bucket.finding import BucketFinding, kind_named
 from kafkalog.bucket.judgement import Deletion
 from kafkalog.bucket.run import BucketRun
-from kafkalog.checking.finding_kind import Severity
+from kafkalog.checking.finding_kind import count_found
 from kafkalog.texts import format_bytes, format_count
 
 Row = dict[str, Any]
@@ -141,8 +140,7 @@ def explanations(findings: Iterable[BucketFinding]) -> list[str]:
 def summary(run: BucketRun, deleted: DeletionRun | None, seconds: float) -> str:
     """One line: what was looked at, what was found, what may be deleted or was."""
     size = sum(segment.size_in_bytes for segment in run.segments)
-    counts = Counter(finding.severity for finding in run.findings)
-    found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
+    found = count_found(finding.severity for finding in run.findings)
     looked = f"{format_count(len(run.segments), 'segment')} of {format_bytes(size)}"
     if run.request.is_deep:
         carried = sum(result.is_carried for result in run.looked)

@@ -10,7 +10,7 @@ from kafkalog.checking.cluster_placement import bytes_of
 from kafkalog.checking.cluster_run import CheckedCluster, ClusterRequest, ClusterRun
 from kafkalog.checking.cluster_view import ClusterView
 from kafkalog.checking.document import finding_row, kinds_of
-from kafkalog.checking.finding_kind import Severity
+from kafkalog.checking.finding_kind import count_found
 from kafkalog.texts import format_count
 
 Row = dict[str, Any]
@@ -51,8 +51,7 @@ def broker_rows(view: ClusterView) -> list[Row]:
 
 def summary(run: ClusterRun, seconds: float) -> str:
     """One line: what was looked at, what was found."""
-    counts = Counter(finding.severity for finding in run.findings)
-    found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
+    found = count_found(finding.severity for finding in run.findings)
     looked = "; ".join(_looked_at(cluster.view) for cluster in run.clusters)
     return f"{looked}: {found} in {seconds:.1f} s"
 

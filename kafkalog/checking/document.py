@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkalog.checking.finding import Finding
-from kafkalog.checking.finding_kind import FindingKind
-from kafkalog.checking.finding_kinds import KIND, Severity
+from kafkalog.checking.finding_kind import FindingKind, count_found
+from kafkalog.checking.finding_kinds import KIND
 from kafkalog.checking.run import VerifyRun
 from kafkalog.texts import format_count
 
@@ -103,8 +103,7 @@ def summary(run: VerifyRun, seconds: float) -> str:
     read = sum(each.segments_read for each in run.partitions)
     carried = sum(each.segments_carried for each in run.partitions)
     size = sum(each.bytes_read for each in run.partitions)
-    counts = Counter(finding.severity for finding in run.findings)
-    found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
+    found = count_found(finding.severity for finding in run.findings)
     unchanged = f", {carried} unchanged since run {run.since}" if run.since else ""
     name = f" (run {run.run_id})" if run.is_kept else ""
     return (

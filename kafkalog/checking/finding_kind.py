@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from kafkalog.texts import format_count
 
 
 class Severity(StrEnum):
@@ -25,6 +29,17 @@ class Severity(StrEnum):
     def is_failure(self) -> bool:
         """Whether a finding of it makes an exit code of 1."""
         return self is not Severity.INFO
+
+
+def count_found(severities: Iterable[Severity]) -> str:
+    """`1 error, 2 warnings, 3 info`, or that nothing was found."""
+    counts = Counter(severities)
+    found = [
+        f"{counts[each]} {each}" if each is Severity.INFO else format_count(counts[each], each)
+        for each in Severity
+        if counts[each]
+    ]
+    return ", ".join(found) or "nothing found"
 
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}

@@ -11,7 +11,7 @@ from kafkalog.format.meta_properties import (
     is_kraft,
 )
 from kafkalog.log.cluster_settings import ClusterSettings
-from kafkalog.log.listing import entries_in, path_text
+from kafkalog.log.listing import entries_in, is_directory_entry, path_text
 from kafkalog.log.log_dir_files import LogDirFiles
 from kafkalog.log.metadata_records import METADATA_DIR, metadata_files
 from kafkalog.log.topic_partition import PartitionKind, parse_partition_dir_name
@@ -56,7 +56,8 @@ class GivenLogDir:
         return any(
             name.kind is PartitionKind.LIVE and entry.name != METADATA_DIR
             for entry in entries_in(self.path)
-            if (name := parse_partition_dir_name(entry.name)) is not None and entry.is_dir()
+            if (name := parse_partition_dir_name(entry.name)) is not None
+            and is_directory_entry(entry)
         )
 
     @property

@@ -17,7 +17,7 @@ from kafkalog.checking.metadata_checks import check_bootstrap
 from kafkalog.format.checkpoints import HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kafkalog.format.file_names import REMOTE_INDEX_CACHE_DIR
-from kafkalog.log.listing import Entry, entries_in, is_directory
+from kafkalog.log.listing import Entry, entries_in, is_directory, is_directory_entry
 from kafkalog.log.metadata_records import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.topic_partition import parse_partition_dir_name
 
@@ -30,7 +30,7 @@ def check_log_dir(log_dir: GivenLogDir, given: Sequence[GivenLogDir]) -> Iterato
     """The root of one log dir, one of those `given`. OSError if it cannot be listed."""
     found = FindingList(str(log_dir.path))
     for entry in sorted(entries_in(log_dir.path), key=lambda entry: entry.name):
-        if entry.is_dir() and _is_foreign(entry):
+        if is_directory_entry(entry) and _is_foreign(entry):
             path = str(log_dir.path / entry.name)
             found.add("foreign-directory", "its name is no partition's", path=path)
     for problem in log_dir.files.problems:

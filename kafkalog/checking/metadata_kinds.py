@@ -68,7 +68,7 @@ METADATA_KINDS = (
         "metadata-log-missing",
         _WARNING,
         "partitions of a KRaft node, and no log dir that is given has its metadata log",
-        "a controller begins with an empty one and renames every partition to -stray",
+        "that is a controller begins with an empty one and renames every partition to -stray",
         "give all log dirs of the node; if it is lost, restore it before any start",
     ),
     FindingKind(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
 from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.checking.document import finding_table
-from kafkalog.checking.finding_kind import Severity
+from kafkalog.checking.finding_kind import count_found
 from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import say_above, with_progress
@@ -131,8 +130,7 @@ def _in_remote(document: dict[str, Any]) -> str:
 
 def _summary(done: AuditRun, document: dict[str, Any]) -> str:
     sums = totals(done.partitions)
-    counts = Counter(finding.severity for finding in done.findings)
-    found = ", ".join(f"{counts[s]} {s}" for s in Severity if counts[s]) or "nothing found"
+    found = count_found(finding.severity for finding in done.findings)
     return (
         f"{format_count(sums['partitions'], 'partition')}, "
         f"{format_count(sums['segments'], 'segment')}, "

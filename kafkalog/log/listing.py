@@ -72,6 +72,15 @@ def entries_in(directory: str | os.PathLike[str]) -> list[Entry]:
     return sorted((*directories, *files), key=lambda entry: entry.name)
 
 
+def is_directory_entry(entry: Entry) -> bool:
+    """Whether it is a directory, by a link too. A link that leads in a circle, or to where nobody
+    may look, is none, as Java's File.isDirectory has it."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 def is_directory(path: str | os.PathLike[str]) -> bool:
     """Whether it is a directory, or something lies below it in a bucket."""
     if bucket_uri(path) is None:

@@ -36,7 +36,7 @@ from kafkalog.log.inventory import (
     UnreadPartition,
 )
 from kafkalog.log.known_directory import KnownDirectory
-from kafkalog.log.listing import path_text
+from kafkalog.log.listing import is_directory_entry, path_text
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.partition_dir import read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
@@ -222,7 +222,7 @@ def _subdirectories(
             reason = "a link to nowhere: a broker cannot load or make it"
             problems.append(f"{entry.path}: {reason}")
             _note_unread(root / entry.name, reason, unread)
-        if not entry.is_dir() or entry.name == REMOTE_INDEX_CACHE_DIR:
+        if not is_directory_entry(entry) or entry.name == REMOTE_INDEX_CACHE_DIR:
             continue
         if not is_partition:
             problems.append(f"{entry.path}: {NO_PARTITION}: a broker refuses to start on it")

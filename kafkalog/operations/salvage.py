@@ -27,6 +27,7 @@ from kafkalog.runs.durable import make_directories
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.output_dir import check_output
+from kafkalog.texts import format_count
 
 SalvageRun = Run[PartitionInventory, SalvagedPartition]
 
@@ -132,7 +133,7 @@ def _describe(result: SalvagedPartition) -> str:
     gaps = [gap for segment in result.segments for gap in segment.left_out]
     parts = [str(missing) for missing in result.lost]
     if gaps:
-        parts.insert(0, f"{len(gaps)} ranges left out, the first: {gaps[0].reason}")
+        parts.insert(0, f"{format_count(len(gaps), 'range')} left out, the first: {gaps[0].reason}")
     return f"{name}: {'; '.join(parts)}"
 
 

@@ -18,6 +18,7 @@ from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_clean_shut
 from kafkalog.format.file_names import REMOTE_INDEX_CACHE_DIR, is_of_kafka_0_7
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, OFFSETS_TOPIC
+from kafkalog.log.listing import is_directory_entry
 from kafkalog.log.lock_holder import lock_holder
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.log.small_files import read_small_file
@@ -149,7 +150,7 @@ def _place(path: Path) -> tuple[Path, Path | None]:
     is_named = parse_partition_dir_name(own.name) is not None
     if is_named and not any((own / n).exists() for n in (META_PROPERTIES_FILE, *CHECKPOINT_FILES)):
         inside = (entry for entry in _entries(own) if parse_partition_dir_name(entry.name))
-        if not any(entry.is_dir() for entry in inside):
+        if not any(map(is_directory_entry, inside)):
             return own.parent, own
     return own, None
 
@@ -206,7 +207,7 @@ def _partition_dirs(
         problems.append(f"{path}: cannot be listed: {error.strerror or error}")
         return
     for entry in entries:
-        if not entry.is_dir() or entry.name == REMOTE_INDEX_CACHE_DIR:
+        if not is_directory_entry(entry) or entry.name == REMOTE_INDEX_CACHE_DIR:
             continue
         name = parse_partition_dir_name(entry.name)
         if name is not None:

@@ -86,7 +86,7 @@ def test_only_what_changed_is_read_again(log_dir: Path, tmp_path: Path, change: 
     read.clear()
     later = run(log_dir, tmp_path, 1, read)
     assert read == ["many-2"]
-    told = "3 partitions are unchanged since an earlier run, of the others 1 segments"
+    told = "not read again, for unchanged since an earlier run: 3 partitions, and 1 segment of"
     assert told in "\n".join(later.notes)
     fresh = run(log_dir, tmp_path / "other", 1)
     assert comparable(later) == comparable(fresh)

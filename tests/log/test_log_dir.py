@@ -274,9 +274,10 @@ def test_a_link_that_is_in_no_log_dir_leads_to_the_partition(log_dir: Path) -> N
     assert replace(linked, problems=()) == _only(open_log_dir(path))
 
 
-def test_a_link_to_nowhere_is_a_problem(log_dir: Path) -> None:
+@pytest.mark.parametrize("target", ["nowhere", "linked-0"], ids=["gone", "itself"])
+def test_a_link_to_nowhere_is_a_problem(log_dir: Path, target: str) -> None:
     _orders(log_dir).write()
-    (log_dir / "linked-0").symlink_to(log_dir / "nowhere")
+    (log_dir / "linked-0").symlink_to(log_dir / target)
     inventory = open_log_dir(log_dir)
     assert _only(inventory).topic_partition == ORDERS
     assert inventory.problems == (

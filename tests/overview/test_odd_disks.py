@@ -50,6 +50,17 @@ def test_every_disk_with_something_odd_has_an_overview(part: int, tmp_path: Path
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
+def test_a_link_in_a_circle_is_no_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    LogBuilder(tmp_path, "a-0").batch(("k", "v")).write()
+    (tmp_path / "b-0").symlink_to(tmp_path / "b-0")
+    (tmp_path / "other").symlink_to(tmp_path / "other")
+    assert [each.name for each in read_overview([str(tmp_path)], NOW_MS).topics] == ["a"]
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "1 partition," in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("damage", ["random", "zeros", "cut"])
 def test_damaged_files_of_any_kind_leave_an_overview(damage: str, tmp_path: Path) -> None:
     log_dir = LogBuilder(tmp_path, "a-0").batch(("k", "v")).segment().batch(("k", "w")).write()
