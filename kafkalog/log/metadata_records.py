@@ -23,7 +23,7 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.batches.spans import decode_spans
-from kafkalog.errors import CorruptRecordError
+from kafkalog.errors import CorruptRecordError, KafkaLogError
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     HEADER_SIZE_UP_TO_MAGIC,
@@ -88,6 +88,19 @@ def metadata_log_end(segments: Segments) -> tuple[int, int]:
         if rows.size:
             return int(rows["last_offset"][-1]) + 1, int(rows["partition_leader_epoch"][-1])
     return (segments[-1][0] if segments else 0), -1
+
+
+def has_metadata_records(directory: Path) -> bool:
+    """Whether a metadata directory has more than what a new quorum begins with: a controller has
+    run there, or what it left cannot be read.
+    """
+    try:
+        segments, snapshots = metadata_files(directory)
+        return metadata_log_end(segments)[0] > 0 or any(s.end_offset > 0 for s in snapshots)
+    except FileNotFoundError:
+        return False
+    except (KafkaLogError, OSError):
+        return True
 
 
 def read_metadata_records(segments: Segments, start: int) -> Iterator[MetadataLogRecord]:

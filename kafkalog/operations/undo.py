@@ -9,12 +9,14 @@ done in a log dir: until then `undo` can be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kafkalog.errors import describe_error, fault_text
+from kafkalog.errors import LogChangedError, describe_error, fault_text
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, LOG_START_OFFSET_FILE
+from kafkalog.log.metadata_names import METADATA_DIR
+from kafkalog.log.metadata_records import has_metadata_records
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.earlier_run import (
     NOTHING,
@@ -30,7 +32,7 @@ from kafkalog.planning.statuses import REFUSED
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles, list_names
-from kafkalog.swap.replacement import Replacement
+from kafkalog.swap.replacement import Replacement, read_record
 from kafkalog.swap.undo_swap import check_undo, end_undo, read_undo_record, undo_partition
 
 
@@ -42,10 +44,18 @@ def undo_run(
     with locked_run(run_dir, run_id, files) as earlier:
         files, changed = earlier.files, earlier.changed
 
+        started = _started_since(earlier.present, run_id)
+
         def check(place: Place) -> None:
             scratch = scratch_of(place, run_id)
             records[place.path] = record = read_undo_record(scratch)
             if record is not None:
+                if started is not None:
+                    raise LogChangedError(
+                        "a broker has been started since: what the run made are topics of its "
+                        "cluster now, which are deleted there",
+                        path=started,
+                    )
                 check_undo(scratch, record)
 
         # Each pass is over all partitions before the next begins, so that a state between two
@@ -65,6 +75,24 @@ def undo_run(
     return earlier.finish(
         "undone", [earlier.results.get(result.place.path, result) for result in gone], tell
     )
+
+
+def _started_since(places: Sequence[Place], run_id: str) -> str | None:
+    """The metadata log that tells of a start since a run made partitions in fresh log dirs; None of
+    any other run. Files alone do not tell: an idle topic's are after a stop as they were made.
+    """
+    found = [(place, read_record(scratch_of(place, run_id).undo_record)) for place in places]
+    makes_partitions = any(
+        place.path not in (place.log_dir, str(Path(place.log_dir, METADATA_DIR)))
+        and record is not None
+        and record.made
+        and not record.every_kept
+        for place, record in found
+    )
+    directories = sorted({Path(place.log_dir, METADATA_DIR) for place in places})
+    if not makes_partitions:
+        return None
+    return next((str(path) for path in directories if has_metadata_records(path)), None)
 
 
 def _undo(place: Place, run_id: str, record: Replacement | None, files: LocalFiles) -> UndoResult:

@@ -25,6 +25,7 @@ from kafkalog.errors import (
 )
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
+from kafkalog.log.metadata_records import has_metadata_records
 from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
 from kafkalog.operations.run_steps import Tell, lock_log_dirs
 from kafkalog.requests.run_request import RunOptions
@@ -40,7 +41,6 @@ from kafkalog.restoring.disks import Disks, read_disks
 from kafkalog.restoring.left_metadata import (
     LeftMetadata,
     feature_levels_of,
-    has_metadata_records,
     read_left_metadata,
 )
 from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT, MetadataPlace

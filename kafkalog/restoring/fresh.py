@@ -15,7 +15,7 @@ from kafkalog.log.inventory import LogInventory, PartitionKind
 from kafkalog.log.log_dir import expand_paths, open_log_dir
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
-from kafkalog.log.metadata_records import read_snapshot_records
+from kafkalog.log.metadata_records import has_metadata_records, read_snapshot_records
 from kafkalog.log.metadata_state import MetadataState
 from kafkalog.messages.cluster_metadata import (
     FEATURE_LEVEL_RECORD,
@@ -25,7 +25,6 @@ from kafkalog.messages.cluster_metadata import (
 )
 from kafkalog.restoring.attach_facts import METADATA_VERSION
 from kafkalog.restoring.disks import NodeDir, node_dir
-from kafkalog.restoring.left_metadata import has_metadata_records
 from kafkalog.swap.local_files import list_names
 from kafkalog.swap.scratch import is_scratch, undo_run_id
 

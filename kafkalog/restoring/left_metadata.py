@@ -84,17 +84,6 @@ def read_left_metadata(found: LogInventory) -> LeftMetadata | None:
     return left
 
 
-def has_metadata_records(directory: Path) -> bool:
-    """Whether a metadata directory has more than what a new quorum begins with."""
-    try:
-        segments, snapshots = metadata_files(directory)
-        return metadata_log_end(segments)[0] > 0 or any(s.end_offset > 0 for s in snapshots)
-    except FileNotFoundError:
-        return False
-    except (KafkaLogError, OSError):
-        return True  # something is there that cannot be read
-
-
 def feature_levels_of(path: Path) -> dict[str, int]:
     """The levels in a bootstrap.checkpoint. FileNotFoundError without one; none of one that cannot
     be read.

@@ -28,6 +28,7 @@ from kafkalog.log.metadata_records import read_snapshot_records
 from kafkalog.log.metadata_state import MetadataState
 from kafkalog.operations.earlier_run import NOTHING, UNDONE
 from kafkalog.operations.undo import undo_run
+from kafkalog.planning.statuses import REFUSED
 from kafkalog.reading.remote_copies import read_metadata_partitions
 from kafkalog.remote.paths import RemoteStorage
 from kafkalog.restoring.attach import is_whole
@@ -148,6 +149,21 @@ def test_the_metadata_has_the_old_ids_and_is_above_all_that_was_used(tmp_path: P
         }
 
 
+def test_log_dirs_of_one_node_take_turns(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path)
+    tiered.dirs.append(fresh_node(tmp_path / "node-1-other", 1))
+    done = tiered.attach()
+    assert is_whole(done.run)
+    paths = [replica.path for each in done.run.plan.partitions for replica in each.replicas]
+    assert [Path(path or "").parent for path in paths] == [*tiered.dirs, tiered.dirs[0]]
+    ids = {d: (d / "meta.properties").read_text().split("directory.id=")[1].strip()
+           for d in tiered.dirs}  # fmt: skip
+    states = {(s["topic"], s["partition"]): s for s in state_of(tiered.dirs[1]).topics.states()}
+    assert [
+        states[each.topic, each.partition]["directories"] for each in done.run.plan.partitions
+    ] == [[ids[Path(path or "").parent]] for path in paths]
+
+
 def test_objects_of_the_plugin_are_attached_with_their_keys(tmp_path: Path) -> None:
     log_dir = fresh_node(tmp_path / "node")
     remote = RemoteStorage((str(STORE),), keys=tuple(KEYS.items()))
@@ -261,6 +277,19 @@ def test_undo_gives_every_byte_back(tmp_path: Path) -> None:
     for path, was in zip(tiered.dirs, before, strict=True):
         assert differences(tree(path), was) in ([], [".lock"])
     assert is_whole(tiered.attach().run)
+
+
+def test_undo_leaves_what_a_broker_was_started_on(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path)
+    done = tiered.attach()
+    metadata = tiered.dirs[0] / "__cluster_metadata-0"
+    metadata.mkdir()
+    shutil.copy(tiered.dirs[0] / "bootstrap.checkpoint", metadata / f"{0:020d}.log")
+    before = tree(tiered.dirs[0])
+    undone = undo_run(tmp_path / "runs", done.run.run_id)
+    assert {result.status for result in undone.results} == {REFUSED}
+    assert "a broker has been started since" in undone.results[0].reason
+    assert tree(tiered.dirs[0]) == before
 
 
 @pytest.mark.parametrize("stride", [29, pytest.param(5, marks=pytest.mark.thorough)])

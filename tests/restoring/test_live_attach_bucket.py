@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -63,9 +63,23 @@ def lost_cluster(broker_factory: BrokerFactory, path: Path) -> tuple[Path, Path,
             await_upload(broker.log_dir, topic)
         broker.stop()
         broker.start()
+    one_transaction(broker.bootstrap_servers, "txn", 500)
+    await_upload(broker.log_dir, "txn")
     found = {(t, v): consumed(broker.bootstrap_servers, t, v) for t in TOPICS for v in LEVELS}
     broker.stop()
     return broker.log_dir, store, found
+
+
+def one_transaction(servers: str, topic: str, count: int) -> None:
+    """Over several segments: its marker is in the last one, which is not copied."""
+    own = {"bootstrap.servers": servers, "batch.size": 2048, "transactional.id": f"t-{topic}"}
+    producer = Producer(own)
+    producer.init_transactions(120)
+    producer.begin_transaction()
+    for number in range(count):
+        producer.produce(topic, key=f"k{number}", value=f"{topic} long {number} " + "v" * 90)
+    producer.flush(120)
+    producer.commit_transaction(120)
 
 
 def attach(bucket: Path, into: Iterable[Path], runs: Path, old: Path | None) -> BucketAttachRun:
@@ -87,6 +101,7 @@ def expected(before: Rows, done: BucketAttachRun) -> dict[tuple[str, str], str]:
     """SHA-256 of what was copied; what transactions that were open at the end had written is
     aborted. The only producer of transactions has one at a time.
     """
+    assert [log.topic for log in done.logs if log.open] == ["txn"]
     found = {}
     for log in done.logs:
         first_open = min((each.first_offset for each in log.open), default=log.end_offset)
@@ -108,6 +123,7 @@ def check_goes_on(
     wanted = expected(before, done)
     assert {key: digest(consumed(servers, *key)) for key in wanted} == wanted
     counts = {topic: len(consumed(servers, topic, UNCOMMITTED)) for topic in TOPICS}
+    committed = len(consumed(servers, "txn", COMMITTED))
     objects = {topic: set(stored(store, topic, "log")) for topic in TOPICS}
     small_segments(servers)
     produce(servers, "plain", 1000)
@@ -116,6 +132,8 @@ def check_goes_on(
         await_more(store, topic, objects[topic])
         await_upload(leader, topic)
         assert len(consumed(servers, topic, UNCOMMITTED)) == counts[topic] + more
+    # Thirteen of twenty transactions: nothing holds the last stable offset.
+    assert len(consumed(servers, "txn", COMMITTED)) == committed + 13 * 30
     configure(servers, "plain", "retention.bytes", "40000")
     await_that(lambda: not objects["plain"] & set(stored(store, "plain", "log")), "not deleted")
     assert objects["txn"] <= set(stored(store, "txn", "log"))
@@ -163,7 +181,14 @@ def test_one_node_goes_on_over_the_bucket(
         for path in (*log_dir.glob("*checkpoint"), log_dir / "meta.properties"):
             shutil.copy(path, old)
     shutil.rmtree(log_dir)
-    target = Broker(tmp_path / "target", settings(store))
+    # One of each kind of quorum.
+    options = ("--standalone",) if source == "records" else ()
+    target = Broker(tmp_path / "target", settings(store), options)
+    if options:
+        del target.settings["controller.quorum.voters"]
+        target.settings["controller.quorum.bootstrap.servers"] = (
+            f"127.0.0.1:{target.controller_port}"
+        )
     target.format()
     try:
         done = attach(store, [target.log_dir], tmp_path / "runs", old)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from kafkalog.format.record_batch import parse_header
 from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS
 from tests.restoring.fresh import fresh_node
 from tests.restoring.target import empty_target
+from tests.support.buckets import served
+from tests.support.s3_server import BUCKET, S3Server
 
 LEVELS = (False, True)
 WITH_KEYS = [word for key, file in KEYS.items() for word in ("--remote-key", f"{key}={file}")]
@@ -36,7 +38,7 @@ def rows(
 
 
 def restored(
-    capsys: pytest.CaptureFixture[str], place: Path, log_dir: Path, *words: str
+    capsys: pytest.CaptureFixture[str], place: Path | str, log_dir: Path, *words: str
 ) -> Mapping[str, dict[str, Any]]:
     """A restore that ends well; its partitions by topic."""
     runs = str(log_dir.parent / "runs")
@@ -186,3 +188,33 @@ def test_words_that_do_not_fit_are_refused(
     groups = ["--groups", "*", "--output", str(tmp_path / "out")]
     assert main(["restore", str(STORE), "--remote-layout", "aiven", *into, *groups]) == 2
     assert "in log dirs alone" in capsys.readouterr().err
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    yield from served(monkeypatch)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("layout", ["aiven", "kafka"])
+def test_a_bucket_is_restored_and_attached_as_a_directory_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bucket: S3Server, layout: str
+) -> None:
+    data, remote, _ = kafkas(tmp_path)
+    place, disk, keys = (STORE, BROKER, WITH_KEYS) if layout == "aiven" else (remote, data, [])
+    bucket.put_tree(place)
+    uri, named = f"s3://{BUCKET}", {"remote_dirs": str(place), "remote_keys": KEYS}
+    log_dir, other = fresh_node(tmp_path / "node"), fresh_node(tmp_path / "other-node")
+    words = ("--remote-layout", layout, *keys, "--topic", "*", "--end-transactions", "abort")
+    found = restored(capsys, uri, log_dir, *words)
+    args = ["attach", uri, "--into", str(other), "--run-dir", str(tmp_path / "runs"), *words]
+    assert main([*args, "--apply", "--json"]) == 0
+    attached = {each["topic"]: each for each in json.loads(capsys.readouterr().out)["logs"]}
+    assert attached.keys() == found.keys()
+    for topic in found:
+        end = found[topic]["cutOffset"]
+        assert attached[topic]["copiedEndOffset"] == end
+        wanted = rows(disk, topic, committed=False, end=end, **named)
+        assert rows(log_dir, topic, committed=False, end=end) == wanted
+        remotely = {"remote_dirs": uri, "remote_keys": KEYS}
+        assert rows(other, topic, committed=False, end=end, **remotely) == wanted
