@@ -15,6 +15,8 @@ from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.requests.run_request import RunOptions, run_request
 from kafkalog.restoring.document import restore_document, restore_table, warnings
 from kafkalog.restoring.execute import RestoreExecutor
+from kafkalog.restoring.fresh import is_fresh
+from kafkalog.restoring.fresh_run import FreshRun
 from kafkalog.restoring.groups import GroupScript, group_scripts, write_scripts
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest, parse_topics, parse_until_offsets
@@ -50,13 +52,20 @@ def run_with(
         )
     if args.groups and remote.is_tree:
         raise UsageError("--groups: what groups have committed is in log dirs alone")
-    if bool(args.groups) != (args.output is not None):
-        raise UsageError("--groups needs --output DIR for its files, and --output is for them")
+    if args.output is not None and not args.groups:
+        raise UsageError("--output is for the files of --groups")
+    if args.groups and args.output is None and not is_fresh(args.into):
+        raise UsageError(
+            "--groups needs --output DIR for its files: the target's cluster was started before, "
+            "and has its own __consumer_offsets"
+        )
     request, restore = run_request(args.into, options), request_of(args)
     scripts: list[GroupScript] = []
 
     def with_groups(run: RestoreRun) -> RestoreRun:
-        if args.groups:
+        if isinstance(run, FreshRun):
+            scripts.extend(run.groups)
+        if args.output is not None:
             scripts.extend(group_scripts(args.log_dir, args.groups, _carried_out(run)))
             write_scripts(scripts, args.output)
         for script in scripts:
@@ -107,6 +116,8 @@ def request_of(args: argparse.Namespace) -> RestoreRequest:
         args.end_transactions,
         args.replication_factor,
         args.empty_followers,
+        () if args.output is not None else tuple(args.groups),
+        args.offsets_partitions,
         remote_storage(args),
     )
 

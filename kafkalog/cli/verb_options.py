@@ -75,9 +75,15 @@ VERB_OPTIONS = (
     ),
     Option(
         "--groups", "NAME|GLOB",
-        "offsets that these groups of the source have committed, clamped to what is restored, as "
-        "CSV for kafka-consumer-groups.sh --from-file; repeatable",
+        "offsets that these groups of the source have committed, clamped to what is restored, in "
+        "the new cluster's __consumer_offsets, or with --output as CSV for "
+        "kafka-consumer-groups.sh --from-file; repeatable",
         _RESTORE, is_repeatable=True,
+    ),
+    Option(
+        "--offsets-partitions", "N",
+        "partitions of a new cluster's __consumer_offsets (default: as many as the source's)",
+        _RESTORE, parse_count,
     ),
     Option(
         "--replication-factor", "N",

@@ -21,7 +21,8 @@ def restore_document(run: RestoreRun, seconds: float, scripts: Sequence[GroupScr
     groups = [
         {
             "group": script.group,
-            "file": script.file,
+            "file": script.file if script.offsets_partition is None else None,
+            "offsetsPartition": script.offsets_partition,
             "offsets": len(script.rows),
             "clamped": script.clamped,
             "leftOut": script.left_out,

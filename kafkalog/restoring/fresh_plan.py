@@ -15,8 +15,9 @@ import base64
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from kafkalog.format.topics import INTERNAL_POLICIES
+from kafkalog.format.topics import INTERNAL_POLICIES, OFFSETS_TOPIC
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.metadata_topics import UNASSIGNED
@@ -29,9 +30,12 @@ from kafkalog.restoring.attach_facts import (
     PlannedReplica,
 )
 from kafkalog.restoring.attach_plan import EPOCH_MARGIN, PRODUCER_ID_MARGIN
+from kafkalog.restoring.cut import Until, cut_log
 from kafkalog.restoring.disks import NodeDir
 from kafkalog.restoring.fresh import FreshDirs
+from kafkalog.restoring.groups import GroupScript, group_scripts
 from kafkalog.restoring.left_metadata import LeftMetadata, read_left_metadata
+from kafkalog.restoring.offsets_topic import offsets_topic
 from kafkalog.restoring.plan import (
     RestorePlan,
     TransactionalIds,
@@ -52,13 +56,15 @@ _REPLICAS = 3
 @dataclass(frozen=True, slots=True)
 class FreshPlan:
     """plans: of each directory that is filled; metadata: all that the new cluster begins with;
-    configs: by topic, for the indexes that are built; notes: what somebody has to know.
+    configs: by topic, for the indexes that are built; notes: what somebody has to know; groups:
+    whose offsets are restored.
     """
 
     plans: tuple[RestorePlan, ...]
     metadata: AttachPlan
     configs: Mapping[str, LogConfig]
     notes: tuple[str, ...]
+    groups: tuple[GroupScript, ...]
 
 
 @dataclass(slots=True)
@@ -74,9 +80,17 @@ class _Topic:
 
 
 def plan_fresh(
-    request: RestoreRequest, source: LogInventory, target: FreshDirs, max_batch_bytes: int
+    request: RestoreRequest,
+    source: LogInventory,
+    target: FreshDirs,
+    work_dir: Path,
+    limits: tuple[int, int],
 ) -> FreshPlan:
-    """The plan; of what is refused a plan each, with the reason."""
+    """The plan; of what is refused a plan each, with the reason. work_dir: an empty directory, in
+    which the offsets of groups are written as a log to restore from; limits: the time, and the
+    largest batch. InvalidConfigError as of `group_scripts`.
+    """
+    now_ms, max_batch_bytes = limits
     left = read_left_metadata(source)
     ids = TransactionalIds(source, max_batch_bytes)
     by_topic: dict[str, list[PartitionInventory]] = {}
@@ -91,15 +105,14 @@ def plan_fresh(
     plans: list[RestorePlan] = []
     partitions: list[PlannedPartition] = []
     for number, topic in enumerate(topics):
-        is_refused = any(plan.status == REFUSED for plan in topic.plans)
-        own = [] if is_refused else [*_spread(topic, number, placed, request)]
-        filled = [plan for _, its in own for plan in its]
-        filled = [*refuse_without_space(filled)]
-        if is_refused or any(plan.status == REFUSED for plan in filled):
-            plans += _whole(filled or topic.plans)
-            continue
-        plans += filled
-        partitions += (partition for partition, _ in own)
+        _place(topic, number, placed, request, plans, partitions)
+    scripts: list[GroupScript] = []
+    if request.groups and partitions:
+        found = group_scripts(request.sources, request.groups, plans)
+        offsets = offsets_topic(found, source, request.offsets_partitions, work_dir, now_ms)
+        scripts += offsets.scripts
+        topics.append(_offsets_topic(offsets.partitions, left, target, request, notes))
+        _place(topics[-1], len(topics), placed, request, plans, partitions)
     made = {each.topic for each in partitions}
     notes += _what_is_made([topic for topic in topics if topic.name in made])
     cuts = [plan.cut for plan in plans if plan.status != REFUSED and plan.cut is not None]
@@ -119,7 +132,53 @@ def plan_fresh(
     )
     configs = {topic.name: log_config_of(topic.config) for topic in topics}
     notes += _what_brokers_copy(metadata, plans)
-    return FreshPlan(tuple(plans), metadata, configs, tuple(notes))
+    return FreshPlan(tuple(plans), metadata, configs, tuple(notes), tuple(scripts))
+
+
+def _place(
+    topic: _Topic,
+    turn: int,
+    placed: _Places,
+    request: RestoreRequest,
+    plans: list[RestorePlan],
+    partitions: list[PlannedPartition],
+) -> None:
+    """A topic as a whole, or its refusals."""
+    is_refused = any(plan.status == REFUSED for plan in topic.plans)
+    own = [] if is_refused else [*_spread(topic, turn, placed, request)]
+    filled = [*refuse_without_space([plan for _, its in own for plan in its])]
+    if is_refused or any(plan.status == REFUSED for plan in filled):
+        plans += _whole(filled or topic.plans)
+        return
+    plans += filled
+    partitions += (partition for partition, _ in own)
+
+
+def _offsets_topic(
+    found: Sequence[PartitionInventory],
+    left: LeftMetadata | None,
+    target: FreshDirs,
+    request: RestoreRequest,
+    notes: list[str],
+) -> _Topic:
+    plans = [
+        RestorePlan(
+            each.topic_partition, "", "", each.topic_partition, each.path, each.token, "", RESTORE,
+            cut=cut_log(each, Until(), to_stable=False),
+        )
+        for each in found
+    ]  # fmt: skip
+    config = settings_of(OFFSETS_TOPIC, found, left, notes)
+    count = _replicas(request, left, OFFSETS_TOPIC, target)
+    return _Topic(OFFSETS_TOPIC, OFFSETS_TOPIC, _new_topic_id(), config, plans, count)
+
+
+def _replicas(
+    request: RestoreRequest, left: LeftMetadata | None, topic: str, target: FreshDirs
+) -> int:
+    states = [] if left is None else [s for s in left.topics.states() if s["topic"] == topic]
+    known = len(states[0]["replicas"]) if states else _REPLICAS
+    return min(request.replication_factor or known, len(target.nodes))
 
 
 def _topic(
@@ -145,11 +204,9 @@ def _topic(
             warnings = () if cut is None else tuple(warnings_of(cut, log_config))
             plan = replace(plan, cut=cut, warnings=warnings)
         plans.append(plan.refused(reason) if reason else plan)
-    states = [] if left is None else [s for s in left.topics.states() if s["topic"] == name]
-    known = len(states[0]["replicas"]) if states else _REPLICAS
     topic_ids = {each.topic_id for each in found}
     kept = topic_ids.pop() if len(topic_ids) == 1 and new == name else None
-    count = min(request.replication_factor or known, len(target.nodes))
+    count = _replicas(request, left, name, target)
     return _Topic(new, name, kept or _new_topic_id(), config, plans, count)
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
@@ -34,12 +36,18 @@ from kafkalog.restoring.attach_records import check_values, metadata_values
 from kafkalog.restoring.execute import RestoreExecutor
 from kafkalog.restoring.fresh import FreshDirs, read_fresh_dirs
 from kafkalog.restoring.fresh_plan import FreshPlan, plan_fresh
+from kafkalog.restoring.groups import GroupScript
 from kafkalog.restoring.metadata_place import MetadataPlace, replace_in_all
-from kafkalog.restoring.new_directory import discard, discard_unfinished, put_in_place
+from kafkalog.restoring.new_directory import (
+    discard,
+    discard_unfinished,
+    put_in_place,
+    work_directory,
+)
 from kafkalog.restoring.place_run import resolve_left
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
-from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreRun, RestoreTask
+from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask
 from kafkalog.restoring.source import open_source
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.journal import RESTORE, begin_journal
@@ -48,6 +56,14 @@ from kafkalog.swap.replacement import drop_undo
 from kafkalog.swap.scratch import Scratch
 
 _METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+
+
+# Without slots: it is of a generic class.
+@dataclass(frozen=True)
+class FreshRun(Run[RestorePlan, RestoreResult]):
+    """A run that makes topics; groups: whose offsets are in the new `__consumer_offsets`."""
+
+    groups: tuple[GroupScript, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +76,10 @@ class _Prepared:
     problems: tuple[str, ...]
 
 
-def plan_fresh_restore(request: RunRequest, restore: RestoreRequest) -> RestoreRun:
-    """A dry run; errors as of `open_log_dir` and `read_disks`."""
-    return _run_of(_prepare(request, restore), new_run_id(), request)
+def plan_fresh_restore(request: RunRequest, restore: RestoreRequest) -> FreshRun:
+    """A dry run; errors as of `open_log_dir`, `read_fresh_dirs` and `group_scripts`."""
+    with TemporaryDirectory() as work_dir:
+        return _run_of(_prepare(request, restore, Path(work_dir)), new_run_id(), request)
 
 
 def apply_fresh_restore(
@@ -71,7 +88,7 @@ def apply_fresh_restore(
     execute: RestoreExecutor,
     tell: Tell,
     files: LocalFiles,
-) -> RestoreRun:
+) -> FreshRun:
     """Plan and carry out, holding the lock of every log dir.
 
     LogDirLockedError if one is locked, LogCleaningRefusedError where nothing could be restored or
@@ -85,38 +102,57 @@ def apply_fresh_restore(
         resolved = [*resolve_left(log_dirs, files)]
         removed = discard_unfinished(log_dirs, files)
         resolved += (f"{path}: removed, of a run that died" for path in removed)
-        prepared = _prepare(request, restore)
-        chosen = [plan for plan in prepared.plan.plans if plan.status != REFUSED]
-        if not chosen:
-            reasons = [f"{plan.topic_partition}: {plan.reason}" for plan in prepared.plan.plans]
-            raise LogCleaningRefusedError("; ".join(reasons) or "the source has nothing of it")
-        journal = begin_journal(request, run_id, RESTORE, log_dirs)
-        journal.resolved(resolved)
-        journal.planned((_METADATA, each.path, each.log_dir, 0) for each in prepared.places)
-        journal.planned(
-            (p.topic_partition, p.path, p.log_dir, p.cut.size_in_bytes if p.cut else 0)
-            for p in chosen
-        )
-        results = _carry_out(prepared, chosen, request, run_id, execute, files)
-        for result in results:
-            name = TopicPartition(result.topic, result.partition)
-            journal.ended(name, result.path, result.status, result.reason, result.replaced)
-            tell(f"{result.path}: {result.status}{': ' * bool(result.reason)}{result.reason}")
-        journal.settled()
-        journal.finish(results)
+        work_dir = work_directory(log_dirs[0], run_id)
+        try:
+            prepared = _prepare(request, restore, work_dir)
+            results, problems = _apply(prepared, request, run_id, resolved, execute, tell, files)
+        finally:
+            files.remove_directory(str(work_dir.parent))
     run = _run_of(prepared, run_id, request)
     faults = tuple(f"{each.path}: {each.fault}" for each in results if each.fault)
     return replace(
         run, applied=True, results=tuple(results), recovered=tuple(resolved), faults=faults,
-        problems=(*run.problems, *journal.problems),
+        problems=(*run.problems, *problems),
     )  # fmt: skip
 
 
-def _prepare(request: RunRequest, restore: RestoreRequest) -> _Prepared:
+def _apply(
+    prepared: _Prepared,
+    request: RunRequest,
+    run_id: str,
+    resolved: Sequence[str],
+    execute: RestoreExecutor,
+    tell: Tell,
+    files: LocalFiles,
+) -> tuple[list[RestoreResult], list[str]]:
+    """Results, and problems of the journal."""
+    log_dirs = [each.path for each in prepared.target.dirs]
+    chosen = [plan for plan in prepared.plan.plans if plan.status != REFUSED]
+    if not chosen:
+        reasons = [f"{plan.topic_partition}: {plan.reason}" for plan in prepared.plan.plans]
+        raise LogCleaningRefusedError("; ".join(reasons) or "the source has nothing of it")
+    journal = begin_journal(request, run_id, RESTORE, log_dirs)
+    journal.resolved(resolved)
+    journal.planned((_METADATA, each.path, each.log_dir, 0) for each in prepared.places)
+    journal.planned(
+        (p.topic_partition, p.path, p.log_dir, p.cut.size_in_bytes if p.cut else 0) for p in chosen
+    )
+    results = _carry_out(prepared, chosen, request, run_id, execute, files)
+    for result in results:
+        name = TopicPartition(result.topic, result.partition)
+        journal.ended(name, result.path, result.status, result.reason, result.replaced)
+        tell(f"{result.path}: {result.status}{': ' * bool(result.reason)}{result.reason}")
+    journal.settled()
+    journal.finish(results)
+    return results, journal.problems
+
+
+def _prepare(request: RunRequest, restore: RestoreRequest, work_dir: Path) -> _Prepared:
     source = open_source(restore)
     restore.check(source)
     target = read_fresh_dirs(request.log_dirs)
-    plan = plan_fresh(restore, source, target, request.max_batch_bytes)
+    limits = request.now_ms, request.max_batch_bytes
+    plan = plan_fresh(restore, source, target, work_dir, limits)
     places: tuple[MetadataPlace, ...] = ()
     if plan.metadata.partitions:
         places = tuple(_places(plan, target, request.now_ms))
@@ -144,7 +180,7 @@ def _places(plan: FreshPlan, target: FreshDirs, now_ms: int) -> Iterator[Metadat
         yield MetadataPlace(each.path, each.path, {**writes, BOOTSTRAP_FILE: data})
 
 
-def _run_of(prepared: _Prepared, run_id: str, request: RunRequest) -> RestoreRun:
+def _run_of(prepared: _Prepared, run_id: str, request: RunRequest) -> FreshRun:
     plan = prepared.plan
     notes = [*plan.notes]
     if prepared.places:
@@ -156,11 +192,10 @@ def _run_of(prepared: _Prepared, run_id: str, request: RunRequest) -> RestoreRun
             "before any node starts: a controller whose log dirs are not given needs the same "
             f"{BOOTSTRAP_FILE} in its metadata log dir; then start all nodes, in any order"
         )
-    run: RestoreRun = Run(
+    return FreshRun(
         run_id, applied=False, plans=plan.plans, notes=tuple(notes), problems=prepared.problems,
-        keeps_undo=request.keeps_undo,
+        keeps_undo=request.keeps_undo, groups=plan.groups,
     )  # fmt: skip
-    return run
 
 
 def _carry_out(

@@ -1,4 +1,5 @@
-"""What groups of the source have committed, as files for Kafka's own tool, once the cluster runs:
+"""What groups of the source have committed, up to what is restored: for `offsets_topic`, which
+makes `__consumer_offsets` of a new cluster, or as files for Kafka's own tool, once a cluster runs:
 
     kafka-consumer-groups.sh --reset-offsets --group G --from-file G.csv --execute
 
@@ -35,22 +36,42 @@ _MOST_NAME_BYTES = 255
 
 
 @dataclass(frozen=True, slots=True)
+class GroupOffset(JsonFacts):
+    """What a group has committed of a partition, by its new name; leader_epoch: of the last record
+    that was read, -1 where that is not known or not restored.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupScript(JsonFacts):
-    """A group's file: rows (topic, partition, offset); clamped: how many offsets lay outside of
-    what is restored; left_out: of how many partitions nothing is restored.
+    """A group's offsets; clamped: how many lay outside of what is restored; left_out: of how many
+    partitions nothing is restored; offsets_partition: in which partition of `__consumer_offsets`
+    they are, None where they are in a file.
     """
 
     group: str
-    file: str
-    rows: tuple[tuple[str, int, int], ...]
+    rows: tuple[GroupOffset, ...]
     clamped: int
     left_out: int
+    offsets_partition: int | None = None
+
+    @property
+    def file(self) -> str:
+        """Its name."""
+        return f"{quote(self.group, safe='')}.csv"
 
     @property
     def text(self) -> str:
         """The file's lines."""
         out = StringIO()
-        csv.writer(out, lineterminator="\n").writerows(self.rows)
+        rows = ((each.topic, each.partition, each.offset) for each in self.rows)
+        csv.writer(out, lineterminator="\n").writerows(rows)
         return out.getvalue()
 
     @property
@@ -61,7 +82,10 @@ class GroupScript(JsonFacts):
         notes += [f"{self.left_out} of partitions that are not restored left out"] * bool(
             self.left_out
         )
-        return f"group {self.group}: {', '.join(notes)}, in {self.file}"
+        where = self.file
+        if self.offsets_partition is not None:
+            where = f"{OFFSETS_TOPIC}-{self.offsets_partition}"
+        return f"group {self.group}: {', '.join(notes)}, in {where}"
 
 
 def group_scripts(
@@ -76,8 +100,9 @@ def group_scripts(
             f"--groups: no partition of {OFFSETS_TOPIC} is in the source, which has what groups "
             "have committed"
         )
-    rows = commits_in_force(reads).to_pylist()
-    known = {row["group"] for row in rows}
+    known: dict[str, list[dict[str, Any]]] = {}
+    for row in commits_in_force(reads).to_pylist():
+        known.setdefault(row["group"], []).append(row)
     missing = [name for name in groups if not _GLOB & set(name) and name not in known]
     if missing:
         raise InvalidConfigError(f"--groups: not in the source: {', '.join(missing)}")
@@ -87,7 +112,7 @@ def group_scripts(
         if plan.cut is not None and plan.status != REFUSED
     }
     chosen = sorted(name for name in known if any(fnmatchcase(name, each) for each in groups))
-    return [_script(name, [r for r in rows if r["group"] == name], ranges) for name in chosen]
+    return [_script(name, known[name], ranges) for name in chosen]
 
 
 def _script(
@@ -104,8 +129,11 @@ def _script(
         name, start, end = known
         offset = min(max(row["offset"], start), end)
         clamped += offset != row["offset"]
-        found.append((name.topic, name.partition, offset))
-    return GroupScript(group, f"{quote(group, safe='')}.csv", tuple(found), clamped, left_out)
+        epoch = -1 if row["leaderEpoch"] is None or offset != row["offset"] else row["leaderEpoch"]
+        found.append(
+            GroupOffset(name.topic, name.partition, offset, epoch, row.get("metadata") or "")
+        )
+    return GroupScript(group, tuple(found), clamped, left_out)
 
 
 def write_scripts(scripts: Iterable[GroupScript], directory: str) -> None:

@@ -82,6 +82,13 @@ def discard(log_dir: str, name: TopicPartition, run_id: str, files: LocalFiles) 
     files.remove_directory(str(_staged_path(log_dir, name, run_id).parents[1]))
 
 
+def work_directory(log_dir: str, run_id: str) -> Path:
+    """A place of a run's own in a log dir, removed as what is staged is."""
+    digits = hashlib.sha256(run_id.encode()).hexdigest()[:32]
+    outer = path_in(log_dir, f"kafkalog-0.{digits}-delete")
+    return Path(Scratch(outer, run_id).restoring)
+
+
 def discard_unfinished(log_dirs: Iterable[str], files: LocalFiles) -> list[str]:
     """Remove what runs that died have left beside partitions' places; which directories."""
     removed = []

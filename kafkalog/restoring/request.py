@@ -28,7 +28,9 @@ class RestoreRequest:
     those that get another name; topics: names or globs of the source's; until_ms, until_offsets:
     see `cut.Until`, offsets by partition of the source; end_transactions: ABORT, CUT, or None to
     refuse. Of topics that are made: replication_factor, None for the source's;
-    leaves_followers_empty: whether only the leader's replica is filled.
+    leaves_followers_empty: whether only the leader's replica is filled; groups: names or globs of
+    those whose offsets are in the new `__consumer_offsets`, which has offsets_partitions, None for
+    as many as the source's.
     """
 
     sources: tuple[str, ...]
@@ -39,6 +41,8 @@ class RestoreRequest:
     end_transactions: str | None = None
     replication_factor: int | None = None
     leaves_followers_empty: bool = False
+    groups: tuple[str, ...] = ()
+    offsets_partitions: int | None = None
     remote: RemoteStorage = NO_REMOTE_STORAGE
 
     def until(self, name: TopicPartition) -> Until:

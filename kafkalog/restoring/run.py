@@ -81,10 +81,11 @@ def apply_restore(
 
 
 def _refuse_options_of_new_topics(restore: RestoreRequest) -> None:
-    if restore.replication_factor is not None or restore.leaves_followers_empty:
+    is_given = restore.replication_factor or restore.offsets_partitions
+    if is_given or restore.leaves_followers_empty:
         raise InvalidConfigError(
-            "--replication-factor and --empty-followers are for topics that are made: the target's "
-            "cluster was started before and has its own topics"
+            "--replication-factor, --empty-followers and --offsets-partitions are for topics that "
+            "are made: the target's cluster was started before and has its own topics"
         )
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from data.copy_samples import copy_sample
 from kafkalog.cli.main import main
 from kafkalog.format.checkpoints import parse_offset_checkpoint
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
+from kafkalog.reading.function_views.group_offsets import commits_in_force
+from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
 from kafkalog.reading.tables import read_batches
 from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT
+from kafkalog.restoring.offsets_topic import offsets_partition
 from tests.restoring.fresh import fields_of, fresh_node, run_json
 from tests.restoring.target import empty_target, served
 from tests.restoring.test_restore import busy
-from tests.support.log_builder import LogBuilder
+from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
 
 TOPIC_ID = "7L6g3nShT-eMCtK--X86sw"
@@ -190,4 +195,49 @@ def test_options_of_new_topics_are_refused_where_topics_are_there(
     target = empty_target(log_dir / "target")
     words = [str(source), "--into", str(target), "--topic", "orders", "--replication-factor", "1"]
     assert main(["restore", *words]) == 2
-    assert "are for topics that are made" in "".join(capsys.readouterr())
+    assert "was started before and has its own topics" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("group", "count", "number"),
+    # Java: "".hashCode() is 0, "abc" 96354, "polygenelubricants" the smallest number, whose abs is
+    # itself; "\U0001f600" two units, hash 1772899.
+    [("", 50, 0), ("abc", 50, 4), ("polygenelubricants", 50, 0), ("\U0001f600", 7, 2)],
+)
+def test_group_is_in_the_partition_of_its_java_hash(group: str, count: int, number: int) -> None:
+    assert offsets_partition(group, count) == number
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_groups_go_into_the_new_offsets_topic(
+    count: int, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = copy_sample("groups/data", log_dir / "source")
+    target = fresh_node(log_dir / "target")
+    words = [str(source), "--into", str(target), "--topic", "orders", "--until", "orders-0=10"]
+    words += ["--groups", "*", "--offsets-partitions", str(count), "--now", str(START_MS)]
+    planned = run_json(capsys, *words)["groups"]
+    assert list(target.glob("*-*")) == []
+    run = run_json(capsys, *words, "--apply")
+    assert run["groups"] == planned
+    by_name = {each["group"]: each for each in run["groups"]}
+    assert (by_name["modern"]["clamped"], by_name["modern"]["file"]) == (1, None)
+    before, after = (
+        {(r["group"], r["topic"], r["partition"]): r for r in _commits(path)}
+        for path in (source, target)
+    )
+    assert {key for key in before if key[1] == "orders"} == set(after)
+    for key, row in after.items():
+        assert row["offsetsPartition"] == by_name[key[0]]["offsetsPartition"] < count
+        assert row["offset"] == min(before[key]["offset"], 0 if key[2] == 0 else 1 << 62)
+        assert row["commitTimestampMs"] == START_MS
+    assert len(list(target.glob("__consumer_offsets-*"))) == count
+    made = fields_of(target, "PartitionRecord")
+    assert len(made) == 4 + count
+    assert main(["undo", str(run["runId"])]) == 0
+    assert list(target.glob("*-*")) == []
+
+
+def _commits(log_dir: Path) -> list[dict[str, Any]]:
+    reads = SharedReads([str(log_dir)], FunctionOptions())
+    return list(commits_in_force(reads).to_pylist())

@@ -5,12 +5,22 @@ new producers lose nothing.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
 from kafkalog.cli.main import main
-from tests.restoring.live_cluster import COMMITTED, COMPACTED, PLAIN, described, lost_quorum
+from tests.restoring.live_cluster import (
+    COMMITTED,
+    COMPACTED,
+    PATIENCE_S,
+    PLAIN,
+    LostQuorum,
+    described,
+    lost_quorum,
+)
 from tests.restoring.test_live_restore import new_producers
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.soak]
@@ -66,3 +76,56 @@ def test_a_new_cluster_begins_with_restored_topics(
             assert sorted(v for v in found if v and v.startswith(b"new ")) == sorted(sent), topic
         assert target.digests(ends) == digests
         assert target.complaints() == []
+
+
+@pytest.mark.parametrize(("partitions", "protocol"), [("3", "classic"), ("7", "consumer")])
+def test_groups_go_on_without_a_record_twice_or_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: str, protocol: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    groups = [f"readers-{n}" for n in range(6)]
+    with lost_quorum(tmp_path / "source", 1, is_dynamic=False) as source:
+        source.start()
+        source.create_topics()
+        source.write(PLAIN, "first", 60)
+        first = {group: consumed(source, group, protocol, 20 + n) for n, group in enumerate(groups)}
+        source.write(PLAIN, "second", 60)
+        wanted = sorted(each[1:3] for each in source.read(COMMITTED) if each[0] == PLAIN)
+        source.stop()
+
+    with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
+        target.nodes[1].format()
+        into = [word for path in target.log_dirs for word in ("--into", path)]
+        words = ["--topic", PLAIN, "--groups", "*", "--offsets-partitions", partitions, "--apply"]
+        assert main(["restore", *source.log_dirs, *into, *words]) == 0
+        target.start()
+        states = target.await_in_sync()
+        assert sum(place[0] == "__consumer_offsets" for place in states) == int(partitions)
+        for group in groups:
+            rest = consumed(target, group, protocol, len(wanted) - len(first[group]))
+            assert sorted(first[group] + rest) == wanted, group
+        assert target.strays() == []
+        assert target.complaints() == []
+
+
+def consumed(cluster: LostQuorum, group: str, protocol: str, count: int) -> list[tuple[int, int]]:
+    """The next records that a group gets, committed: partition and offset of each."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.servers, "group.id": group, "group.protocol": protocol,
+            "auto.offset.reset": "earliest", "enable.auto.commit": False,
+        }
+    )  # fmt: skip
+    found: list[tuple[int, int]] = []
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        consumer.subscribe([PLAIN])
+        while len(found) < count and time.monotonic() < deadline:
+            for message in consumer.consume(1, 1.0):
+                assert message.error() is None, message.error()
+                found.append((message.partition(), message.offset()))
+                consumer.commit(message=message, asynchronous=False)
+    finally:
+        consumer.close()
+    assert len(found) == count
+    return found

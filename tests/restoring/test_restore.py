@@ -232,7 +232,8 @@ def test_offsets_of_groups_are_clamped_to_what_is_restored(
     assert main([*words, "--apply"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["groups"]
     assert found == {
-        "group": "modern", "file": "modern.csv", "offsets": 4, "clamped": 1, "leftOut": 0
+        "group": "modern", "file": "modern.csv", "offsetsPartition": None, "offsets": 4,
+        "clamped": 1, "leftOut": 0,
     }  # fmt: skip
     # The first batch of orders-0 goes further than 10.
     offsets = "orders,0,0\norders,1,3\norders,2,5\norders,3,40\n"
