@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.batch_table import is_control
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import NO_TIMESTAMP
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
@@ -66,12 +67,15 @@ class OpenTransaction(JsonFacts):
 
 @dataclass(frozen=True, slots=True)
 class KeptSegment(JsonFacts):
-    """A segment of the source, and how many of its bytes are taken."""
+    """A segment of the source, and how many of its bytes are taken; is_remote: decoded as it is
+    read from remote storage.
+    """
 
     base_offset: int
     path: str
     valid_bytes: int
     modification_time_ms: int
+    is_remote: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ class LogCut(JsonFacts):
     """A log up to `end_offset`. last_stable_offset: where its oldest open transaction begins, else
     the end. highest epochs and producer ids that a controller gives out: -1 without;
     largest_timestamp_ms: of all batches.
-    left_out_from: the first offset of what lies behind the cut, None if nothing does.
+    left_out_from: the first offset of what lies behind the cut, None if nothing does; records: in
+    all batches but control batches, None where legacy entries have to be opened to count them.
     """
 
     start_offset: int
@@ -91,6 +96,7 @@ class LogCut(JsonFacts):
     highest_producer_id: int
     largest_timestamp_ms: int
     left_out_from: int | None = None
+    records: int | None = None
 
     @property
     def size_in_bytes(self) -> int:
@@ -121,6 +127,8 @@ class _Walk(ProducerSink):
     producer_id: int = -1
     timestamp_ms: int = NO_TIMESTAMP
     left_out_from: int | None = None
+    records: int = 0
+    has_legacy: bool = False
     _ended: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -171,7 +179,11 @@ class _Walk(ProducerSink):
                     position=scan.valid_bytes,
                 )
         kept_segment = KeptSegment(
-            segment.base_offset, segment.path, valid_bytes, segment.modification_time_ms
+            segment.base_offset,
+            segment.path,
+            valid_bytes,
+            segment.modification_time_ms,
+            segment.state == REMOTE,
         )
         # A segment of which nothing stays would only say where the next batch goes.
         if valid_bytes or self.left_out_from is None or not self.segments:
@@ -191,7 +203,9 @@ class _Walk(ProducerSink):
         self.replay.apply(rows)
         self.end_offset = max(self.end_offset, int(rows["last_offset"][-1]) + 1)
         current = rows[rows["magic"] >= 2]
+        self.has_legacy |= current.size < rows.size
         if current.size:
+            self.records += int(current["records_count"][~is_control(current)].sum(dtype=np.int64))
             self.epoch = max(self.epoch, int(current["partition_leader_epoch"].max()))
             ids = current["producer_id"]
             given = ids[ids < FIRST_RESTORED_ID]
@@ -222,6 +236,7 @@ class _Walk(ProducerSink):
             self.producer_id,
             self.timestamp_ms,
             self.left_out_from,
+            None if self.has_legacy else self.records,
         )
 
     def _open(self) -> Iterator[OpenTransaction]:

@@ -11,16 +11,14 @@ Source: Kafka ReplicationControlManager, StripedReplicaPlacer, ProducerIdControl
 
 from __future__ import annotations
 
-import base64
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kafkalog.format.topics import INTERNAL_POLICIES, OFFSETS_TOPIC
-from kafkalog.format.uuid_text import is_reserved_directory_id
+from kafkalog.format.topics import INTERNAL_POLICIES
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.metadata_topics import UNASSIGNED
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
 from kafkalog.restoring.attach_facts import (
@@ -30,27 +28,16 @@ from kafkalog.restoring.attach_facts import (
     PlannedReplica,
 )
 from kafkalog.restoring.attach_plan import EPOCH_MARGIN, PRODUCER_ID_MARGIN
-from kafkalog.restoring.cut import Until, cut_log
 from kafkalog.restoring.disks import NodeDir
 from kafkalog.restoring.fresh import FreshDirs
 from kafkalog.restoring.groups import GroupScript, group_scripts
-from kafkalog.restoring.left_metadata import LeftMetadata, read_left_metadata
+from kafkalog.restoring.left_metadata import read_left_metadata
+from kafkalog.restoring.new_topic import NewTopic, new_offsets_topic, new_topic
 from kafkalog.restoring.offsets_topic import offsets_topic
-from kafkalog.restoring.plan import (
-    RestorePlan,
-    TransactionalIds,
-    blank_plan,
-    cut_of,
-    wanted,
-    warnings_of,
-    why_not_from,
-)
+from kafkalog.restoring.plan import RestorePlan, TransactionalIds, wanted
 from kafkalog.restoring.request import RestoreRequest
 from kafkalog.restoring.space import refuse_without_space
-from kafkalog.restoring.topic_settings import log_config_of, settings_of
-
-# Of a source whose metadata log is not here; more copies than that are rarely wanted.
-_REPLICAS = 3
+from kafkalog.restoring.topic_settings import log_config_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +52,6 @@ class FreshPlan:
     configs: Mapping[str, LogConfig]
     notes: tuple[str, ...]
     groups: tuple[GroupScript, ...]
-
-
-@dataclass(slots=True)
-class _Topic:
-    """A topic of the target: its partitions' plans, without a place yet."""
-
-    name: str
-    source_name: str
-    topic_id: str
-    config: Mapping[str, str]
-    plans: list[RestorePlan]
-    replicas: int
 
 
 def plan_fresh(
@@ -98,7 +73,7 @@ def plan_fresh(
         by_topic.setdefault(each.topic_partition.topic, []).append(each)
     notes: list[str] = []
     topics = [
-        _topic(request, name, found, source, left, target, ids, notes)
+        new_topic(request, name, found, source, left, target, ids, notes)
         for name, found in sorted(by_topic.items())
     ]
     placed = _Places(target.dirs)
@@ -111,12 +86,25 @@ def plan_fresh(
         found = group_scripts(request.sources, request.groups, plans)
         offsets = offsets_topic(found, source, request.offsets_partitions, work_dir, now_ms)
         scripts += offsets.scripts
-        topics.append(_offsets_topic(offsets.partitions, left, target, request, notes))
+        topics.append(new_offsets_topic(offsets.partitions, left, target, request, notes))
         _place(topics[-1], len(topics), placed, request, plans, partitions)
     made = {each.topic for each in partitions}
     notes += _what_is_made([topic for topic in topics if topic.name in made])
+    metadata = _metadata(target, plans, partitions, [t for t in topics if t.name in made])
+    configs = {topic.name: log_config_of(topic.config) for topic in topics}
+    notes += _what_brokers_copy(metadata, plans)
+    return FreshPlan(tuple(plans), metadata, configs, tuple(notes), tuple(scripts))
+
+
+def _metadata(
+    target: FreshDirs,
+    plans: Sequence[RestorePlan],
+    partitions: Sequence[PlannedPartition],
+    topics: Sequence[NewTopic],
+) -> AttachPlan:
+    """All that the new cluster begins with."""
     cuts = [plan.cut for plan in plans if plan.status != REFUSED and plan.cut is not None]
-    metadata = AttachPlan(
+    return AttachPlan(
         target.cluster_id,
         tuple(target.nodes),
         dict(target.feature_levels),
@@ -124,19 +112,16 @@ def plan_fresh(
         max((cut.highest_epoch for cut in cuts), default=0) + EPOCH_MARGIN,
         max((cut.highest_producer_id for cut in cuts), default=-1) + 1 + PRODUCER_ID_MARGIN,
         tuple(partitions),
-        {topic.name: topic.config for topic in topics if topic.name in made},
+        {topic.name: topic.config for topic in topics},
         # As a broker of which nothing is known: its first registration finds itself (KIP-966).
         {str(node): -1 for node in target.nodes}
         if target.feature_levels.get(ELIGIBLE_LEADERS)
         else {},
     )
-    configs = {topic.name: log_config_of(topic.config) for topic in topics}
-    notes += _what_brokers_copy(metadata, plans)
-    return FreshPlan(tuple(plans), metadata, configs, tuple(notes), tuple(scripts))
 
 
 def _place(
-    topic: _Topic,
+    topic: NewTopic,
     turn: int,
     placed: _Places,
     request: RestoreRequest,
@@ -146,7 +131,7 @@ def _place(
     """A topic as a whole, or its refusals."""
     is_refused = any(plan.status == REFUSED for plan in topic.plans)
     own = [] if is_refused else [*_spread(topic, turn, placed, request)]
-    filled = [*refuse_without_space([plan for _, its in own for plan in its])]
+    filled = [*refuse_without_space([plan for _, its in own for plan in its], placed.left)]
     if is_refused or any(plan.status == REFUSED for plan in filled):
         plans += _whole(filled or topic.plans)
         return
@@ -154,95 +139,13 @@ def _place(
     partitions += (partition for partition, _ in own)
 
 
-def _offsets_topic(
-    found: Sequence[PartitionInventory],
-    left: LeftMetadata | None,
-    target: FreshDirs,
-    request: RestoreRequest,
-    notes: list[str],
-) -> _Topic:
-    plans = [
-        RestorePlan(
-            each.topic_partition, "", "", each.topic_partition, each.path, each.token, "", RESTORE,
-            cut=cut_log(each, Until(), to_stable=False),
-        )
-        for each in found
-    ]  # fmt: skip
-    config = settings_of(OFFSETS_TOPIC, found, left, notes)
-    count = _replicas(request, left, OFFSETS_TOPIC, target)
-    return _Topic(OFFSETS_TOPIC, OFFSETS_TOPIC, _new_topic_id(), config, plans, count)
-
-
-def _replicas(
-    request: RestoreRequest, left: LeftMetadata | None, topic: str, target: FreshDirs
-) -> int:
-    states = [] if left is None else [s for s in left.topics.states() if s["topic"] == topic]
-    known = len(states[0]["replicas"]) if states else _REPLICAS
-    return min(request.replication_factor or known, len(target.nodes))
-
-
-def _topic(
-    request: RestoreRequest,
-    name: str,
-    found: Sequence[PartitionInventory],
-    source: LogInventory,
-    left: LeftMetadata | None,
-    target: FreshDirs,
-    ids: TransactionalIds,
-    notes: list[str],
-) -> _Topic:
-    new = request.renamed.get(name, name)
-    config = settings_of(name, found, left, notes)
-    log_config = log_config_of(config)
-    missing = _missing(found, left, name)
-    plans = []
-    for each in found:
-        plan = blank_plan(request.target_of(each.topic_partition), each)
-        reason = "; ".join(target.why_not) or why_not_from(each, source) or missing
-        if not reason:
-            cut, reason = cut_of(request, each, ids)
-            warnings = () if cut is None else tuple(warnings_of(cut, log_config))
-            plan = replace(plan, cut=cut, warnings=warnings)
-        plans.append(plan.refused(reason) if reason else plan)
-    topic_ids = {each.topic_id for each in found}
-    kept = topic_ids.pop() if len(topic_ids) == 1 and new == name else None
-    count = _replicas(request, left, name, target)
-    return _Topic(new, name, kept or _new_topic_id(), config, plans, count)
-
-
-def _missing(
-    found: Sequence[PartitionInventory], left: LeftMetadata | None, name: str
-) -> str | None:
-    """A topic has no gaps in its numbers."""
-    here = {each.topic_partition.partition for each in found}
-    count = max(here) + 1
-    if left is not None:
-        count = max(
-            [count, *(s["partition"] + 1 for s in left.topics.states() if s["topic"] == name)]
-        )
-    missing = [str(number) for number in range(count) if number not in here]
-    if not missing:
-        return None
-    return (
-        f"{name} has {count} partitions, of {', '.join(missing)} nothing is in the source: give "
-        "the log dirs with all of them"
-    )
-
-
-def _new_topic_id() -> str:
-    while True:
-        text = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode()[:22]
-        # As Kafka: one that begins with a dash is taken for an option.
-        if not text.startswith("-") and not is_reserved_directory_id(text):
-            return text
-
-
 class _Places:
-    """Where replicas go: the log dir of a node with the fewest bytes."""
+    """Where replicas go: the log dir of a node with the fewest bytes. left: of each device."""
 
     def __init__(self, dirs: Sequence[NodeDir]) -> None:
         self._bytes = {each.path: 0 for each in dirs}
         self._dirs = dirs
+        self.left: dict[int, int] = {}
         self.nodes = sorted({each.node_id for each in dirs})
 
     def take(self, node: int, size: int) -> NodeDir:
@@ -253,7 +156,7 @@ class _Places:
 
 
 def _spread(
-    topic: _Topic, turn: int, places: _Places, request: RestoreRequest
+    topic: NewTopic, turn: int, places: _Places, request: RestoreRequest
 ) -> Iterator[tuple[PlannedPartition, list[RestorePlan]]]:
     """Each partition with the plans of its directories that are filled."""
     for plan in topic.plans:
@@ -294,7 +197,7 @@ def _whole(plans: Sequence[RestorePlan]) -> Iterator[RestorePlan]:
         yield plan if plan.status == REFUSED else plan.refused(reason)
 
 
-def _what_is_made(topics: Sequence[_Topic]) -> Iterator[str]:
+def _what_is_made(topics: Sequence[NewTopic]) -> Iterator[str]:
     for topic in topics:
         settings = ", ".join(f"{name}={value}" for name, value in sorted(topic.config.items()))
         yield (
@@ -312,12 +215,10 @@ def _what_is_made(topics: Sequence[_Topic]) -> Iterator[str]:
 def _what_brokers_copy(metadata: AttachPlan, plans: Sequence[RestorePlan]) -> Iterator[str]:
     sizes = {plan.topic_partition: plan.cut.size_in_bytes for plan in plans if plan.cut is not None}
     empty = [
-        sizes[name]
+        sizes[TopicPartition(each.topic, each.partition)]
         for each in metadata.partitions
         for replica in each.replicas
         if replica.path is None
-        for name in sizes
-        if (name.topic, name.partition) == (each.topic, each.partition)
     ]
     if empty:
         yield (

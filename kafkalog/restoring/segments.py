@@ -83,15 +83,19 @@ def write_segments(
 ) -> None:
     """Write the `.log` files of a cut into a directory, synced, with this owner and mode.
 
-    CorruptRecordError for a batch whose checksum is not the stored one; OSError as from writing.
+    CorruptRecordError for a batch whose checksum is not the stored one, but where batches stay as
+    they are: `check_source` tells then. OSError as from writing.
     """
     markers = abort_markers(cut, identity)
     for number, segment in enumerate(cut.segments):
         is_last = number == len(cut.segments) - 1
         fd = files.create(path_in(directory, log_file_name(segment.base_offset)))
         try:
-            for data in _batches(segment, identity, max_batch_bytes):
-                files.write(fd, data)
+            if identity.is_kept and not segment.is_remote:
+                files.copy_into(fd, segment.path, segment.valid_bytes)
+            else:
+                for data in _batches(segment, identity, max_batch_bytes):
+                    files.write(fd, data)
             if is_last and markers:
                 files.write(fd, memoryview(markers))
             files.set_owner(fd, like)
@@ -147,6 +151,17 @@ def _batches(
             data = data if data.flags.writeable else data.copy()
             _give_new_ids(Chunk(data, chunk.position, chunk.rows), identity)
         yield data.data
+
+
+def check_source(cut: LogCut, max_batch_bytes: int) -> None:
+    """CorruptRecordError for a batch of the source whose checksum is not the stored one."""
+    for segment in cut.segments:
+        reader = read_chunks(
+            segment.path, end=segment.valid_bytes, chunk_bytes=CLEANER_CHUNK_BYTES,
+            buffers=ChunkBuffers(), max_batch_bytes=max_batch_bytes,
+        )  # fmt: skip
+        for chunk in reader:
+            _check(chunk, segment.path)
 
 
 def _check(chunk: Chunk, path: str) -> None:

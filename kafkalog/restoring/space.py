@@ -18,9 +18,13 @@ def needed_bytes(plan: RestorePlan) -> int:
     return 0 if plan.cut is None else int(plan.cut.size_in_bytes * _BESIDE)
 
 
-def refuse_without_space(plans: Iterable[RestorePlan]) -> Iterator[RestorePlan]:
-    """The plans, those refused for which their disk has no room."""
-    left: dict[int, int] = {}
+def refuse_without_space(
+    plans: Iterable[RestorePlan], left: dict[int, int] | None = None
+) -> Iterator[RestorePlan]:
+    """The plans, those refused for which their disk has no room. left: bytes by device, of plans
+    that go on with those before.
+    """
+    left = {} if left is None else left
     for plan in plans:
         if plan.status == REFUSED or plan.cut is None:
             yield plan

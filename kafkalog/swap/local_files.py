@@ -7,6 +7,7 @@ for each of the hundred names of a small partition was a third of its compaction
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from contextlib import suppress
@@ -17,6 +18,8 @@ from kafkalog.cleaning.new_files import can_give_ownership
 from kafkalog.runs import durable
 
 COPY_BYTES: Final = 8 * 1024 * 1024
+# Of file systems, or pairs of them, for which the kernel does not copy.
+_NO_COPY: Final = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -109,6 +112,30 @@ class LocalFiles:
             self.sync_file(fd)
         finally:
             os.close(fd)
+
+    def copy_into(self, fd: int, source: str, length: int) -> None:
+        """Write the first bytes of a file at the descriptor's place, within the kernel where the
+        file systems can: some share the bytes then.
+        """
+        source_fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            left, by_kernel = length, True
+            while left > 0:
+                try:
+                    done = os.copy_file_range(source_fd, fd, left) if by_kernel else 0
+                except OSError as error:
+                    if error.errno not in _NO_COPY:
+                        raise
+                    by_kernel, done = False, 0
+                if not by_kernel:
+                    data = os.read(source_fd, min(left, COPY_BYTES))
+                    self.write(fd, memoryview(data))
+                    done = len(data)
+                if not done:
+                    raise OSError(errno.EIO, "is shorter than it was", source)
+                left -= done
+        finally:
+            os.close(source_fd)
 
     def append(self, path: str, data: bytes) -> None:
         """Put bytes behind a file's last one, and force them to disk."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,15 @@ from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
 from kafkalog.reading.function_views.group_offsets import commits_in_force
 from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
 from kafkalog.reading.tables import read_batches
+from kafkalog.requests.run_request import run_request
 from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT
 from kafkalog.restoring.offsets_topic import offsets_partition
+from kafkalog.restoring.request import RestoreRequest
+from kafkalog.restoring.run import apply_restore
+from kafkalog.swap.local_files import LocalFiles
 from tests.restoring.fresh import fields_of, fresh_node, run_json
 from tests.restoring.target import empty_target, served
-from tests.restoring.test_restore import busy
+from tests.restoring.test_restore import busy, open_at_the_end
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
 
@@ -241,3 +247,69 @@ def test_groups_go_into_the_new_offsets_topic(
 def _commits(log_dir: Path) -> list[dict[str, Any]]:
     reads = SharedReads([str(log_dir)], FunctionOptions())
     return list(commits_in_force(reads).to_pylist())
+
+
+class _Flipping(LocalFiles):
+    """Copies a byte wrongly that no checksum covers: the leader epoch of the first batch."""
+
+    def copy_into(self, fd: int, source: str, length: int) -> None:
+        super().copy_into(fd, source, length)
+        os.pwrite(fd, b"\x55", 15)
+
+
+def test_copy_that_differs_is_seen_and_nothing_is_put_in_place(
+    source: Path, log_dir: Path, tmp_path: Path
+) -> None:
+    target = fresh_node(log_dir / "target")
+    before = tree(target)
+    request = run_request([str(target)], {"run_dir": str(tmp_path / "runs")})
+    asked = RestoreRequest((str(source),), ("orders",))
+    (result,) = apply_restore(request, asked, lambda _: None, _Flipping()).results
+    assert result.status == "failed"
+    assert "differs from the source's" in result.reason
+    assert tree(target) == before
+    assert list(target.glob("*-*")) == []
+
+
+def test_file_systems_that_do_not_copy_are_read(
+    source: Path, log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EXDEV, "not this one")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    target = fresh_node(log_dir / "target")
+    assert main(["restore", str(source), "--into", str(target), "--topic", "*", "--apply"]) == 0
+    assert served(target / "orders-0") == served(source / "orders-0")
+
+
+@pytest.mark.parametrize("segment", [0, -1])
+def test_damaged_source_is_refused_and_salvage_named(
+    segment: int, source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sorted((source / "orders-0").glob("*.log"))[segment]
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    target = fresh_node(log_dir / "target")
+    before = tree(target)
+    assert main(["restore", str(source), "--into", str(target), "--topic", "*", "--apply"]) == 1
+    said = "".join(capsys.readouterr())
+    assert "kafkalog salvage" in said
+    assert path.name in said
+    assert tree(target) == before
+
+
+def test_open_transaction_is_aborted_behind_the_sources_bytes(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = open_at_the_end(log_dir / "source"), fresh_node(log_dir / "target")
+    words = [str(source), "--into", str(target), "--topic", "orders"]
+    assert "producer 5 from offset 2 on" in refused(capsys, *words)
+    run = run_json(capsys, *words, "--end-transactions", "abort", "--apply")
+    assert run["partitions"][0]["recordsCompared"] == 4
+    before, after = (
+        next((path / "orders-0").glob("*.log")).read_bytes() for path in (source, target)
+    )
+    assert after.startswith(before)
+    assert [row[0] for row in served(target / "orders-0")[1]] == [0, 1, 4]
