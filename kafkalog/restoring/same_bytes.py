@@ -33,7 +33,7 @@ def check_same_bytes(cut: LogCut, restored: PartitionInventory, identity: Identi
             fds = [os.open(each, os.O_RDONLY | os.O_CLOEXEC) for each in (segment.path, path)]
             for fd in fds:
                 opened.callback(os.close, fd)
-            for position, before, after in _pieces(*fds, segment.valid_bytes):
+            for position, before, after in _pieces(fds[0], fds[1], segment.valid_bytes):
                 if before != after:
                     differs = next(n for n in range(len(before)) if before[n] != after[n])
                     raise LogChangedError(
