@@ -107,15 +107,18 @@ class CompareAcross:
         """The rows of some buckets' keys, and those that are on their way, for the conclusion."""
         pool_bytes = self._budget().pool_bytes // 2
         keys = KeyEntries(len(self.facts), self.bits, pool_bytes)
-        found, judge = begin(self.facts), 0
+        found, judge, known = begin(self.facts), 0, set[int]()
         for row in rows:
             judge = row.target
             if row.kind == range_rows.ENTRIES:
-                keys.append(row.number, np.frombuffer(row.payload, np.uint64))
+                # Where all copies have all records, no key is asked for.
+                if found.has_absent or len(known) < len(self.ranges):
+                    keys.append(row.number, np.frombuffer(row.payload, np.uint64))
                 continue
             if row.kind == range_rows.FACTS:
                 facts: RangeFacts = pickle.loads(row.payload)
                 facts.add_to(found)
+                known.add(row.number)
             if row.kind != range_rows.FACTS or row.number % self.judges == judge:
                 yield row.to(0)
         if found.has_absent:

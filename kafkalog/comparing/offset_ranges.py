@@ -23,6 +23,8 @@ from kafkalog.log.inventory import PartitionInventory
 
 # Of the largest copy: a task is worth its start from so many bytes on.
 RANGE_BYTES = 128 * 1024 * 1024
+# Each range has something to say to each task that judges keys.
+_MOST_RANGES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,10 @@ def offset_ranges(
     copies: Sequence[PartitionInventory], range_bytes: int = RANGE_BYTES
 ) -> tuple[OffsetRange, ...]:
     """The ranges, in order; one where nothing can be cut. OSError as from reading headers."""
+    largest = max(copies, key=lambda each: each.size_in_bytes)
+    range_bytes = max(range_bytes, largest.size_in_bytes // _MOST_RANGES)
     cuts, places = [0], [[_Place(0, 0) for _ in copies]]
-    for cut in _cuts(max(copies, key=lambda each: each.size_in_bytes), range_bytes):
+    for cut in _cuts(largest, range_bytes):
         found = [_place_of(copy, cut) for copy in copies]
         known = [place for place in found if place is not None]
         if len(known) == len(found):

@@ -6,7 +6,7 @@
     EVENTS   int64[7 * n]: ends of transactions (`transactions`)
     MARKERS  int64[4 * n]: markers (`evidence`)
     MISSING  int64[6 * n]: what a copy lacks (`missing_runs`)
-    FACTS    RangeFacts, pickled: what is not large; the last row of a range
+    FACTS    RangeFacts, pickled: what is not large
     JUDGED   Candidates and how many are left out, pickled
     FAILED   JSON: reason
 
@@ -30,7 +30,7 @@ from kafkalog.comparing.missing_runs import Edges
 from kafkalog.resources.spilled_array import SpilledArray
 from kafkalog.resources.staged_tasks import BLOB_BYTES, ShuffleRow
 
-ENTRIES, EVENTS, MARKERS, MISSING, FACTS, JUDGED, FAILED = range(7)
+FAILED, FACTS, JUDGED, EVENTS, MARKERS, MISSING, ENTRIES = range(7)
 
 Numbers = NDArray[np.int64]
 

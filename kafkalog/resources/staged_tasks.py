@@ -94,7 +94,9 @@ def run_stages(
     """`first` of each number below `tasks`, then each stage of the rows for each of its targets,
     and `last`, in this process, of what these gave. All are pickled but `last`.
 
-    A worker that dies gave no rows: who needs them has to see that they are missing.
+    A stage gets its rows by their kinds, so that what it needs of one may come before another;
+    where Spark runs the stages they come in any order. A worker that dies gave no rows: who needs
+    them has to see that they are missing.
     """
     with tempfile.TemporaryDirectory(prefix="kafkalog-", dir=spill_directory()) as directory:
         work = partial(_run, first, tuple(stages), directory)
@@ -111,7 +113,8 @@ def run_stages(
             for row in stored:
                 targets[row.row.target].append(row)
             waiting = [
-                _StageTask(number, target, tuple(targets[target])) for target in sorted(targets)
+                _StageTask(number, target, tuple(sorted(rows, key=lambda each: each.row.kind)))
+                for target, rows in sorted(targets.items())
             ]
         return [result for task in waiting for result in last(_rows(task.rows))]
 

@@ -1,9 +1,11 @@
 """Consumers get from the restored log what they get from the source up to the cut: the same
 offsets, keys, values, headers and timestamps, and in `read_committed` the same records left out.
 
-Both logs are read record by record, hashed under a secret that is drawn for the run. Producer ids
-and markers that were added are all that may differ; of the transactions that were aborted at the
-cut `read_committed` gets nothing, as before, and what lay behind the source's last stable offset.
+Both logs are read record by record, as `comparing` reads replicas, hashed under a secret that is
+drawn for the run. Each record has to be there: `comparing` goes by meaning, and passes what a
+cleaner may have taken. Producer ids and markers that were added are all that may differ; of the
+transactions that were aborted at the cut `read_committed` gets nothing, as before, and what lay
+behind the source's last stable offset.
 """
 
 from __future__ import annotations

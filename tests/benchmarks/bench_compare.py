@@ -63,7 +63,7 @@ def main() -> None:
         for _ in range(args.rounds):
             again = [*words[:3], f"{digests[-1]}.again", *words[4:]]
             commands = {
-                "compare": ["compare", *map(str, log_dirs)],
+                "compare": ["compare", *map(str, log_dirs), "--workers", "1"],
                 "digest": again,
                 "compare_digests": ["compare", *map(str, digests)],
             }
