@@ -1,9 +1,11 @@
 """Topics back from segments on Spark, offsets as they were; and, by the driver alone, the metadata
-of a lost quorum. With --apply driver and tasks see source and target under the same paths.
+of a lost quorum, or of a fresh cluster over a bucket. With --apply driver and tasks see source and
+target under the same paths.
 
 spark-submit --properties-file spark_conf/spark-defaults.conf jobs/restore_topics.py SOURCE \\
     --into LOGDIR --topic NAME --apply
 spark-submit … jobs/restore_topics.py attach LOGDIR… --in-place
+spark-submit … jobs/restore_topics.py attach BUCKET --into LOGDIR --topic NAME --apply
 """
 
 from __future__ import annotations

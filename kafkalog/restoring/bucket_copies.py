@@ -22,6 +22,7 @@ from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snap
 from kafkalog.format.remote_log_partition import remote_log_partition
 from kafkalog.format.topics import REMOTE_LOG_TOPIC
 from kafkalog.log.inventory import LogInventory, PartitionKind
+from kafkalog.log.lock_holder import lock_holder
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.small_files import read_small_file
 from kafkalog.messages.remote_log_records import RemoteLogRecord, decode_remote_log_record
@@ -151,7 +152,13 @@ def _by_metadata(
             path=request.metadata_from[0],
         )
     count = _partitions_count(metadata, request.metadata_partitions or known_count)
-    refusals = [each.incomplete for each in metadata.values() if each.incomplete]
+    refusals = [
+        f"a broker (process {holder}) holds the lock of {log_dir}: the old cluster runs, and two "
+        "clusters over one bucket delete each other's segments"
+        for log_dir in request.metadata_from
+        if (holder := lock_holder(log_dir)) is not None
+    ]
+    refusals += [each.incomplete for each in metadata.values() if each.incomplete]
     refusals += [
         f"{REMOTE_LOG_TOPIC}-{number} is not in the log dirs of --metadata-from"
         for number in range(count)

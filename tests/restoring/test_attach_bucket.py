@@ -5,6 +5,7 @@ last byte; kills; what is refused; the verb itself. Live clusters are in `test_l
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from dataclasses import replace
@@ -39,6 +40,7 @@ from kafkalog.restoring.bucket_attach import (
 )
 from kafkalog.restoring.bucket_request import BucketAttachRequest
 from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.log_dir_lock import LogDirLock
 from tests.operations.faults.breaking_files import CountingFiles, DyingFiles, run_in_child
 from tests.operations.undo.trees import differences, tree
 from tests.remote.test_aiven import BROKER, KEYS, STORE
@@ -243,6 +245,24 @@ def test_what_cannot_be_read_over_is_refused_by_name(tmp_path: Path) -> None:
     assert f"offsets {int(second.name[:20])} to" in refusal
     by_records = plan_bucket_attach(tiered.request(**tiered.by_records()))
     assert any("not in the bucket" in text for text in by_records.run.plan.refusals)
+
+
+def test_an_old_cluster_that_runs_is_refused(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path)
+    ready, done = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with LogDirLock(str(tiered.old)):
+            os.write(ready[1], b"x")
+            os.read(done[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    try:
+        refusals = plan_bucket_attach(tiered.request(**tiered.by_records())).run.plan.refusals
+    finally:
+        os.write(done[1], b"x")
+        os.waitpid(pid, 0)
+    assert any(f"process {pid}" in text and "the old cluster runs" in text for text in refusals)
 
 
 def test_log_dirs_that_are_not_fresh_are_refused(tmp_path: Path) -> None:

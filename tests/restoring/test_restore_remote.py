@@ -218,3 +218,19 @@ def test_a_bucket_is_restored_and_attached_as_a_directory_is(
         assert rows(log_dir, topic, committed=False, end=end) == wanted
         remotely = {"remote_dirs": uri, "remote_keys": KEYS}
         assert rows(other, topic, committed=False, end=end, **remotely) == wanted
+
+
+@pytest.mark.thorough
+def test_a_log_dir_in_a_bucket_is_taken_as_plain_copies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bucket: S3Server
+) -> None:
+    source = copy_sample("groups/data", tmp_path / "source")
+    bucket.put_tree(source)
+    log_dir = fresh_node(tmp_path / "node")
+    words = ("--remote-layout", "plain", "--topic", "orders")
+    found = restored(capsys, f"s3://{BUCKET}", log_dir, *words)
+    assert found.keys() == {"orders"}
+    for committed in LEVELS:
+        wanted = rows(source, "orders", committed=committed, end=2**62)
+        assert len(wanted) > 100
+        assert rows(log_dir, "orders", committed=committed, end=2**62) == wanted
