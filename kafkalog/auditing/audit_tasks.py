@@ -9,6 +9,7 @@ from dataclasses import replace
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import signs_of_life
+from kafkalog.contents.stored_uploads import with_stored
 from kafkalog.contents.uploads import read_uploads, uploaded_offset
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import TRANSACTION_TOPIC
@@ -49,7 +50,11 @@ class AuditTasks:
         self._transactions = {owner: tuple(paths) for owner, paths in transactions.items()}
         self._map_entries = _map_entries(request)
         self._other_options = _other_options(request)
-        self._uploads = read_uploads(everything, request.max_batch_bytes)
+        self._uploads = with_stored(
+            read_uploads(everything, request.max_batch_bytes),
+            request.scope.remote,
+            {partition.topic_id for partition in self._live if partition.topic_id is not None},
+        )
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""

@@ -52,7 +52,8 @@ def with_remote_parts(partitions: Iterable[AuditedPartition]) -> list[AuditedPar
 
 def remote_sums(parts: Iterable[AuditedPartition], price: float | None) -> Row:
     """Sums over what is in remote storage; the cost a month where there is a price of a GiB."""
-    segments = size = due = 0
+    segments = size = due = billed = stored = 0
+    is_looked_at = True
     for part in parts:
         plan = part.remote_plan()
         if part.remote is None or plan is None:
@@ -60,12 +61,16 @@ def remote_sums(parts: Iterable[AuditedPartition], price: float | None) -> Row:
         there = [s for s in part.remote.segments if s.stage is CopyStage.FINISHED]
         segments += len(there)
         size += part.remote.finished_bytes
+        billed += sum(s.billed_bytes for s in there)
+        stored += sum(s.stored_bytes for s in there)
+        is_looked_at &= all(s.stored_bytes >= 0 for s in there)
         due += plan.deleted_bytes
     return {
         "remoteSegments": segments,
         "remoteBytes": size,
         "remoteDueBytes": due,
-        "remoteCostPerMonth": cost_per_month(size, price),
+        "remoteStoredBytes": stored if segments and is_looked_at else None,
+        "remoteCostPerMonth": cost_per_month(billed, price),
     }
 
 

@@ -15,6 +15,7 @@ from kafkalog.planning.compaction import usable_entries
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.remote_retention import RemoteSegment
+from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.requests.run_request import RunOptions, RunRequest, run_options_of
 from kafkalog.requests.run_settings import KnownEpoch
 
@@ -32,7 +33,8 @@ class AuditScope:
     scenario; scenarios: other settings to simulate, "as configured" first; times: for which, see
     `what_if.times_from`; before_ms: what lies before this time is to be deleted; redact: names
     that clients chose (groups, transactional ids) as digests, see `format.redaction`; price: what a
-    GiB in remote storage costs a month, None if that is not asked.
+    GiB in remote storage costs a month, None if that is not asked; remote: where objects of tiered
+    topics are looked at.
     """
 
     reads_records: bool = False
@@ -42,6 +44,7 @@ class AuditScope:
     before_ms: int | None = None
     redact: bool = False
     price: float | None = None
+    remote: RemoteStorage = NO_REMOTE_STORAGE
 
     def looks_at_keys(self, config: LogConfig) -> bool:
         """Whether of a topic with these settings: without compaction keys tell nothing."""

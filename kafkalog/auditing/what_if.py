@@ -188,12 +188,14 @@ def kept_at(log: SimulatedLog, config: LogConfig, times_ms: Sequence[int]) -> li
     return kept
 
 
-def remote_bytes_at(log: SimulatedLog, config: LogConfig, at_ms: int) -> int:
-    """Bytes that are left in remote storage after a pass at this time under these settings."""
+def remote_bytes_at(log: SimulatedLog, config: LogConfig, at_ms: int) -> tuple[int, int]:
+    """Bytes that are left in remote storage after a pass at this time under these settings: of
+    segments as they were, and as they are billed."""
     if log.remote is None:
-        return 0
+        return 0, 0
     kept = plan_remote_retention(log.remote, config, at_ms).kept
-    return sum(v.segment.size_in_bytes for v in kept if v.segment.stage is CopyStage.FINISHED)
+    own = [v.segment for v in kept if v.segment.stage is CopyStage.FINISHED]
+    return sum(s.size_in_bytes for s in own), sum(s.billed_bytes for s in own)
 
 
 def ceiling_bytes(logs: Iterable[tuple[LogConfig, int]]) -> int | None:
@@ -234,9 +236,10 @@ def simulate(
 
 class _Curve:
     """What one scenario makes of the logs. `_points`: (bytes, records, expected bytes, bytes in
-    remote storage) of each topic by time, those of topic "" for all together; `_by_topic`:
-    settings, and bytes of the largest segment, of each partition; `_only_compacted`: topics of
-    which nothing is deleted; `_refused`: of topics whose settings a broker would not take.
+    remote storage, as they were and as billed) of each topic by time, those of topic "" for all
+    together; `_by_topic`: settings, and bytes of the largest segment, of each partition;
+    `_only_compacted`: topics of which nothing is deleted; `_refused`: of topics whose settings a
+    broker would not take.
     """
 
     def __init__(self, scenario: Scenario, times_ms: Sequence[int]) -> None:
@@ -270,7 +273,7 @@ class _Curve:
             )
             remote = remote_bytes_at(log, config, at_ms)
             for point in (of_topic[number], of_all[number]):
-                for at, value in enumerate((size, records, expected, remote)):
+                for at, value in enumerate((size, records, expected, *remote)):
                     point[at] += value
         self._by_topic.setdefault(log.topic, []).append((config, largest))
         if config.cleanup_policy == ("compact",):
@@ -279,7 +282,7 @@ class _Curve:
 
     def _points_of(self, topic: str) -> list[list[int]]:
         if topic not in self._points:
-            self._points[topic] = [[0, 0, 0, 0] for _ in self._times_ms]
+            self._points[topic] = [[0] * 5 for _ in self._times_ms]
         return self._points[topic]
 
     def row(self, growth: Mapping[str, int], price: float | None) -> dict[str, object]:
@@ -304,10 +307,10 @@ class _Curve:
                 {
                     "topic": topic, "atMs": at_ms, "bytes": size, "records": records,
                     "expectedBytes": expected, "remoteBytes": remote,
-                    "remoteCostPerMonth": cost_per_month(remote, price),
+                    "remoteCostPerMonth": cost_per_month(billed, price),
                 }
                 for topic, points in sorted(self._points.items())
-                for at_ms, (size, records, expected, remote) in zip(
+                for at_ms, (size, records, expected, remote, billed) in zip(
                     self._times_ms, points, strict=True
                 )
             ],

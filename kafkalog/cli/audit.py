@@ -25,6 +25,8 @@ from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import settings_options
 from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
+from kafkalog.errors import InvalidConfigError
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.report.page import write_page
 from kafkalog.requests.run_request import RunOptions
 from kafkalog.resources.process_pool import in_processes
@@ -37,7 +39,7 @@ _COLUMNS = (
     "retentionBytes", "dueBytes", "blockedBytes",
 )  # fmt: skip
 
-_REMOTE_COLUMNS = ("remoteBytes", "remoteDueBytes", "remoteCostPerMonth")
+_REMOTE_COLUMNS = ("remoteBytes", "remoteStoredBytes", "remoteDueBytes", "remoteCostPerMonth")
 
 _CHOSEN = (
     "topic", "bytes", "cleanupPolicy", "retentionMs", "dueBytes", "blockedBytes", "partitions",
@@ -64,6 +66,8 @@ def largest_first(tasks: Iterable[AuditTask]) -> list[AuditTask]:
 
 def scope_of(args: argparse.Namespace) -> AuditScope:
     """How far to look, by the arguments; InvalidConfigError for a setting Kafka would refuse."""
+    if args.remote_layout and not args.remote_dir:
+        raise InvalidConfigError("--remote-layout is for --remote-dir")
     return AuditScope(
         reads_records=args.contents,
         reads_keys=args.estimate,
@@ -72,6 +76,7 @@ def scope_of(args: argparse.Namespace) -> AuditScope:
         before_ms=args.before,
         redact=args.redact,
         price=args.price_per_gib_month,
+        remote=RemoteStorage(tuple(args.remote_dir), args.remote_layout),
     )
 
 

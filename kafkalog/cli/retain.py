@@ -12,7 +12,6 @@ from kafkalog.bucket.deletion_run import DeletionRun, delete_segments
 from kafkalog.bucket.document import deletion_rows, result_rows
 from kafkalog.bucket.retained import RetainedObjects, objects_to_delete
 from kafkalog.cli.arguments import UsageError
-from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied, run_options
 from kafkalog.cli.tables import show_table
@@ -39,7 +38,9 @@ def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
             "--cluster-is-gone deletes in the remote storage that --remote-dir names: both or none"
         )
     request = run_request(args.log_dir, run_options(args))
-    storage = remote_storage(args)
+    if args.remote_layout and not args.remote_dir:
+        raise UsageError("--remote-layout is for --remote-dir")
+    storage = RemoteStorage(tuple(args.remote_dir), args.remote_layout)
     remote = _RemotePart(args, request, storage) if args.cluster_is_gone else None
 
     def work(tell: Tell) -> RetentionRun:

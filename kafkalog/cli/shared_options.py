@@ -43,9 +43,9 @@ _PRINTING = (
     "verify",
     "why",
 )
-_REMOTE = (
-    "bucket", "compare", "digest", "dump", "restore", "retain", "segments", "sql", "verify",
-)  # fmt: skip
+_REMOTE = ("bucket", "compare", "digest", "dump", "restore", "segments", "sql", "verify")
+# Those that look at objects of remote storage, and open none.
+_LISTING = ("audit", "retain")
 
 # Those that read remote storage without a log dir.
 _TREES = ("dump", "restore", "segments", "sql", "verify")
@@ -282,13 +282,19 @@ SHARED_OPTIONS = (
         "--remote-dir", "URI",
         "remote storage with the older segments of tiered partitions, a directory or s3://…; "
         "repeatable",
-        _REMOTE,
-        does_there={"bucket": "the remote storage, a directory or s3://…; repeatable"},
+        (*_REMOTE, *_LISTING),
+        does_there={
+            "audit": "remote storage of tiered topics, for what their objects take there, a "
+            "directory or s3://…; repeatable",
+            "bucket": "the remote storage, a directory or s3://…; repeatable",
+            "retain": "with --cluster-is-gone: the remote storage, a directory or s3://…; "
+            "repeatable",
+        },
         is_repeatable=True,
     ),
     Option(
         "--remote-layout", "|".join(LAYOUTS), "how it is laid out (default: found out by looking)",
-        (*_REMOTE, *_ATTACH), words=LAYOUTS,
+        (*_REMOTE, *_LISTING, *_ATTACH), words=LAYOUTS,
         does_there=dict.fromkeys(
             _TREES,
             "how it is laid out (default: found out by looking); without --remote-dir: DIR itself "

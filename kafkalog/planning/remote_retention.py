@@ -66,7 +66,8 @@ class RemoteRule(StrEnum):
 @dataclass(frozen=True, slots=True)
 class RemoteSegment(JsonFacts):
     """A segment in remote storage by its record. end_offset: the last one; size_in_bytes: of the
-    `.log` on the disk; leader_epochs: (epoch, its first offset in the segment)."""
+    `.log` on the disk; leader_epochs: (epoch, its first offset in the segment); stored_bytes: of
+    its objects, -1 where nobody looked."""
 
     segment_id: str
     start_offset: int
@@ -75,6 +76,12 @@ class RemoteSegment(JsonFacts):
     max_timestamp_ms: int
     leader_epochs: Epochs
     stage: CopyStage = CopyStage.FINISHED
+    stored_bytes: int = -1
+
+    @property
+    def billed_bytes(self) -> int:
+        """What a store bills, as far as it is known."""
+        return self.size_in_bytes if self.stored_bytes < 0 else self.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)

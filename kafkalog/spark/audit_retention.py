@@ -24,8 +24,9 @@ from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.names import values_in
+from kafkalog.log.names import paths_in, values_in
 from kafkalog.planning.packing import pack_evenly
+from kafkalog.remote.paths import RemoteStorage
 from kafkalog.report.page import render_page
 from kafkalog.requests.run_request import RunOptions
 from kafkalog.spark.document_types import list_schemas
@@ -84,13 +85,16 @@ def audit(
     what_if: Sequence[str] = (),
     at_ms: Sequence[int] = (),
     price_per_gib_month: float | None = None,
+    remote_dirs: Sequence[str] = (),
+    remote_layout: str | None = None,
     **options: Unpack[RunOptions],
 ) -> Audit:
     """Audit the selected partitions; the options are those of `kafkalog audit`.
 
     `policy`: a file; `capacity`: bytes by log dir, "" for all others; `keeps`: whether the run is
     kept in `run_dir` for later ones; `contents`, `estimate`, `what_if`, `price_per_gib_month` as
-    there, `at_ms`: times to simulate for. Nothing below the log dirs is changed. Raises
+    there, `at_ms`: times to simulate for; `remote_dirs`, `remote_layout`: where objects of tiered
+    topics are looked at, by the driver. Nothing below the log dirs is changed. Raises
     InvalidConfigError for paths and partitions that do not exist, settings that Kafka would refuse,
     and policies that make no sense.
     """
@@ -100,6 +104,7 @@ def audit(
         scenarios=parse_scenarios(values_in(what_if, str)),
         times=tuple((False, time_ms) for time_ms in values_in(at_ms, int)),
         price=price_per_gib_month,
+        remote=RemoteStorage(paths_in(remote_dirs), remote_layout),
     )
     request = audit_request(log_dirs, options, scope)
     whole = whole_audit(

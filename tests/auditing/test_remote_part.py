@@ -11,7 +11,9 @@ import pytest
 
 from kafkalog.auditing.what_if import parse_scenarios
 from kafkalog.cli.main import main
+from kafkalog.remote.paths import RemoteStorage
 from tests.auditing.documents import audited_document
+from tests.remote.test_aiven import BROKER, STORE
 
 TIERED = Path("data/samples/tiered/data")
 NEWEST_MS = 1_795_877_237_485  # of the sample's last record
@@ -102,3 +104,29 @@ def test_the_document_of_the_command_is_valid(
 ) -> None:
     main(["audit", str(TIERED), "--json", "--workers=1", f"--run-dir={tmp_path}"])
     assert json.loads(capsys.readouterr().out)["totals"]["remoteSegments"] == 5
+
+
+def test_what_objects_take_is_what_is_billed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Compressed and encrypted ones; with the records of the metadata topic and without."""
+    log_dir = Path(shutil.copytree(BROKER, tmp_path / "broker"))
+    stored = sum(path.stat().st_size for path in STORE.rglob("*.*") if path.is_file())
+    rows = []
+    for _ in range(2):
+        scope = {"price": 1.0, "remote": RemoteStorage((str(STORE),))}
+        found = document(log_dir, scope=scope)
+        rows.append({k: v for k, v in topic(found, "b-txn").items() if k.startswith("remote")})
+        totals = found["totals"]
+        assert (totals["remoteSegments"], totals["remoteStoredBytes"]) == (8, stored)
+        assert totals["remoteCostPerMonth"] == round(stored / 1024**3, 6)
+        assert totals["remoteBytes"] == 518093
+        for path in log_dir.glob("__remote_log_metadata-*"):
+            shutil.rmtree(path)
+    assert rows[0] == rows[1]
+    assert document(log_dir)["totals"]["remoteStoredBytes"] is None
+    words = ["audit", str(log_dir), "--topic=b-txn", f"--remote-dir={STORE}", "--workers=1",
+             f"--run-dir={tmp_path}/runs", "--format=csv"]  # fmt: skip
+    main(words)
+    assert "remoteStoredBytes" in capsys.readouterr().out
+    assert main(["audit", str(log_dir), "--remote-layout=aiven"]) == 2
