@@ -22,9 +22,8 @@ from kafkalog.format.file_names import PARTITION_METADATA_FILE
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.format.partition_metadata import pack_partition_metadata
 from kafkalog.log.topic_partition import PartitionKind, TopicPartition, parse_partition_dir_name
-from kafkalog.restoring.equal import check_equal
+from kafkalog.restoring.compare import compared
 from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask, ended
-from kafkalog.restoring.same_bytes import check_same_bytes
 from kafkalog.restoring.segments import Identity, check_source
 from kafkalog.restoring.source import source_of
 from kafkalog.restoring.stage import build_restored
@@ -55,11 +54,7 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
     try:
         built = build_restored(cut, staged, like, identity, options, files)
-        records = cut.records
-        if records is None or any(segment.is_remote for segment in cut.segments):
-            records = check_equal(source, cut, built, identity, task.max_batch_bytes)
-        else:
-            check_same_bytes(cut, built, identity)
+        records = compared(source, cut, built, identity, task.max_batch_bytes)
     except LogChangedError:
         check_source(cut, task.max_batch_bytes)  # if it is that, it is said so
         raise

@@ -146,12 +146,15 @@ def blank_plan(name: TopicPartition, source: PartitionInventory) -> RestorePlan:
 
 
 def wanted(request: RestoreRequest, source: LogInventory) -> Iterator[PartitionInventory]:
-    """The partitions that are asked for; Kafka's own only by name."""
+    """The partitions that are asked for; Kafka's own, and those that a broker was deleting, only by
+    name.
+    """
     for each in source:
         if not request.takes(each.topic_partition.topic) or _is_cluster_metadata(each):
             continue
         topic = each.topic_partition.topic
-        if topic in INTERNAL_POLICIES and topic not in request.topics:
+        is_odd = topic in INTERNAL_POLICIES or each.kind is PartitionKind.DELETE
+        if is_odd and topic not in request.topics:
             continue
         yield each
 

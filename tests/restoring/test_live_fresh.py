@@ -5,22 +5,26 @@ new producers lose nothing.
 
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 
+from data.copy_samples import copy_sample
 from kafkalog.cli.main import main
 from tests.restoring.live_cluster import (
     COMMITTED,
     COMPACTED,
     PATIENCE_S,
     PLAIN,
+    UNCOMMITTED,
     LostQuorum,
     described,
     lost_quorum,
 )
+from tests.restoring.target import served
 from tests.restoring.test_live_restore import new_producers
 
 pytestmark = [pytest.mark.oracle, pytest.mark.broker, pytest.mark.soak]
@@ -104,6 +108,66 @@ def test_groups_go_on_without_a_record_twice_or_left_out(
         for group in groups:
             rest = consumed(target, group, protocol, len(wanted) - len(first[group]))
             assert sorted(first[group] + rest) == wanted, group
+        assert target.strays() == []
+        assert target.complaints() == []
+
+
+def test_offsets_as_a_script_are_taken_by_kafkas_own_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with lost_quorum(tmp_path / "source", 1, is_dynamic=False) as source:
+        source.start()
+        source.create_topics()
+        source.write(PLAIN, "first", 60)
+        consumed(source, "readers", "classic", 20)
+        committed = {place: each for place, each in source.committed().items() if each >= 0}
+        source.stop()
+
+    with lost_quorum(tmp_path / "target", 1, is_dynamic=False, topics={PLAIN: 3}) as target:
+        target.start()
+        target.create_topics()
+        target.stop()
+        into = [word for path in target.log_dirs for word in ("--into", path)]
+        words = ["--topic", PLAIN, "--groups", "readers", "--output", str(tmp_path / "groups")]
+        assert main(["restore", *source.log_dirs, *into, *words, "--apply"]) == 0
+        target.start()
+        target.await_in_sync()
+        arguments = ["org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"]
+        arguments += ["--bootstrap-server", target.servers, "--group", "readers", "--execute"]
+        arguments += ["--reset-offsets", "--from-file", str(tmp_path / "groups/readers.csv")]
+        command = target.nodes[1]._java("error", *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = {place: each for place, each in target.committed().items() if each >= 0}
+        assert found == committed, done.stdout
+
+
+def test_disks_of_kafka_3_9_go_into_a_new_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    source = copy_sample("zookeeper/broker-1", tmp_path / "source")
+    topics = {"plain": 4, "compacted": 2, "unclean": 1}
+    served_before = {
+        (topic, n): served(source / f"{topic}-{n}") for topic, count in topics.items()
+        for n in range(count)
+    }  # fmt: skip
+    with lost_quorum(tmp_path / "target", 1, is_dynamic=False, topics=topics) as target:
+        target.nodes[1].format()
+        into = [word for path in target.log_dirs for word in ("--into", path)]
+        assert main(["restore", str(source), *into, "--topic", "*", "--apply"]) == 0
+        target.start()
+        target.await_in_sync()
+        for is_committed, level in enumerate((UNCOMMITTED, COMMITTED)):
+            found = [each[:5] for each in target.read(level)]
+            assert found == sorted(
+                (*place, *row[:3]) for place, its in served_before.items()
+                for row in its[is_committed]
+            )  # fmt: skip
+        sent = new_producers(target.servers, "plain")
+        values = [each[4] for each in target.read(COMMITTED) if each[0] == "plain"]
+        assert sorted(v for v in values if v and v.startswith(b"new ")) == sorted(sent)
         assert target.strays() == []
         assert target.complaints() == []
 

@@ -13,7 +13,9 @@ from kafkalog.format.checkpoints import parse_leader_epoch_checkpoint, parse_off
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.segment_file import Chunk
 from kafkalog.reading.tables import read_batches
+from kafkalog.restoring import segments
 from tests.restoring.target import contents, empty_target, restore, served
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, partition, topic
@@ -247,3 +249,28 @@ def test_replica_that_is_not_given_is_refused(
     cluster.batch(topic("orders"), partition([1, 2])).write()
     LogBuilder(log_dir / "target", "orders-0").segment().write()
     assert "give the log dirs of all" in refusal(capsys, restore(source, log_dir / "target"))
+
+
+@pytest.mark.parametrize("what", ["epoch", "producer"])
+def test_batch_of_another_epoch_or_producer_is_seen(
+    what: str,
+    source: Path,
+    target: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    give = segments._give_new_ids
+
+    def wrongly(chunk: Chunk, identity: segments.Identity) -> None:
+        rows = chunk.rows.copy()
+        if what == "producer":
+            rows["producer_id"] += rows["producer_id"] >= 0
+        give(Chunk(chunk.buf, chunk.position, rows), identity)
+        if what == "epoch":  # outside of the checksum
+            chunk.buf[int(rows["position"][-1]) - chunk.position + 15] = 1
+
+    monkeypatch.setattr(segments, "_give_new_ids", wrongly)
+    before = contents(target)
+    assert restore(source, target) == 1
+    assert "is not of whom it is to be" in "".join(capsys.readouterr())
+    assert contents(target) == before
