@@ -49,7 +49,7 @@ def rebuild_metadata(
     was written does not read back.
     """
     if not request.remote.places:
-        raise InvalidConfigError("--remote-dir names the remote storage to look at")
+        raise InvalidConfigError("--remote-dir is needed: the remote storage to look at")
     known = None
     if request.log_dirs:
         known = read_knowledge(

@@ -69,7 +69,7 @@ def bucket_run(request: BucketRequest, execute: Executor, tell: Tell) -> BucketR
     a layout that is not read, topics that neither has, and a run that is not there.
     """
     if not request.remote.places:
-        raise InvalidConfigError("--remote-dir names the remote storage to look at")
+        raise InvalidConfigError("--remote-dir is needed: the remote storage to look at")
     inventory = open_log_dir(*request.log_dirs, reads_buckets=False)
     check_run_dir(request.run_path, {partition.log_dir for partition in inventory})
     earlier = read_kept(request.run_path, request.since) if request.since is not None else {}

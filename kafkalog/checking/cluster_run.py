@@ -93,7 +93,8 @@ def cluster_run(request: ClusterRequest) -> ClusterRun:
     directories = metadata_directories(inventory)
     if not directories and not request.zookeeper_dirs:
         raise InvalidConfigError(
-            f"no metadata log (__cluster_metadata-0) below {', '.join(request.log_dirs)}"
+            f"no metadata log (__cluster_metadata-0) below {', '.join(request.log_dirs)}; a "
+            "cluster of ZooKeeper's era has it in ZooKeeper: --zookeeper-dir DIR"
         )
     metas = _metas(inventory)
     until = Until(time_ms=request.at_ms)

@@ -14,6 +14,14 @@ class QueryError(InvalidConfigError):
     """The query is wrong in any engine: syntax, a name that is not there, types that do not fit."""
 
 
+class UnknownViewError(QueryError):
+    """There is no table or view of this `name`; `place` is where it stands in the query."""
+
+    def __init__(self, name: str, place: str, hint: str) -> None:
+        super().__init__(f"there is no view {name}{place}{hint}")
+        self.name, self.place = name, place
+
+
 class NotTranslatedError(QueryError):
     """The query may be right, but DuckDB is not known to give the same rows: Spark runs it."""
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from kafkalog.dialect.errors import QueryError, near, only, place_of, refusal
+from kafkalog.dialect.errors import QueryError, UnknownViewError, near, only, place_of, refusal
 from kafkalog.dialect.operators import compared, condition
 from kafkalog.dialect.queries import Query, compile_query, renamed, values
 from kafkalog.dialect.scope import Column, Context, Source, columns_of
@@ -91,7 +91,7 @@ def _table(node: exp.Table, context: Context) -> tuple[str, Source]:
     view = context.view(written)
     if view is None:
         known = [*context.tables, *context.statement.schemas]
-        raise QueryError(f"there is no view {written}{place_of(node)}{near(written, known)}")
+        raise UnknownViewError(written, place_of(node), near(written, known))
     lengths = context.statement.lengths.get(view[0], {})
     columns = renamed(columns_of(view[1], name, lengths), alias)
     return f"{quoted(view[0])} AS {name}", Source(shown, columns)

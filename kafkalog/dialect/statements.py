@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from kafkalog.dialect.errors import QueryError, near, only, place_of, refusal
+from kafkalog.dialect.errors import QueryError, UnknownViewError, near, only, place_of, refusal
 from kafkalog.dialect.queries import Query, compile_query, renamed
 from kafkalog.dialect.scope import Column, Context, Statement
 from kafkalog.dialect.typed import text_literal
@@ -62,7 +62,7 @@ def described(node: exp.Describe, statement: Statement) -> Query:
     found = Context(statement).view(node.this.name)
     if found is None:
         there = near(node.this.name, statement.schemas)
-        raise QueryError(f"there is no view {node.this.name}{place_of(node)}{there}")
+        raise UnknownViewError(node.this.name, place_of(node), there)
     rows = [(field.name, str(of_arrow(field.type, field.name)), None) for field in found[1]]
     return _table(("col_name", "data_type", "comment"), rows)
 

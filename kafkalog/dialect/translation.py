@@ -21,7 +21,7 @@ from kafkalog.dialect import (
     times,
     windows,
 )
-from kafkalog.dialect.errors import NotTranslatedError, QueryError, refusal
+from kafkalog.dialect.errors import NotTranslatedError, QueryError, UnknownViewError, refusal
 from kafkalog.dialect.macros import MACROS
 from kafkalog.dialect.parser import parse
 from kafkalog.dialect.queries import Query, compile_query
@@ -29,7 +29,15 @@ from kafkalog.dialect.scope import Statement
 from kafkalog.dialect.statements import created_view, described, dropped_view, shown_views
 from kafkalog.dialect.types import VOID, quoted, to_arrow
 
-__all__ = ["MACROS", "NotTranslatedError", "QueryError", "Translation", "translate", "translation"]
+__all__ = [
+    "MACROS",
+    "NotTranslatedError",
+    "QueryError",
+    "Translation",
+    "UnknownViewError",
+    "translate",
+    "translation",
+]
 # They register their rules when they are imported.
 _RULES = (
     functions,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafkalog.dialect.translation import MACROS, Translation, translation
+from kafkalog.dialect.translation import MACROS, Translation, UnknownViewError, translation
 from kafkalog.duckdb.connection import MEMORY_LIMIT, open_connection, register_table
 from kafkalog.duckdb.dataset import Failures
 from kafkalog.duckdb.tables import LogTables, Reads
@@ -109,9 +109,29 @@ class SqlSession:
         for name in sorted(name for name in self._unregistered if name.lower() in words):
             register_table(self._connection, self._tables[name], self._failures, lengths=True)
             self._unregistered.discard(name)
-        found = translation(query, self.schemas, self._lengths)
+        try:
+            found = translation(query, self.schemas, self._lengths)
+        except UnknownViewError as error:
+            raise self._with_topic(error) from None
         self._know_macros(found.sql)
         return found
+
+    def _with_topic(self, error: UnknownViewError) -> UnknownViewError:
+        """Of the name of a topic that is here where its records are."""
+        import duckdb
+
+        name = error.name
+        if "partitions" not in self.schemas:  # of ZooKeeper alone
+            return error
+        try:
+            found = self._translated("SELECT DISTINCT topic FROM partitions")
+            topics = self._wait(self._reader, found.sql).read_all()["topic"].to_pylist()
+        except (KafkaLogError, duckdb.Error):  # none are known
+            return error
+        if name not in topics:
+            return error
+        hint = f": it is a topic: SELECT … FROM records WHERE topic = '{name}'"
+        return UnknownViewError(name, error.place, hint)
 
     def _know_macros(self, sql: str) -> None:
         for name in set(_WORD.findall(sql)) & set(self._macros):

@@ -549,7 +549,7 @@ def test_copies_without_ids_are_information(tmp_path: Path) -> None:
 def test_what_is_not_there_is_refused(cluster: TieredCluster, tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigError, match="neither in the storage nor known: oders"):
         cluster.run("oders")
-    with pytest.raises(InvalidConfigError, match="--remote-dir names the remote storage"):
+    with pytest.raises(InvalidConfigError, match="--remote-dir is needed"):
         cluster.run(remote=RemoteStorage())
     (tmp_path / "unmounted").mkdir()
     with pytest.raises(InvalidConfigError, match="the layout of this remote storage is not any"):

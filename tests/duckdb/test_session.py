@@ -146,6 +146,7 @@ def test_errors_of_a_connection_have_the_readers_text(damaged: Path) -> None:
         ("SELEC 1", InvalidConfigError, "SELEC"),
         ("SELECT nothing FROM records", InvalidConfigError, "nothing"),
         ("SELECT * FROM record", InvalidConfigError, "no view record .*: did you mean records"),
+        ("SELECT * FROM orders", InvalidConfigError, "is a topic: .* WHERE topic = 'orders'"),
         ("SELECT 1; SELECT 2", InvalidConfigError, "one query is expected, 2 were found"),
         ("CREATE TEMPORARY VIEW v AS SELECT 1 AS a", InvalidConfigError, "no rows"),
         ("SELECT cast(topic AS INT) FROM records", KafkaLogError, "^the text '.*' is no int"),
