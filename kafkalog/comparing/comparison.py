@@ -31,6 +31,8 @@ _OF_A_KEY = ("resurrected-key", "record-differs", "missing-range", "aborted-serv
 def compare_partition(task: CompareTask) -> ComparedPartition:
     """Compare the copies of a task; what cannot be read at all makes it `failed`, with a reason."""
     name = task.topic_partition
+    if task.problem:
+        return ComparedPartition(name, FAILED, task.problem)
     if len(task.replicas) < 2:
         return ComparedPartition(name, SINGLE, "one copy is here")
     # Each with each: of one without an id nobody knows of which topic it is.

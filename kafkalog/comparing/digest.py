@@ -23,7 +23,7 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionKind
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import select_partitions
+from kafkalog.log.selection import is_asked_for, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.replicas import digest_format
@@ -101,18 +101,31 @@ def digest_run(request: DigestRequest, execute: DigestExecutor) -> list[Digested
         is_whole=True,
     )
     replicas = [each for own in copies.values() for each in own if isinstance(each, Replica)]
+    unread = [
+        DigestedPartition(each.topic_partition, each.path, FAILED, each.reason)
+        for each in everything.unread
+        if is_asked_for(each.topic_partition, request.topics, request.topic_partitions)
+    ]
     if not replicas:
-        raise InvalidConfigError(f"no partition is in {', '.join(request.log_dirs)}")
+        raise InvalidConfigError(
+            "; ".join(
+                [
+                    f"no partition is in {', '.join(request.log_dirs)}",
+                    *(f"{each.path}: {each.reason}" for each in unread),
+                ]
+            )
+        )
     tasks = [
         DigestTask(each, f"{output.absolute()}.{n}.tmp", request.max_batch_bytes, secret)
         for n, each in enumerate(replicas)
     ]
     whole = f"{output}.tmp"
     try:
-        return _written(tasks, execute, whole, output, key_check(secret))
+        done = _written(tasks, execute, whole, output, key_check(secret))
     finally:
         for path in (whole, *(task.part for task in tasks)):
             Path(path).unlink(missing_ok=True)
+    return sorted([*done, *unread], key=lambda each: each.topic_partition)
 
 
 def _written(

@@ -11,7 +11,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import select_partitions
+from kafkalog.log.selection import is_asked_for, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.replicas.copies import Copy, copies_by_partition
@@ -38,13 +38,16 @@ class CompareRequest:
 
 @dataclass(frozen=True, slots=True)
 class CompareTask:
-    """A partition and its copies. secret: what to hash records under, None for one of the run."""
+    """A partition and its copies. secret: what to hash records under, None for one of the run.
+    problem: why it cannot be compared; then no copy is here.
+    """
 
     topic_partition: TopicPartition
     replicas: tuple[Copy, ...]
     memory_bytes: int
     max_batch_bytes: int
     secret: bytes | None = field(default=None, repr=False)
+    problem: str = ""
 
     @property
     def size_in_bytes(self) -> int:
@@ -75,7 +78,13 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
         inventory,
         request.remote,
     )
-    if not any(len(own) > 1 for own in copies.values()):
+    problems = {
+        each.topic_partition: f"the copy in {each.path} cannot be read: {each.reason}"
+        for each in inventory.unread
+        if is_asked_for(each.topic_partition, request.topics, request.topic_partitions)
+    }
+    copies |= dict.fromkeys(problems, ())
+    if not problems and not any(len(own) > 1 for own in copies.values()):
         asked = f" of {', '.join(request.topics)}" if request.topics else ""
         raise InvalidConfigError(
             f"no partition{asked} is in two of the log dirs: {', '.join(request.log_dirs)}"
@@ -86,8 +95,10 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
                 f"{name}: {len(own)} copies, up to {MOST_REPLICAS} can be compared"
             )
     return [
-        CompareTask(name, own, request.memory_bytes, request.max_batch_bytes, secret)
-        for name, own in copies.items()
+        CompareTask(
+            name, own, request.memory_bytes, request.max_batch_bytes, secret, problems.get(name, "")
+        )
+        for name, own in sorted(copies.items())
     ]
 
 

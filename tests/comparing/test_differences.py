@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkalog.cli.main import main
 from kafkalog.format.constants import CompressionType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
@@ -282,3 +283,20 @@ def test_a_segment_that_cannot_be_walked_over_is_found(log_dir: Path) -> None:
     content[16] = 9  # the first batch's magic
     log.write_bytes(content)
     assert told(*dirs) == [("corrupt-copy", 0, "1", "2")]
+
+
+def test_a_copy_whose_directory_cannot_be_read_is_not_passed_over(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dirs = nodes(log_dir, plain, plain)
+    LogBuilder(dirs[1], "other-0").batch(("a", "1")).write()
+    shutil.rmtree(dirs[1] / "orders-0")
+    (dirs[1] / "orders-0").symlink_to("nowhere")
+    assert main(["compare", *map(str, dirs), "--workers", "1"]) == 1
+    why = f"{dirs[1]}/orders-0 cannot be read: a link to nowhere"
+    assert f"orders-0: not compared: the copy in {why}" in capsys.readouterr().err
+    key = log_dir / "key"
+    key.write_bytes(b"a key of tests, for all hosts")
+    words = ["digest", str(dirs[1]), "--output", str(log_dir / "digest"), "--hash-key", str(key)]
+    assert main([*words, "--workers", "1"]) == 1
+    assert "orders-0: not in the digest: a link to nowhere" in capsys.readouterr().err
