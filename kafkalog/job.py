@@ -16,6 +16,7 @@ from kafkalog.cli.arguments import parse_verb_arguments
 from kafkalog.cli.display import set_display
 from kafkalog.cli.main import report_error
 from kafkalog.cli.output import finish_output, say
+from kafkalog.cli.remote_cache import executor_settings, told_remote_cache
 from kafkalog.spark import configure_spark
 from kafkalog.spark.submitted import stderr_of_spark_submit
 
@@ -41,7 +42,7 @@ def in_session(
 ) -> int:
     """`work` in a session of its own with some more settings, which is stopped behind it."""
     builder = configure_spark(SparkSession.builder.appName(f"kafkalog {verb}"))
-    for key, value in (settings or {}).items():
+    for key, value in {**(settings or {}), **executor_settings(args)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:
@@ -56,7 +57,8 @@ def run_driver_job(verb: str, script: str, argv: Sequence[str], work: DriverWork
         try:
             args = parse_verb_arguments(verb, argv, prog=Path(script).name)
             set_display(args)
-            code = work(args, say)
+            with told_remote_cache(args):
+                code = work(args, say)
             finish_output()
         except Exception as error:
             return report_error(error)

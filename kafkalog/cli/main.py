@@ -17,6 +17,7 @@ from kafkalog.cli.display import set_display
 from kafkalog.cli.help_text import usage_of
 from kafkalog.cli.options import Verb, verb_named
 from kafkalog.cli.output import ExitCode, finish_output, say
+from kafkalog.cli.remote_cache import told_remote_cache
 from kafkalog.errors import (
     CodeDiffersError,
     InvalidConfigError,
@@ -46,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse_arguments(words)
         verb = verb_named(args.verb)
         set_display(args)
-        code = int(_loaded(str(verb.module), freeze=argv is None).run(args))
+        with told_remote_cache(args):
+            code = int(_loaded(str(verb.module), freeze=argv is None).run(args))
         finish_output()
     except KeyboardInterrupt:
         say("kafkalog: interrupted; run it again to go on")

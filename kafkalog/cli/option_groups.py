@@ -27,7 +27,7 @@ GROUPS = {
     ),
     "how much at once": (
         "--workers", "--memory", "--strategy", "--dedupe-buffer-size", "--max-bytes",
-        "--max-minutes", "--max-bytes-per-second", "--max-batch-bytes",
+        "--max-minutes", "--max-bytes-per-second", "--max-batch-bytes", "--remote-cache-bytes",
     ),
     "what is printed": (
         "--json", "--format", "--payload", "--wide", "--columns", "--utc", "--redact", "--report",

@@ -10,6 +10,7 @@ from kafkalog.cli.option_values import (
     parse_now,
     parse_offset,
     parse_partition_name,
+    parse_size,
     parse_version,
 )
 from kafkalog.format.constants import MAX_BATCH_BYTES
@@ -305,5 +306,11 @@ SHARED_OPTIONS = (
         "--remote-key", "ID=FILE",
         "the RSA key of an id that manifests name, for encrypted segments; repeatable",
         (*_REMOTE, *_ATTACH), parse_key_file, is_repeatable=True,
+    ),
+    Option(
+        "--remote-cache-bytes", "SIZE",
+        "how much a process keeps of what it read of buckets and remote storage, and how much of "
+        "a scan may be ahead (default: KAFKALOG_REMOTE_CACHE_BYTES, or 64MiB; 0 keeps nothing)",
+        (*_REMOTE, *_ATTACH, "audit", "cluster", "lag", "why"), parse_size,
     ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.options import Option
 from kafkalog.reading.option_values import (
     parse_assign,
+    parse_bytes,
     parse_count,
     parse_ending,
     parse_hex,
@@ -155,6 +156,12 @@ _TABLE = (
         "remoteKey", "ID=FILE, comma separated",
         "RSA keys in PEM that open the data keys of encrypted segments, by the ids that manifests"
         " name", parse_key_files, default=(),
+    ),
+    _option(
+        "remoteCacheBytes", "bytes",
+        "how much a process keeps of what it read of remote storage and buckets, and how much of a"
+        " scan may be ahead (default: KAFKALOG_REMOTE_CACHE_BYTES in its environment, or 64 MiB;"
+        " 0 keeps nothing)", parse_bytes,
     ),
     _choice(
         "replicas", {"all": True},

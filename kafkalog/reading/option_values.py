@@ -52,6 +52,13 @@ def parse_pattern(text: str) -> str:
     return text
 
 
+def parse_bytes(text: str) -> int:
+    """A number of bytes, from 0 on."""
+    if text == "0":
+        return 0
+    return parse_count(text)
+
+
 def parse_count(text: str) -> int:
     """A whole number from 1 on."""
     number = _whole(text)

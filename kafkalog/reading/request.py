@@ -39,7 +39,8 @@ _PAYLOADS = frozenset(["key", "value", "headers", "controlType"])
 class ReadRequest:
     """What is wanted of each split: the columns, under the names and nullability of `schema`, and
     how to treat damage. A batch of more than `max_batch_bytes`, stored or decompressed, is not
-    read."""
+    read. `remote_cache_bytes`: what the process may keep of remote storage; None: what its
+    environment says."""
 
     columns: tuple[Column, ...]
     schema: pa.Schema
@@ -48,6 +49,7 @@ class ReadRequest:
     include_control: bool = False
     row_filter: RowFilter = EVERYTHING
     max_batch_bytes: int = MAX_BATCH_BYTES
+    remote_cache_bytes: int | None = None
 
     @classmethod
     def of(

@@ -20,6 +20,7 @@ from kafkalog.reading.selection import PartitionSelection, select_partitions
 from kafkalog.reading.splits import ScanSplit, range_of
 from kafkalog.reading.view_reader import ScanNeeds, ScanTask
 from kafkalog.reading.views import view_named
+from kafkalog.remote.cache import tell_cache_bytes
 from kafkalog.remote.scans_in_turn import ScanRange
 
 _logger = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ def first_range(task: ScanTask[Any]) -> ScanRange | None:
 
 def read_task(task: ScanTask[Any], request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """The rows of a task; what DROPMALFORMED left out is counted in one warning."""
+    tell_cache_bytes(request.remote_cache_bytes)
     counts = ReadCounts()
     reader = view_named(task.view).reader()
     yield from reader.read(task, request, counts)

@@ -44,6 +44,7 @@ class SourceOptions:
     max_bytes_per_partition: int | None
     max_offsets_per_trigger: int | None
     max_batch_bytes: int
+    remote_cache_bytes: int | None
 
     @property
     def is_permissive(self) -> bool:
@@ -59,6 +60,7 @@ class SourceOptions:
             self.include_control,
             self.row_filter,
             self.max_batch_bytes,
+            self.remote_cache_bytes,
         )
 
 
@@ -110,6 +112,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         max_bytes_per_partition=value("maxBytesPerPartition"),
         max_offsets_per_trigger=value("maxOffsetsPerTrigger"),
         max_batch_bytes=check_max_batch_bytes(value("maxBatchBytes")),
+        remote_cache_bytes=value("remoteCacheBytes"),
     )
 
 

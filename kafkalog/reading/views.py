@@ -120,7 +120,7 @@ _OF_SPLITS = (
     *_OF_BATCHES, "startingTimestamp", "endingTimestamp", "isolationLevel", "producerId",
     "leaderEpoch", "minPartitions", "maxBytesPerPartition", "pathGlobFilter",
 )  # fmt: skip
-_OF_REMOTE = ("remoteDir", "remoteLayout", "remoteKey")
+_OF_REMOTE = ("remoteDir", "remoteLayout", "remoteKey", "remoteCacheBytes")
 _OF_PRODUCERS = (*_OF_LOGS, *_OF_REMOTE)
 _OF_RECORDS = (
     *_OF_SPLITS, *_OF_REMOTE, "key", "keyHex", "includeHeaders", "includeControl",

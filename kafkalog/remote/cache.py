@@ -2,7 +2,7 @@
 
 Readers open a segment again for each question (an index entry, a header, a split), and a block
 costs a round trip, a decryption and a decompression. Each process has one cache. Its size comes
-from the environment, which reaches worker processes and Spark's executors alike.
+from the environment, which reaches worker processes, or with a task of Spark.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 
 from kafkalog.errors import InvalidConfigError
 
@@ -20,8 +21,38 @@ CACHE_BYTES = 64 * 1024 * 1024
 CACHE_VARIABLE = "KAFKALOG_REMOTE_CACHE_BYTES"
 
 
+# What a task was told, which goes before the environment of its process.
+_told: int | None = None
+
+
+def tell_cache_bytes(most_bytes: int | None) -> None:
+    """The bound of this process from now on; None: what its environment says."""
+    global _told
+    _told = most_bytes
+
+
+@contextmanager
+def cache_bytes_in_environment(most_bytes: int | None) -> Iterator[None]:
+    """Within, the bound of this process and of those that it starts; None changes nothing."""
+    if most_bytes is None:
+        yield
+        return
+    before = os.environ.get(CACHE_VARIABLE)
+    os.environ[CACHE_VARIABLE] = str(most_bytes)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(CACHE_VARIABLE, None)
+        else:
+            os.environ[CACHE_VARIABLE] = before
+
+
 def cache_bytes() -> int:
-    """What the environment says, or CACHE_BYTES; InvalidConfigError for what is no number."""
+    """What the process was told, what its environment says, or CACHE_BYTES; InvalidConfigError for
+    what is no number."""
+    if _told is not None:
+        return _told
     text = os.environ.get(CACHE_VARIABLE, "")
     if not text:
         return CACHE_BYTES

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kafkalog import fetch, list_offsets, read_records
+from kafkalog import fetch, list_offsets, read_records, sql
+from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
 from kafkalog.log.storage import open_file
 from kafkalog.reading.lookups import TimestampAndOffset
 from kafkalog.remote import bucket_client, scans_in_turn
-from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE, Block
+from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE, Block, BlockCache, cache_bytes
 from kafkalog.remote.paths import ManifestPath
 from kafkalog.remote.reading_ahead import ReadingAhead
 from kafkalog.remote.scans_in_turn import ScanRange, in_turn
@@ -308,6 +310,39 @@ def test_questions_side_by_side_are_answered_in_their_order() -> None:
     with pytest.raises(FileNotFoundError, match="'0'"):
         side_by_side(refuse, range(100))
     assert side_by_side(ask, []) == []
+
+
+def test_an_option_says_how_much_is_kept(
+    local: Path,
+    bucket: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of the data source, and of verbs, whose workers see it in their environment."""
+    monkeypatch.setenv(CACHE_VARIABLE, "30000000")
+    paths = [f"--remote-key={key_id}={file}" for key_id, file in KEYS.items()]
+    seen: list[int] = []
+    kept = BlockCache.keep
+
+    def keep(self: BlockCache, key: Hashable, block: Block) -> None:
+        kept(self, key, block)
+        seen.append(cache_bytes())
+
+    monkeypatch.setattr(BlockCache, "keep", keep)
+    query = "SELECT count(*) AS n FROM records"
+    words = ["sql", str(local), f"--remote-dir=s3://{BUCKET}", *paths, "--sql", query]
+    assert main([*words, "--remote-cache-bytes=20KiB"]) == 0
+    assert "201" in capsys.readouterr().out
+    assert set(seen) == {20 * 1024}
+    assert BLOCKS.size_in_bytes <= 20 * 1024
+    assert os.environ[CACHE_VARIABLE] == "30000000"
+    seen.clear()
+    keys = ",".join(f"{key_id}={file}" for key_id, file in KEYS.items())
+    options = {"remoteDir": f"s3://{BUCKET}", "remoteKey": keys, "remoteCacheBytes": "0"}
+    assert sql(str(local), query, **options)["n"].to_pylist() == [201]
+    assert (seen[-1], BLOCKS.size_in_bytes) == (0, 0)
+    assert read(local).num_rows == 201
+    assert seen[-1] == 30_000_000
 
 
 def test_what_a_process_keeps_of_objects_is_bounded_by_its_environment(
