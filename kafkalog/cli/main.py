@@ -111,6 +111,9 @@ def report_error(error: Exception) -> ExitCode:
     if isinstance(error, CodeDiffersError):
         say(f"kafkalog: {error}")
         return ExitCode.UNSAFE
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        say(f"kafkalog: {error.filename}: {error.strerror}")
+        return ExitCode.FINDINGS
     if isinstance(error, KafkaLogError | OSError):
         say(f"kafkalog: {error}")
         return ExitCode.FINDINGS

@@ -10,7 +10,7 @@ from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.columns.column import Column
-from kafkalog.errors import RemoteStorageError
+from kafkalog.errors import RemoteStorageError, describe_error
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import is_asked_for, select_partitions
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> ExitCode:
     for task in segment_tasks(partitions):
         try:
             rows.append(_plain_row(task, columns))
-        except RemoteStorageError as error:
-            problems.append(str(error))
+        except (RemoteStorageError, OSError) as error:
+            problems.append(describe_error(error, task.segment.path))
     for partition in partitions:
         said = (problem for problem in partition.problems if problem not in problems)
         problems.extend(f"{partition.path}: {problem}" for problem in said)

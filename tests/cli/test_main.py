@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kafkalog.cli import main as cli
+from kafkalog.cli import segments
 from kafkalog.errors import (
     CorruptRecordError,
     InvalidConfigError,
@@ -22,6 +23,7 @@ from kafkalog.errors import (
 )
 from kafkalog.format.file_names import log_file_name
 from kafkalog.planning import compaction
+from kafkalog.reading.log_views import SegmentTask, segment_row
 from kafkalog.reading.views import view_columns
 from tests.support.log_builder import START_MS, LogBuilder
 
@@ -80,6 +82,24 @@ def test_segments_reports_damage_and_goes_on(
     assert len(document["problems"]) == 1
 
 
+def test_segments_names_a_file_that_may_not_be_read_and_goes_on(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LogBuilder(log_dir, "a-0").batch(("k", "v")).segment().batch(("k", "v")).write()
+    path = str(log_dir / "a-0" / log_file_name(0))
+
+    def row_of(task: SegmentTask) -> dict[str, Any]:
+        if task.segment.path == path:
+            raise PermissionError(13, "Permission denied", path)
+        return segment_row(task)
+
+    monkeypatch.setattr(segments, "segment_row", row_of)
+    assert cli.main(["segments", "--log-dir", str(log_dir), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [row["baseOffset"] for row in document["segments"]] == [1]
+    assert document["problems"] == [f"{path}: Permission denied"]
+
+
 def test_segments_of_nothing_is_an_empty_table(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +154,8 @@ def test_errors_become_exit_codes(
     out, err = capsys.readouterr()
     assert out == ""
     assert ("Traceback" in err) is (code == 4)
-    assert str(error) in err
+    said = "x.log: Permission denied" if isinstance(error, OSError) else str(error)
+    assert said in err
 
 
 def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:
