@@ -77,9 +77,10 @@ def delete_segments(
     *,
     keeps_undo: bool,
     tell: Tell,
+    bytes_per_second: float | None = None,
 ) -> DeletionRun:
-    """Delete the objects of these segments. OSError where the journal cannot be written: nothing is
-    deleted then that it does not have."""
+    """Delete the objects of these segments, no more than so many bytes of them a second. OSError
+    where the journal cannot be written: nothing is deleted then that it does not have."""
     if not deletions:
         return DeletionRun(None, (), keeps_undo)
     run_id = new_run_id()
@@ -94,7 +95,7 @@ def delete_segments(
             why = f"not begun: the {failures} before it failed"
             results.append(DeletionResult(deletion, LEFT, why))
             continue
-        result = _delete(run, deletion, keeps_undo=keeps_undo)
+        result = _delete(run, deletion, keeps_undo=keeps_undo, bytes_per_second=bytes_per_second)
         failures = failures + 1 if result.status == FAILED else 0
         results.append(result)
     counts = Counter(result.status for result in results)
@@ -102,7 +103,9 @@ def delete_segments(
     return DeletionRun(run_id, tuple(results), keeps_undo)
 
 
-def _delete(run: Run, deletion: Deletion, *, keeps_undo: bool) -> DeletionResult:
+def _delete(
+    run: Run, deletion: Deletion, *, keeps_undo: bool, bytes_per_second: float | None
+) -> DeletionResult:
     segment = deletion.segment
     gone: list[StoredObject] = []
     try:
@@ -111,8 +114,10 @@ def _delete(run: Run, deletion: Deletion, *, keeps_undo: bool) -> DeletionResult
             raise LogChangedError(NO_VERSIONS, path=segment.place)
         append_events(run.path, [_event(deletion, present)], at_ms=now_ms())
         for stored, version_id in present:
+            started = time.monotonic()
             _remove(stored, version_id, keeps_undo=keeps_undo)
             gone.append(stored)
+            _wait(started, stored.size, bytes_per_second)
         result = DeletionResult(deletion, DELETED)
     except LogChangedError as error:
         result = DeletionResult(deletion, REFUSED, str(error))
@@ -156,8 +161,7 @@ def _is_same(now: StoredObject, before: StoredObject) -> bool:
 
 
 def _remove(stored: StoredObject, version_id: str, *, keeps_undo: bool) -> None:
-    """One object, if it is the one that was looked at, at its pace."""
-    started = time.monotonic()
+    """One object, if it is the one that was looked at."""
     store = store_of(stored.path)
     now, version_now = store.look_at_version(stored.path)
     if not _is_same(now, stored) or version_now != version_id:
@@ -165,7 +169,14 @@ def _remove(stored: StoredObject, version_id: str, *, keeps_undo: bool) -> None:
     store.remove(stored.path)
     if keeps_undo and not store.has_version(stored.path, version_id):
         raise OSError(5, f"the store did not keep version {version_id}, as it keeps others")
-    time.sleep(max(0.0, 1 / OBJECTS_PER_SECOND - (time.monotonic() - started)))
+
+
+def _wait(started: float, size: int, bytes_per_second: float | None) -> None:
+    """For what an object of this size is worth, since then."""
+    worth = 1 / OBJECTS_PER_SECOND
+    if bytes_per_second is not None:
+        worth = max(worth, size / bytes_per_second)
+    time.sleep(max(0.0, worth - (time.monotonic() - started)))
 
 
 def _event(deletion: Deletion, present: Iterable[Versioned]) -> dict[str, Any]:

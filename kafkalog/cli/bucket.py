@@ -95,8 +95,9 @@ def _delete(args: argparse.Namespace, done: BucketRun, tell: Callable[[str], Non
     if args.no_undo:
         tell(CANNOT_BE_UNDONE)
     return delete_segments(
-        done.deletions, done.request.run_path, options, keeps_undo=not args.no_undo, tell=tell
-    )
+        done.deletions, done.request.run_path, options, keeps_undo=not args.no_undo, tell=tell,
+        bytes_per_second=args.max_bytes_per_second,
+    )  # fmt: skip
 
 
 def _exit_code(done: BucketRun, deleted: DeletionRun) -> ExitCode:

@@ -179,7 +179,8 @@ VERB_OPTIONS = (
         (*_COMPACT, *_BUCKET), parse_bytes,
         does_there={
             "bucket": "with --deep: read no more than so much of segments a second, as they were "
-            "before they were copied, all workers together"
+            "before they were copied, all workers together; with --apply: delete no more than so "
+            "much of objects a second"
         },
     ),
     Option(

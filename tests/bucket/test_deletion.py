@@ -12,6 +12,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -414,6 +415,20 @@ def test_the_verb_deletes_with_apply_alone(
     assert main(words(cluster, place, "--apply", "--json")) == 0
     assert json.loads(capsys.readouterr().out)["deleted"]["runId"] is None
     assert main(["undo", document["deleted"]["runId"], f"--run-dir={tmp_runs(cluster)}"]) == 3
+
+
+def test_no_more_is_deleted_a_second_than_was_said(
+    cluster: TieredCluster, at_that_time: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a deletion itself took no time."""
+    before, waits = objects_in(cluster.store), list[float]()
+    monkeypatch.setattr(deletion_run, "time", SimpleNamespace(monotonic=lambda: 5.0,
+                                                              sleep=waits.append))  # fmt: skip
+    more = ["--apply", "--no-undo", "--max-bytes-per-second=1KiB"]
+    assert main(words(cluster, str(cluster.store), *more)) == 0
+    gone = before.keys() - objects_in(cluster.store).keys()
+    assert sorted(waits) == sorted(len(before[name]) / 1024 for name in gone)
+    assert len(waits) == 5
 
 
 def tmp_runs(cluster: TieredCluster) -> Path:
