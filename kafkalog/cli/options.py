@@ -161,6 +161,10 @@ VERBS = (
         "`kafkalog undo`. The source is not changed.",
         beside="May run beside a broker; with --apply not: those of --into must be stopped.",
         example="data/samples/broker --into data/samples/cleaning/before --topic orders",
+        refuses={
+            "--compact": "restore first, then `kafkalog compact` the target's log dirs with "
+            "--config cleanup.policy=compact, before its brokers start"
+        },
     ),
     Verb(
         "sql", "SQL over all views", "kafkalog.query", takes="DIR",

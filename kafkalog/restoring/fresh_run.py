@@ -2,7 +2,7 @@
 
     1  every partition beside its place, compared with the source
     2  all of them get their names
-    3  log starts and recovery points in each log dir, then bootstrap.checkpoint with the topics
+    3  checkpoints in each log dir, then bootstrap.checkpoint with the topics
 
 Until 3 the cluster has none of it: what is staged a broker deletes when it starts, what has its
 name it renames to -stray. All or nothing: if one partition fails nothing gets its name.
@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
+    HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
     pack_offset_checkpoint,
@@ -173,7 +174,10 @@ def _places(plan: FreshPlan, target: FreshDirs, now_ms: int) -> Iterator[Metadat
             ends[key] = p.cut.end_offset + len(p.cut.open)
             if p.cut.start_offset > p.cut.segments[0].base_offset:
                 starts[key] = p.cut.start_offset
-        writes = {RECOVERY_POINT_FILE: pack_offset_checkpoint(ends)}
+        # Every replica in sync has all of it: that is what a high watermark says.
+        writes = dict.fromkeys(
+            (RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE), pack_offset_checkpoint(ends)
+        )
         if starts:
             writes[LOG_START_OFFSET_FILE] = pack_offset_checkpoint(starts)
         data = pack_metadata_snapshot([*values, *target.others.get(each.path, ())], now_ms)
