@@ -111,6 +111,10 @@ _PACKAGES: dict[str, str] = {
 WITH_DELTA = tuple(_PACKAGES)
 
 
+# So many values are tried that one of them misses none of some hundred tasks.
+_TRIES_PER_TASK = 64
+
+
 def needs(is_there: bool, what: str, release: str) -> None:
     """InvalidConfigError that names what this Spark lacks, and the release that has it."""
     if not is_there:
@@ -190,6 +194,18 @@ def is_utf8(binary: Column) -> Column:
 
 
 # -- the session -----------------------------------------------------------------------------------
+
+
+def to_tasks(frame: DataFrame, tasks: int, column: str) -> DataFrame:
+    """Each row to the task of its number in a column of integers, from 0 on."""
+    if hasattr(frame, "repartitionById"):  # 4.1
+        return frame.repartitionById(tasks, column)
+    # A shuffle goes by the hash of a value, so each number becomes one whose hash is its task.
+    tried = frame.sparkSession.range(_TRIES_PER_TASK * tasks)
+    rows = tried.selectExpr("id", f"pmod(hash(id), {tasks}) AS task").collect()
+    values = {row.task: row.id for row in rows}
+    of_task = F.array(*(F.lit(values[task]).cast("long") for task in range(tasks)))
+    return frame.repartition(tasks, of_task[F.col(column)])
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:

@@ -1,8 +1,8 @@
 """Work in stages of many tasks each as one Spark job: shuffles of packed rows; see
 `resources.staged_tasks`, which does the same in processes.
 
-Rows go to the task they name (`repartitionById`), never by the hash of a small number; DataFrame
-operations only, as Spark Connect has no SparkContext.
+Rows go to the task they name, never by the hash of a small number; DataFrame operations only, as
+Spark Connect has no SparkContext.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.resources.staged_tasks import First, ShuffleRow, Stage
+from kafkalog.spark.releases import to_tasks
 from kafkalog.spark.same_code import code_differences, on_same_code
 
 Result = TypeVar("Result", bound=JsonFacts)
@@ -48,10 +49,10 @@ def run_stages(
     """
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(on_same_code(partial(_first, first)), _SCHEMA)
     for count, stage in stages:
-        rows = rows.repartitionById(count, "target").mapInArrow(
+        rows = to_tasks(rows, count, "target").mapInArrow(
             on_same_code(partial(_run, stage)), _SCHEMA
         )
-    results = rows.repartitionById(last[0], "target").mapInArrow(
+    results = to_tasks(rows, last[0], "target").mapInArrow(
         on_same_code(partial(_last, last[1])), "result string"
     )
     with _small_batches(spark), code_differences():

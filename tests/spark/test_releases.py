@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import kafkalog
 from kafkalog.columns.cluster_schemas import CLUSTER_TABLES
@@ -34,7 +35,7 @@ from kafkalog.spark import (
 )
 from kafkalog.spark.loading import load
 from kafkalog.spark.recover import spark_executor
-from kafkalog.spark.releases import RELEASE, packages_conf
+from kafkalog.spark.releases import RELEASE, packages_conf, to_tasks
 from kafkalog.spark.session import PUSH_FILTERS, PUSHDOWN
 from tests.conftest import SAMPLES_NOW_MS
 from tests.jobs.submit import submit
@@ -59,6 +60,21 @@ def copied(log_dir: Path) -> Path:
 
 def test_release_is_one_of_the_table() -> None:
     assert RELEASE in RELEASES
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("is_old", [False, True])
+def test_rows_go_to_the_tasks_they_name(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, is_old: bool
+) -> None:
+    for tasks in (1, 7, 40):
+        frame = spark.range(0, 200, 1, 3).select((F.col("id") % tasks).cast("int").alias("target"))
+        if is_old:  # what Spark before 4.1 lacks
+            for kind in (type(frame), DataFrame):
+                monkeypatch.delattr(kind, "repartitionById", raising=False)
+        placed = to_tasks(frame, tasks, "target").select("target", F.spark_partition_id())
+        assert all(target == task for target, task in placed.collect())
+        assert placed.count() == 200
 
 
 @feature("views as DataFrames: `kafkalog.spark.records` and the others")
