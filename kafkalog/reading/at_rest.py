@@ -22,6 +22,7 @@ from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.scan import open_paths
 from kafkalog.reading.selection import PartitionSelection, select_partitions
+from kafkalog.remote.stores import bucket_uri
 
 PATIENCE_S = 3.0
 # Changes within one tick of the system's clock have the same time; ticks are 10 ms or less.
@@ -76,6 +77,8 @@ def _are_at_rest(
     that the listing before saw, which are replaced; a server's clock may be another than ours."""
     at_rest = True
     for partition in partitions:
+        if bucket_uri(partition.path) is not None:
+            continue  # a copy, or what brokers tiered: nobody renames there
         try:
             changed_ns = Path(partition.path).stat().st_mtime_ns
         except OSError:

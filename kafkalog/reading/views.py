@@ -148,7 +148,8 @@ _TABLE = (
         every_kind=True,
     ),
     View(
-        "partitions", "a partition directory", schemas.PARTITIONS, _partitions, every_kind=True
+        "partitions", "a partition directory", schemas.PARTITIONS, _partitions, _OF_REMOTE,
+        every_kind=True,
     ),
     View(
         "offset_index", "an entry of an offset index", schemas.OFFSET_INDEX, _entries,

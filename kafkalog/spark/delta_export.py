@@ -163,7 +163,9 @@ def _next_offsets(spark: SparkSession, name: str) -> Offsets:
 
 def _log_ends(spark: SparkSession, path: Paths, options: Mapping[str, str]) -> Offsets:
     """The end of each partition that will be read; InvalidConfigError if one is there twice."""
-    selecting = ("subscribe", "assign", "subscribepattern")
+    selecting = ["subscribe", "assign", "subscribepattern"]
+    if "remotedir" not in {name.lower() for name in options}:
+        selecting += ["remotelayout", "remotekey"]  # the path is remote storage itself
     chosen = {k: v for k, v in options.items() if k.lower() in selecting}
     columns = "topic,partition,kind,logEndOffset,path"
     rows = load(spark, "partitions", path, {**chosen, "columns": columns}).collect()

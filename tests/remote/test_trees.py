@@ -16,6 +16,8 @@ import kafkalog
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError, RemoteStorageError
 from kafkalog.log.remote_tree import open_logs
+from kafkalog.reading.following import end_offsets, first_offsets
+from kafkalog.reading.selection import PartitionSelection
 from kafkalog.remote.paths import RemoteStorage
 from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS
 from tests.support.aiven_store import Plugin
@@ -110,6 +112,21 @@ def test_a_tree_of_local_tiered_storage_reads_as_by_a_consumer(capfdbinary: Any)
     assert rows == [[offset, value] for offset, _, _, value in expected if offset < 382]
     assert main(["dump", str(TIERED / "remote"), "--remote-layout=kafka"]) == 0
     assert capfdbinary.readouterr().out.count(b"Dumping ") == 5
+
+
+def test_a_stream_of_a_tree_in_a_bucket_goes_as_far_as_was_uploaded(bucket: S3Server) -> None:
+    bucket.put_tree(TIERED / "remote")
+    selection = PartitionSelection(remote_layout="kafka")
+    assert first_offsets([f"s3://{BUCKET}"], selection) == {"tiered": {"0": 0}}
+    assert end_offsets([f"s3://{BUCKET}"], selection) == {"tiered": {"0": 382}}
+
+
+def test_partitions_of_a_tree_have_its_offsets() -> None:
+    found = kafkalog.read_view("partitions", STORE, topics=TOPICS, **TREE)
+    rows = found.select(["topic", "logStartOffset", "logEndOffset", "segmentsCount"]).to_pylist()
+    assert [(row["topic"], row["logEndOffset"], row["segmentsCount"]) for row in rows] == [
+        ("a-lz4", 2700, 1), ("b-lz4", 2700, 1), ("b-txn", 2890, 5), ("c-lz4", 2700, 1),
+    ]  # fmt: skip
 
 
 @pytest.fixture
