@@ -19,7 +19,8 @@ The metadata that a lost quorum had, made anew (`attach`):
 is still there somewhere says of the rest; `attach_plan` decides, without input and output;
 `attach_records` makes the records; `attach` writes them (`place_run`), verified and with undo.
 
-A fresh cluster over a bucket (`fresh` tells what fresh log dirs are): `bucket_copies` reads what is
-there, `bucket_plan` decides where each log begins and ends, `bucket_cluster` what metadata it gets,
-`bucket_stubs` makes the files, `bucket_attach` writes them.
+A fresh cluster over a bucket (`fresh`: what fresh log dirs are): `bucket_reading` reads what is
+there, `bucket_old_metadata` by the old cluster's own topic; `bucket_plan` decides where each log
+begins and ends, `bucket_cluster` what metadata it gets, `bucket_stubs` makes the files,
+`bucket_attach` writes them.
 """

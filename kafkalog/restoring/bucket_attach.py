@@ -28,14 +28,10 @@ from kafkalog.restoring.bucket_cluster import (
     known_partitions,
     metadata_topic_id,
 )
-from kafkalog.restoring.bucket_copies import (
-    Copy,
-    leader_epochs_of,
-    open_old,
-    read_bucket_copies,
-    wanted_records,
-)
+from kafkalog.restoring.bucket_copies import Copy, leader_epochs_of, wanted_records
+from kafkalog.restoring.bucket_old_metadata import open_old
 from kafkalog.restoring.bucket_plan import AttachedLog, plan_bucket
+from kafkalog.restoring.bucket_reading import read_bucket_copies
 from kafkalog.restoring.bucket_request import BucketAttachRequest
 from kafkalog.restoring.bucket_stubs import log_dir_places, metadata_places, stub_places
 from kafkalog.restoring.fresh import FreshDirs, read_fresh_dirs
@@ -112,7 +108,7 @@ def _prepare(
                 for number, own in enumerate(records)]  # fmt: skip
     known = known_configs(left, decided.logs)
     plan = attach_plan(fresh, decided, [*partitions, *metadata], known)
-    values = metadata_values(plan, known, fresh.dirs) if not fresh.why_not else []
+    values = [] if plan.refusals else metadata_values(plan, known, fresh.dirs)
     if values:
         check_values(values, plan)
     run = AttachRun(

@@ -278,6 +278,28 @@ def test_log_dirs_that_are_not_fresh_are_refused(tmp_path: Path) -> None:
         plan_bucket_attach(tiered.request())
 
 
+def test_two_topics_of_one_name_are_told_apart_by_id(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path)
+    other = f"{'B' * 21}A"
+    shutil.copytree(tiered.objects, tiered.objects.with_name(f"{TOPIC}-0-{other}"))
+    (refusal,) = plan_bucket_attach(tiered.request()).run.plan.refusals
+    assert f"segments of 2 topics of that name, {other}, {TOPIC_ID}" in refusal
+    run = plan_bucket_attach(tiered.request(topics=(other,))).run
+    assert not run.plan.refusals
+    assert {each.topic_id for each in run.plan.partitions if each.topic == TOPIC} == {other}
+
+
+def test_a_partition_of_which_nothing_was_copied_begins_anew(tmp_path: Path) -> None:
+    tiered = Tiered(tmp_path)
+    tiered.objects.rename(tiered.objects.with_name(f"{TOPIC}-1-{TOPIC_ID}"))
+    done = tiered.attach()
+    assert is_whole(done.run)
+    assert any(f"{TOPIC}-0: no segment" in text for text in done.run.plan.warnings)
+    states = state_of(tiered.dirs[0]).topics.states()
+    assert sorted(s["partition"] for s in states if s["topic"] == TOPIC) == [0, 1]
+    assert sorted(path.name for path in tiered.dirs[0].glob(f"{TOPIC}-*")) == [f"{TOPIC}-1"]
+
+
 def test_plain_copies_are_refused_by_name(tmp_path: Path) -> None:
     tiered = Tiered(tmp_path)
     plain = tmp_path / "plain" / "orders-0"
