@@ -8,10 +8,16 @@ Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`)
     plan      which source goes into which directories, and why not                 RestorePlan
     segments  the segments up to the cut, with ids that the target cannot meet      files
     stage     the restored partition beside the target's, with its indexes
-    equal     consumers get from it what they get from the source
+    compare   consumers get from it what they get from the source: by bytes (`same_bytes`), else
+              record by record (`equal`)
     restore   one partition: staged, compared, swapped in                           RestoreResult
     run       all of them in the frame of verbs that change logs                    RestoreRun
     document  the run as JSON and as a table;  groups  committed offsets as a script
+
+Into a cluster that was never started (`fresh` tells what its log dirs are) topics are made with it:
+`new_topic` says of each what it gets, `offsets_topic` makes a `__consumer_offsets` of groups'
+offsets, `fresh_plan` where replicas go; `new_directory` makes a partition beside its place,
+`fresh_run` puts all of them in place and writes the metadata last. `execute` is who does the tasks.
 
 The metadata that a lost quorum had, made anew (`attach`):
 

@@ -329,3 +329,29 @@ def test_open_transaction_is_aborted_behind_the_sources_bytes(
     )
     assert after.startswith(before)
     assert [row[0] for row in served(target / "orders-0")[1]] == [0, 1, 4]
+
+
+class _Full(LocalFiles):
+    """There is no room for the metadata once every partition has its name."""
+
+    def rename(self, source: str, target: str) -> None:
+        if target.endswith(BOOTSTRAP_FILE):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+        super().rename(source, target)
+
+
+def test_error_while_metadata_is_written_is_taken_back_by_undo(
+    source: Path, log_dir: Path, tmp_path: Path
+) -> None:
+    target = fresh_node(log_dir / "target")
+    before = tree(target)
+    request = run_request([str(target)], {"run_dir": str(tmp_path / "runs")})
+    asked = RestoreRequest((str(source),), ("orders",))
+    run = apply_restore(request, asked, lambda _: None, _Full())
+    (result,) = run.results
+    assert result.status == "failed"
+    assert f"kafkalog undo {run.run_id}" in result.reason
+    assert fields_of(target, "TopicRecord") == []
+    assert main(["undo", run.run_id, "--run-dir", str(tmp_path / "runs")]) == 0
+    assert tree(target) == before
+    assert list(target.glob("*-*")) == []
