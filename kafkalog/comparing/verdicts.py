@@ -103,7 +103,7 @@ class Judge:
                     if n != number
                     and f.log_start_offset < each.end_offset
                     and self._found.limits[n] > each.start_offset
-                    and not any(_overlap(each, other) for other in self._corrupt[n])
+                    and not any(_covers(other, each) for other in self._corrupt[n])
                 ]
                 if others:
                     yield Difference(
@@ -192,8 +192,8 @@ def _offsets(run: MissingRun) -> str:
     return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
-def _overlap(one: CorruptRange, other: CorruptRange) -> bool:
-    return one.start_offset < other.end_offset and other.start_offset < one.end_offset
+def _covers(one: CorruptRange, other: CorruptRange) -> bool:
+    return one.start_offset <= other.start_offset and other.end_offset <= one.end_offset
 
 
 def _text_of_end(each: WrongEnd, wrong: tuple[str, ...], right: tuple[str, ...]) -> str:

@@ -157,6 +157,20 @@ def test_an_unreadable_batch_is_found_where_another_copy_has_it(log_dir: Path) -
     assert told(*dirs) == []  # of all copies: no difference between them
 
 
+def test_of_two_damaged_copies_the_one_that_lost_more_is_found(log_dir: Path) -> None:
+    dirs = nodes(log_dir, plain, plain)
+    name = "00000000000000000000.log"
+    whole = (dirs[0] / "orders-0" / name).read_bytes()
+    for copy, position in zip(dirs, (16, 70), strict=True):  # the magic, and a value
+        content = bytearray(whole)
+        content[position] ^= 8
+        (copy / "orders-0" / name).write_bytes(content)
+    (found,) = compare(*dirs).differences
+    # From the first batch on nothing of node 1 can be read; node 2 has the one behind it.
+    assert (found.kind, found.offset, found.last_offset) == ("corrupt-copy", 0, 2)
+    assert (found.wrong, found.right) == (("node 1",), ("node 2",))
+
+
 @pytest.mark.parametrize(
     ("type_", "later", "expected"),
     [
