@@ -74,7 +74,7 @@ FLOORS: dict[str, Floor] = {
     "cluster": floor("errors format messages log"),
     "planning": floor(
         "errors texts html format.constants format.topics log.cluster_settings log.inventory "
-        "log.topic_partition",
+        "log.header_facts log.topic_partition",
         barred_stdlib=INPUT_OUTPUT | {"time"},
         barred_calls=FILES,
     ),

@@ -16,7 +16,8 @@ from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.request import AuditTask
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.topics import COMPACT
-from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import JsonFacts, PartitionInventory
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from kafkalog.auditing.advice import nothing_to_compact
 from kafkalog.auditing.audited_partition import CompactionVerdict
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import CLEAN, SKIP, CompactionPlan, plan_compaction
 from kafkalog.planning.log_config import LogConfig
 

@@ -12,7 +12,8 @@ from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.request import AuditTask
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.segment_statistics import SegmentStatistics
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 
 
 @dataclass(frozen=True, slots=True)

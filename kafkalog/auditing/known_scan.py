@@ -30,15 +30,8 @@ from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import FileBytes, StatisticsBuilder
-from kafkalog.log.inventory import (
-    ActiveProducer,
-    FileIdentity,
-    JsonFacts,
-    PartitionFacts,
-    PartitionInventory,
-    SegmentFacts,
-    SegmentInfo,
-)
+from kafkalog.log.header_facts import ActiveProducer, PartitionFacts, SegmentFacts
+from kafkalog.log.inventory import FileIdentity, JsonFacts, PartitionInventory, SegmentInfo
 
 # What a text that cannot be understood raises.
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)

@@ -13,7 +13,8 @@ from kafkalog.checking.finding import Finding
 from kafkalog.checking.missing_checks import MISSING_KINDS
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.checkpoints import EpochEntry
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.missing_range import MissingCause, MissingRange
 from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.log.segment_span import SegmentSpan, segment_span, span_of_facts

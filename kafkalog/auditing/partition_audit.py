@@ -19,7 +19,8 @@ from kafkalog.auditing.partition_scan import ScannedPartition, directory_sizes, 
 from kafkalog.auditing.remote_part import remote_log
 from kafkalog.auditing.request import AuditTask
 from kafkalog.contents.log_contents import Contents
-from kafkalog.log.inventory import PartitionFacts, PartitionKind
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionKind
 from kafkalog.log.retention_facts import repaired_segments
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.high_watermark import effective_high_watermark

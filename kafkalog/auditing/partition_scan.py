@@ -29,8 +29,9 @@ from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import SegmentStatistics, StatisticsBuilder
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.disk_traces import index_witnesses
+from kafkalog.log.header_facts import PartitionFacts
 from kafkalog.log.header_sums import HeaderSums, header_sums
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.listing import entries_in
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts

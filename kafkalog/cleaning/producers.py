@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.format.constants import CONTROL_FLAG_MASK, NO_PRODUCER_ID
-from kafkalog.log.inventory import ActiveProducer
+from kafkalog.log.header_facts import ActiveProducer
 
 _NO_OFFSET = -2  # no batch has it
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafkalog.format.constants import NO_TIMESTAMP
+from kafkalog.log.header_facts import SegmentFacts
 from kafkalog.log.header_sums import HeaderSums
-from kafkalog.log.inventory import JsonFacts, SegmentFacts, SegmentInfo
+from kafkalog.log.inventory import JsonFacts, SegmentInfo
 from kafkalog.log.segment_headers import HeaderScan
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -24,7 +24,8 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.log.damage import FileRange
-from kafkalog.log.inventory import ActiveProducer, PartitionInventory
+from kafkalog.log.header_facts import ActiveProducer
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.past_damage import headers_past_damage
 from kafkalog.log.producer_replay import (
     Producer,

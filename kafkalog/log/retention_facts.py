@@ -23,7 +23,8 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.transaction_index import parse_transaction_index
 from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentInfo
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.segment_facts import scan_segment_facts
 from kafkalog.log.small_files import is_there, read_small_file

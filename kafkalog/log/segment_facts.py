@@ -28,8 +28,9 @@ from kafkalog.format.constants import (
     TRANSACTIONAL_FLAG_MASK,
 )
 from kafkalog.format.legacy_record import parse_legacy_entry
+from kafkalog.log.header_facts import PartitionFacts, SegmentFacts
 from kafkalog.log.header_sums import HeaderSums, header_sums
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, SegmentFacts, SegmentInfo
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.producer_state import ProducerState, restore_producer_state
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.log.segment_headers import HeaderScan, iterate_headers

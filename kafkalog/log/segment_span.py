@@ -18,8 +18,9 @@ from kafkalog.errors import CorruptIndexError
 from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_INT32, RECORD_BATCH_OVERHEAD
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES, parse_offset_index
 from kafkalog.kernels.status import ZERO_TAIL
+from kafkalog.log.header_facts import SegmentFacts
 from kafkalog.log.index_tail import read_index_tail
-from kafkalog.log.inventory import SegmentFacts, SegmentInfo
+from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.next_batch import Bounds, find_next_batch, work_for
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 

@@ -6,11 +6,8 @@ from dataclasses import replace
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.compaction_signs import FIRST_BATCHES, compaction_mark
-from kafkalog.log.inventory import (
-    PartitionFacts,
-    PartitionInventory,
-    PartitionKind,
-)
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.segment_facts import scan_partition_facts
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig

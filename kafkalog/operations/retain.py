@@ -11,12 +11,8 @@ from dataclasses import replace
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
-from kafkalog.log.inventory import (
-    LogInventory,
-    PartitionFacts,
-    PartitionInventory,
-    PartitionKind,
-)
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
 from kafkalog.log.retention_facts import scan_retention_facts
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.remote_part import with_remote_part, with_remote_start

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAGIC_VALUE_V2, MAX_INT32
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.cleanable_range import CleanableRange, find_cleanable_range
 from kafkalog.planning.compaction_plan import (
     ACROSS_TASKS,

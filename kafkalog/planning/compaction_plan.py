@@ -10,13 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kafkalog.log.inventory import (
-    ActiveProducer,
-    DeletedFile,
-    JsonFacts,
-    SegmentInfo,
-    TopicPartition,
-)
+from kafkalog.log.header_facts import ActiveProducer
+from kafkalog.log.inventory import DeletedFile, JsonFacts, SegmentInfo, TopicPartition
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED

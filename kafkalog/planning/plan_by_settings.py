@@ -6,12 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kafkalog.log.inventory import (
-    CLUSTER_METADATA_TOPIC,
-    PartitionFacts,
-    PartitionInventory,
-    PartitionKind,
-)
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC, PartitionInventory, PartitionKind
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.config_sources import ResolvedConfig

@@ -21,7 +21,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kafkalog.format.topics import COMPACT, DELETE, INTERNAL_POLICIES
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS
 from kafkalog.planning.log_config import LogConfig
 

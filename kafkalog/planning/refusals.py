@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kafkalog.log.header_facts import PartitionFacts, SegmentFacts
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
-    PartitionFacts,
     PartitionInventory,
     PartitionKind,
-    SegmentFacts,
     SegmentInfo,
 )
 from kafkalog.planning.log_config import LogConfig

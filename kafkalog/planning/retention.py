@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.high_watermark import effective_high_watermark
 from kafkalog.planning.kafka_version import parse_kafka_version
 from kafkalog.planning.loaded_segments import LoadedSegment, loaded_segments

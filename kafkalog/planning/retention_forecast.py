@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.inventory import JsonFacts, PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import JsonFacts, PartitionInventory
 from kafkalog.planning.loaded_segments import LoadedSegment, loaded_segments
 from kafkalog.planning.local_retention import is_tiered, local_config
 from kafkalog.planning.log_config import LogConfig

@@ -18,8 +18,9 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_clean_shutdown
 from kafkalog.format.file_names import offset_index_file_name, time_index_file_name
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
+from kafkalog.log.header_facts import SegmentFacts
 from kafkalog.log.index_condition import offset_index_state, time_index_state
-from kafkalog.log.inventory import PartitionInventory, SegmentFacts, SegmentInfo
+from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error

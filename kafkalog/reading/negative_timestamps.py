@@ -24,8 +24,9 @@ import numpy as np
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
+from kafkalog.log.header_facts import SegmentFacts
 from kafkalog.log.index_lookup import sound_header, walk_headers
-from kafkalog.log.inventory import SegmentFacts, SegmentInfo
+from kafkalog.log.inventory import SegmentInfo
 from kafkalog.reading.lookups import records_of
 
 # Batches that are opened: of a segment's with one record of such a time; where no header tells.

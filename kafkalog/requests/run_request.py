@@ -15,7 +15,8 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
 from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.log.cluster_settings import ZooKeeperClusters
-from kafkalog.log.inventory import LogInventory, PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.named_partitions import NamedPartitions, partitions_in

@@ -9,7 +9,7 @@ import pytest
 from kafkalog.auditing.expected_growth import Outlook, arrival_pace, expected_bytes
 from kafkalog.auditing.what_if import Scenario, SimulatedLog, simulate
 from kafkalog.contents.header_contents import TimeSlice
-from kafkalog.log.inventory import PartitionFacts
+from kafkalog.log.header_facts import PartitionFacts
 from kafkalog.planning.loaded_segments import loaded_segments
 from kafkalog.planning.log_config import LogConfig
 from tests.planning.facts import partition

@@ -22,7 +22,8 @@ from kafkalog.auditing.what_if import (
 from kafkalog.cli.main import main
 from kafkalog.cli.option_values import parse_at
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.loaded_segments import loaded_segments
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.policy_evidence import PolicyStanding

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kafkalog.cleaning.producers import BatchRetention
 from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.record_batch import BATCH_ROW
-from kafkalog.log.inventory import ActiveProducer
+from kafkalog.log.header_facts import ActiveProducer
 
 producers = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 2), st.none() | st.integers(0, 6)),

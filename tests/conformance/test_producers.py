@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from kafkalog.log.inventory import ActiveProducer
+from kafkalog.log.header_facts import ActiveProducer
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.producer_state import active_producers
 from tests.conformance.rounds import (

@@ -14,7 +14,7 @@ from kafkalog.format.constants import NO_PRODUCER_ID
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.record_batch import pack_batch
-from kafkalog.log.inventory import ActiveProducer
+from kafkalog.log.header_facts import ActiveProducer
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.producer_state import active_producers
 from tests.support.log_builder import START_MS, LogBuilder

@@ -10,7 +10,7 @@ from kafkalog.format.constants import CompressionType, TimestampType
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import pack_batch
-from kafkalog.log.inventory import SegmentFacts
+from kafkalog.log.header_facts import SegmentFacts
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.segment_facts import scan_partition_facts, scan_segment_facts
 from tests.support.log_builder import START_MS, LogBuilder

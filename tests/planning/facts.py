@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kafkalog.log.header_facts import ActiveProducer, PartitionFacts, SegmentFacts
 from kafkalog.log.inventory import (
-    ActiveProducer,
     FileIdentity,
     PartitionCheckpoints,
-    PartitionFacts,
     PartitionInventory,
     PartitionKind,
-    SegmentFacts,
     SegmentInfo,
     TopicPartition,
 )

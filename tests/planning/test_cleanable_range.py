@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalog.log.inventory import ActiveProducer
+from kafkalog.log.header_facts import ActiveProducer
 from kafkalog.planning.compaction import CLEAN, SKIP
 from kafkalog.planning.segment_groups import inactive_segments_from
 from tests.planning.facts import FIVE, HOUR_MS, NOW_MS, OLD_MS, partition, plan, segment

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import ActiveProducer
+from kafkalog.log.header_facts import ActiveProducer
 from kafkalog.planning.compaction import CLEAN, SKIP, CompactionPlan
 from tests.planning.facts import FIVE, HOUR_MS, NOW_MS, facts_of, partition, plan, segment
 

@@ -10,7 +10,8 @@ import pytest
 
 from kafkalog.format.topics import INTERNAL_POLICIES
 from kafkalog.log.cluster_settings import ClusterSettings, TopicSettings
-from kafkalog.log.inventory import PartitionCheckpoints, PartitionFacts, TopicPartition
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionCheckpoints, TopicPartition
 from kafkalog.planning.compaction import plan_compaction
 from kafkalog.planning.config_sources import GivenSettings, PolicyStanding, resolve_config
 from kafkalog.planning.log_config import LogConfig

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafkalog.log.inventory import PartitionFacts, PartitionKind, TopicPartition
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionKind, TopicPartition
 from kafkalog.planning.compaction import CLEAN, REFUSED, SKIP, CompactionPlan, plan_compaction
 from kafkalog.planning.log_config import LogConfig
 from tests.planning.facts import NOW_MS, config, facts_of, partition, plan, segment

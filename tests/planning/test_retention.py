@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalog.errors import InvalidConfigError
-from kafkalog.log.inventory import PartitionFacts, PartitionInventory, PartitionKind, TopicPartition
+from kafkalog.log.header_facts import PartitionFacts
+from kafkalog.log.inventory import PartitionInventory, PartitionKind, TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention import RetentionPlan, plan_retention
 from tests.planning.facts import FIVE, HOUR_MS, NOW_MS, facts_of, partition, segment
