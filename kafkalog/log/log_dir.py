@@ -41,6 +41,7 @@ from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_d
 from kafkalog.log.partition_dir import read_partition_dir
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
+from kafkalog.remote.side_by_side import side_by_side
 from kafkalog.remote.stores import bucket_uri, local_path
 
 # How the problem of a partition begins that was given by a link.
@@ -84,10 +85,21 @@ def open_log_dir(
     found: list[PartitionInventory] = []
     # Once a log dir, not once a partition: there may be thousands in one.
     log_dirs: dict[Path, LogDirFiles] = {}
-    for directory, names in wanted.items():
+    for directory in wanted:
         if directory.parent not in log_dirs:
             log_dirs[directory.parent] = read_log_dir_files(directory.parent)
-        partition = _read(directory, log_dirs[directory.parent], names, problems, unread, known)
+
+    def read(directory: Path) -> tuple[PartitionInventory | None, list[str], list[UnreadPartition]]:
+        own: tuple[list[str], list[UnreadPartition]] = [], []
+        files = log_dirs[directory.parent]
+        return _read(directory, files, wanted[directory], *own, known), *own
+
+    # A store is asked about several partitions at once.
+    is_slow = any(bucket_uri(directory) is not None for directory in log_dirs)
+    opened = side_by_side(read, wanted) if is_slow else map(read, wanted)
+    for directory, (partition, own_problems, own_unread) in zip(wanted, opened, strict=True):
+        problems += own_problems
+        unread += own_unread
         if partition is not None:
             found.append(_noting_links(partition, links.get(directory)))
     for files in log_dirs.values():

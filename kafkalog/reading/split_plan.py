@@ -53,14 +53,22 @@ def plan_reading(
     whole: list[ScanSplit] = []
     segments: dict[str, SegmentInfo] = {}
     segments_count = size_in_bytes = 0
+    chosen: list[PartitionInventory] = []
     for partition in partitions:
         segments_count += len(partition.segments)
         size_in_bytes += partition.size_in_bytes
-        if needs.row_filter.is_impossible or not needs.row_filter.accepts(
+        if not needs.row_filter.is_impossible and needs.row_filter.accepts(
             partition.topic_partition
         ):
-            continue
-        for segment, split in wanted_ranges(partition, selection, needs):
+            chosen.append(partition)
+
+    def ranges_of(partition: PartitionInventory) -> list[tuple[SegmentInfo, ScanSplit]]:
+        return list(wanted_ranges(partition, selection, needs))
+
+    # A store is asked about several partitions, and then segments, at once.
+    is_slow = any(is_remote(s.path) for partition in chosen for s in partition.segments[:1])
+    for own in side_by_side(ranges_of, chosen) if is_slow else map(ranges_of, chosen):
+        for segment, split in own:
             whole.append(split)
             segments[segment.path] = segment
     # How large a split may be depends on what all partitions have together, so nothing is cut
@@ -70,13 +78,11 @@ def plan_reading(
     def cuts_of(split: ScanSplit) -> list[int]:
         return _cut_positions(segments[split.path], split, sizes)
 
-    # A store is asked about several segments at once.
-    is_slow = any(is_remote(split.path) for split in whole)
     cuts = side_by_side(cuts_of, whole) if is_slow else map(cuts_of, whole)
     splits = [
         replace(split, start=start, end=end)
-        for split, own in zip(whole, cuts, strict=True)
-        for start, end in pairwise((split.start, *own, split.end))
+        for split, positions in zip(whole, cuts, strict=True)
+        for start, end in pairwise((split.start, *positions, split.end))
     ]
     return SplitPlan(splits, sizes, segments_count, len(whole), size_in_bytes)
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +21,14 @@ import kafkalog
 from kafkalog.cli import options
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
+from kafkalog.log import log_dir as opening
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.reading import split_plan
 from kafkalog.reading.fetch import fetch
 from kafkalog.reading.lookups import list_offsets, offset_for_leader_epoch
 from kafkalog.reading.tables import read_view
 from kafkalog.reading.views import VIEWS
+from kafkalog.remote.side_by_side import AT_ONCE
 from kafkalog.resources import process_pool
 from tests.remote.test_aiven import BROKER, STORE
 from tests.support.buckets import served
@@ -108,6 +112,27 @@ def test_a_partition_or_one_segment_of_a_bucket_is_read_by_its_own_uri(bucket: S
         assert rows(found).equals(rows(read_view("batches", BROKER / name)))
         assert found["path"][0].as_py() == f"{PLACE}/{first}"
     assert str(open_log_dir(f"{PLACE}/{first}").partitions[0].path) == f"{PLACE}/a-lz4-0"
+
+
+def test_partitions_of_a_bucket_are_opened_and_planned_side_by_side(
+    log_dir: Path, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits until as many have begun as may at once; the order stays."""
+    for number in range(AT_ONCE):
+        LogBuilder(log_dir, f"orders-{number}").segment().batch((f"k{number}", "v")).write()
+    copied(bucket, log_dir)
+    for module, name in ((opening, "_read"), (split_plan, "wanted_ranges")):
+        all_begun = threading.Barrier(AT_ONCE, timeout=60)
+        real = getattr(module, name)
+
+        def wait(*args: Any, real: Any = real, all_begun: Any = all_begun, **more: Any) -> Any:
+            all_begun.wait()
+            return real(*args, **more)
+
+        monkeypatch.setattr(module, name, wait)
+    found = kafkalog.read_records(PLACE, columns="partition, key").read_all()
+    expected = [(number, f"k{number}".encode()) for number in range(AT_ONCE)]
+    assert list(zip(*found.to_pydict().values(), strict=True)) == expected
 
 
 def test_one_offset_of_a_large_segment_reads_little_of_it(log_dir: Path, bucket: S3Server) -> None:
