@@ -38,7 +38,10 @@ def parse_now(text: str) -> int:
 def parse_at(text: str) -> tuple[bool, int]:
     """(True, ms from now) of `+7d`, (False, ms since 1970) of what `parse_now` takes."""
     if not text.startswith("+"):
-        return False, parse_now(text)
+        try:
+            return False, parse_now(text)
+        except ValueError as error:
+            raise ValueError(f"{error}, nor a time ahead, as +7d") from None
     ahead_ms = parse_quantity(text[1:], DURATIONS)
     if ahead_ms is None or ahead_ms > MAX_INT64:
         raise ValueError(f"{text!r} is no time ahead, as +7d or +12h ({', '.join(DURATIONS)})")
