@@ -7,6 +7,7 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from kafkalog.comparing.across_tasks import (
     execute_by_size,
 )
 from kafkalog.comparing.comparison import compare_partition
-from kafkalog.comparing.range_rows import ENTRIES, FACTS, JUDGED
+from kafkalog.comparing.range_rows import ENTRIES, FACTS, FAILED, JUDGED
 from kafkalog.comparing.request import CompareRequest, CompareTask, compare_tasks
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
@@ -140,7 +141,7 @@ def test_each_byte_is_in_one_range(tmp_path: Path) -> None:
         assert size == copy.size_in_bytes
 
 
-@pytest.mark.parametrize("damage", ["checksum", "length", "index", "order", "torn"])
+@pytest.mark.parametrize("damage", ["checksum", "length", "index", "order", "end", "torn"])
 def test_a_range_that_does_not_stand_alone_is_left_to_one_task(tmp_path: Path, damage: str) -> None:
     log_dirs = plain_logs(tmp_path)
     path = log_dirs[1] / "orders-0" / f"{13:020d}.log"
@@ -152,6 +153,8 @@ def test_a_range_that_does_not_stand_alone_is_left_to_one_task(tmp_path: Path, d
         data[4 * size + 8] = 0x7F
     elif damage == "order":
         data[5 * size + 6] = 1  # the base offset, which no checksum covers: 256 more
+    elif damage == "end":
+        data[11 * size + 6] = 1  # of offset 24, the last one of a range
     elif damage == "torn":
         del data[-3:]
     path.write_bytes(data)
@@ -176,6 +179,17 @@ def test_a_range_that_does_not_stand_alone_is_left_to_one_task(tmp_path: Path, d
 
 def _whole(tasks: Iterable[CompareTask]) -> Iterable[object]:
     return map(compare_partition, tasks)
+
+
+@pytest.mark.parametrize(("start", "end"), [(1, 0), (0, -1)])
+def test_records_of_another_range_are_seen(tmp_path: Path, start: int, end: int) -> None:
+    stages = stages_of(plain_task(tmp_path))
+    span = stages.ranges[2]
+    moved = replace(span, start=span.start + start, end=span.end + end)
+    for spans, is_alone in (((moved,), False), ((span,), True)):
+        rows = list(replace(stages, ranges=spans).read(0))
+        reasons = [row.facts["reason"] for row in rows if row.kind == FAILED]
+        assert [reason.startswith(IN_ONE_PIECE) for reason in reasons] == [True] * (not is_alone)
 
 
 def test_what_a_worker_did_not_bring_fails_the_partition(tmp_path: Path) -> None:
