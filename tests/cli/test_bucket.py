@@ -60,7 +60,7 @@ def test_options_that_say_nothing_are_refused(
     assert main(words(cluster, "--min-age=soon")) == 2
     assert "is no duration, as 24h or 7d" in capsys.readouterr().err
     assert main(["bucket", str(cluster.broker)]) == 2
-    assert "--remote-dir names the remote storage" in capsys.readouterr().err
+    assert "--remote-dir is needed: the remote storage to look at" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
