@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.attach_bucket import attach_bucket
+from kafkalog.cli.attach_output import exit_code_of, summary
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
@@ -19,13 +20,10 @@ from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
 from kafkalog.operations.run_steps import Tell
 from kafkalog.restoring.attach import (
     AttachRequest,
-    AttachRun,
     attach_run,
-    is_whole,
     plan_attach_run,
 )
 from kafkalog.restoring.attach_document import attach_document, attach_lines, attach_table
-from kafkalog.texts import format_count
 
 _BUCKET_ONLY = (
     "topic", "metadata_from", "metadata_partitions", "end_transactions", "remote_layout",
@@ -58,10 +56,10 @@ def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
         show_table(attach_table(done), chosen=_CHOSEN, tell=tell)
         for line in attach_lines(done):
             tell(line)
-        tell(_summary(done, seconds))
+        tell(summary(done, len(done.plan.partitions), seconds))
     for fault in done.faults:
         tell(f"this is a fault of kafkalog, please report it: {fault}")
-    return _exit_code(done)
+    return exit_code_of(done)
 
 
 def request_of(args: argparse.Namespace) -> AttachRequest:
@@ -76,20 +74,3 @@ def request_of(args: argparse.Namespace) -> AttachRequest:
         keeps_undo=not args.no_undo,
         max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
     )
-
-
-def _summary(done: AttachRun, seconds: float) -> str:
-    count, dirs = len(done.plan.partitions), len(done.results)
-    partitions = format_count(count, "partition")
-    if done.applied:
-        return f"{partitions} attached, {dirs} directories written in {seconds:.1f} s"
-    planned = f"{partitions} planned in {seconds:.1f} s"
-    return f"{planned}; nothing was changed (--apply does)"
-
-
-def _exit_code(done: AttachRun) -> ExitCode:
-    if done.faults:
-        return ExitCode.FAULT
-    if done.plan.refusals or done.problems or (done.applied and not is_whole(done)):
-        return ExitCode.FINDINGS
-    return ExitCode.DONE

@@ -6,6 +6,7 @@ import argparse
 import time
 
 from kafkalog.cli.arguments import UsageError
+from kafkalog.cli.attach_output import exit_code_of, summary
 from kafkalog.cli.output import ExitCode, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
@@ -13,9 +14,7 @@ from kafkalog.format.limits import check_max_batch_bytes
 from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
 from kafkalog.operations.run_steps import Tell
 from kafkalog.remote.paths import RemoteStorage
-from kafkalog.restoring.attach import is_whole
 from kafkalog.restoring.bucket_attach import (
-    BucketAttachRun,
     bucket_attach_run,
     plan_bucket_attach,
 )
@@ -43,10 +42,10 @@ def attach_bucket(args: argparse.Namespace, tell: Tell) -> ExitCode:
         show_table(bucket_table(done), chosen=_CHOSEN, tell=tell)
         for line in bucket_lines(done):
             tell(line)
-        tell(_summary(done, seconds))
+        tell(summary(done.run, len(done.logs), seconds))
     for fault in done.run.faults:
         tell(f"this is a fault of kafkalog, please report it: {fault}")
-    return _exit_code(done)
+    return exit_code_of(done.run)
 
 
 def request_of(args: argparse.Namespace) -> BucketAttachRequest:
@@ -63,21 +62,3 @@ def request_of(args: argparse.Namespace) -> BucketAttachRequest:
         keeps_undo=not args.no_undo,
         max_batch_bytes=check_max_batch_bytes(args.max_batch_bytes),
     )
-
-
-def _summary(done: BucketAttachRun, seconds: float) -> str:
-    count = len(done.logs)
-    if done.run.applied:
-        written = len(done.run.results)
-        return f"{count} partitions attached, {written} directories written in {seconds:.1f} s"
-    planned = f"{count} partitions planned in {seconds:.1f} s"
-    return f"{planned}; nothing was changed (--apply does)"
-
-
-def _exit_code(done: BucketAttachRun) -> ExitCode:
-    run = done.run
-    if run.faults:
-        return ExitCode.FAULT
-    if run.plan.refusals or run.problems or (run.applied and not is_whole(run)):
-        return ExitCode.FINDINGS
-    return ExitCode.DONE

@@ -76,7 +76,23 @@ class ObjectStore(Protocol):
         FileNotFoundError without the version, OSError."""
 
 
-class DirectoryStore:
+class WithoutVersions:
+    """What a store says of versions that keeps none."""
+
+    def has_version(self, path: str, version_id: str) -> bool:
+        """None is kept."""
+        return False
+
+    def keeps_versions(self, directory: str) -> bool:
+        """What is deleted is gone."""
+        return False
+
+    def put_back(self, path: str, version_id: str) -> None:
+        """FileNotFoundError."""
+        raise FileNotFoundError(2, "no versions are kept there", path)
+
+
+class DirectoryStore(WithoutVersions):
     """Objects that are files of this machine."""
 
     def list_directory(self, path: str) -> Listing:
@@ -108,17 +124,8 @@ class DirectoryStore:
     def look_at_version(self, path: str) -> tuple[StoredObject, str]:
         return self.look(path), ""
 
-    def has_version(self, path: str, version_id: str) -> bool:
-        return False
-
-    def keeps_versions(self, directory: str) -> bool:
-        return False
-
     def remove(self, path: str) -> None:
         os.unlink(path)  # noqa: PTH108 - the path of an object is text
-
-    def put_back(self, path: str, version_id: str) -> None:
-        raise FileNotFoundError(2, "a directory keeps no versions", path)
 
 
 _DIRECTORIES = DirectoryStore()

@@ -25,7 +25,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
 from kafkalog.remote.seen_objects import SeenObjects
-from kafkalog.remote.stores import Listing, StoredObject, joined
+from kafkalog.remote.stores import Listing, StoredObject, WithoutVersions, joined
 
 DEFAULT_PORT = 9870
 # As of other stores, see `bucket_client`.
@@ -38,7 +38,7 @@ _MOST_IDLE = 16
 _IPC = "Hadoop IPC port"
 
 
-class WebHdfsStore:
+class WebHdfsStore(WithoutVersions):
     """The files of one name node; they are named by whole URIs."""
 
     def __init__(self, host: str, port: int, root: str) -> None:
@@ -117,21 +117,12 @@ class WebHdfsStore:
     def look_at_version(self, path: str) -> tuple[StoredObject, str]:
         return self.look(path), ""
 
-    def has_version(self, path: str, version_id: str) -> bool:
-        return False
-
-    def keeps_versions(self, directory: str) -> bool:
-        return False
-
     def remove(self, path: str) -> None:
         self._seen.forget(path)
         what = "it cannot be deleted"
         answer = self._ask("DELETE", self._file(path), path, what, op="DELETE", recursive="false")
         if not (isinstance(answer, dict) and answer.get("boolean") is True):
             raise FileNotFoundError(2, "no such file", path)
-
-    def put_back(self, path: str, version_id: str) -> None:
-        raise FileNotFoundError(2, "HDFS keeps no versions", path)
 
     def _statuses(self, path: str) -> list[dict[str, Any]]:
         what = "it cannot be listed"
