@@ -70,7 +70,7 @@ def _write_script(
         topics = {s["topic"] for s in states if request.lists(s["topic"], s["partition"])}
     script = settings_script(view, topics)
     try:
-        with Path(path).open("x") as file:
+        with Path(path).open("x", encoding="utf-8") as file:
             file.write(script.text)
     except OSError as error:
         raise InvalidConfigError(f"--script: {error.strerror or error}", path=path) from None

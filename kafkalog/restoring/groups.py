@@ -148,4 +148,4 @@ def write_scripts(scripts: Iterable[GroupScript], directory: str) -> None:
             raise InvalidConfigError(f"--groups: {script.group!r} is too long for a file's name")
     path.mkdir(parents=True, exist_ok=True)
     for script in scripts:
-        (path / script.file).write_text(script.text)
+        (path / script.file).write_text(script.text, encoding="utf-8")

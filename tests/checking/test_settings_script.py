@@ -150,6 +150,8 @@ def test_the_verb_writes_a_new_file_and_no_other(
     main(["cluster", *DIRS, "--script", str(path)])
     assert f"{path}: 15 commands of Kafka's tools, 3 left out" in capsys.readouterr().err
     before = path.read_bytes()
+    # Whatever the encoding of the user's locale is.
+    assert "password=…]" in before.decode("utf-8")
     assert main(["cluster", *DIRS, "--script", str(path)]) == 2
     assert "File exists" in capsys.readouterr().err
     assert path.read_bytes() == before
