@@ -63,6 +63,7 @@ class Uploads:
             partition.log_end_offset,
             sum(s.size_in_bytes for s in partition.segments if s.base_offset >= highest),
             partition.topic_id or "",
+            counts_below_start=not self._storage.places,
         )
 
     def _there(self, copies: Sequence[SegmentCopy]) -> list[SegmentCopy]:

@@ -15,9 +15,9 @@ did not end is treated as one that did, but its bytes do not count. Sizes are th
 as they were on the disk; of the local ones only those that begin at or behind the last uploaded
 offset count. cleanup.policy is not asked.
 
-In one thing less goes than in Kafka: bytes of segments below the log start, which no reader has any
-more, do not count against retention.bytes. Kafka's pass after DeleteRecords counts them, lets them
-go, and lets as much go besides.
+What ends below the log start still counts against retention.bytes in the pass that lets it go: that
+pass lets as much go besides, as a running broker did. Of a cluster that is gone it does not: there
+it may be what an earlier run should have deleted, and did not come to.
 
 Source: Kafka RemoteLogManager.RLMExpirationTask, RemoteLogRetentionHandler,
 isRemoteSegmentWithinLeaderEpochs, buildFilteredLeaderEpochMap; UnifiedLog.onlyLocalLogSegmentsSize.
@@ -87,7 +87,8 @@ class RemoteSegment(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class RemoteLog(JsonFacts):
     """A partition's segments in remote storage, and what of its leader's log decides about them.
-    local_bytes: of the segments that are on the disk only; topic_id: empty where nobody asks."""
+    local_bytes: of the segments that are on the disk only; topic_id: empty where nobody asks;
+    counts_below_start: whether what ends below the log start counts against retention.bytes."""
 
     segments: tuple[RemoteSegment, ...]
     leader_epochs: Epochs
@@ -95,6 +96,7 @@ class RemoteLog(JsonFacts):
     log_end_offset: int
     local_bytes: int
     topic_id: str = ""
+    counts_below_start: bool = True
 
     @property
     def finished_bytes(self) -> int:
@@ -232,14 +234,13 @@ class _Pass:
         limit = self.config.retention_bytes
         if limit < 0:
             return 0
-        there = [
-            s
+        first = 0 if self.log.counts_below_start else self.log.log_start_offset
+        there = sum(
+            s.size_in_bytes
             for s in segments
-            if s.stage is CopyStage.FINISHED
-            and self._is_within(s)
-            and s.end_offset >= self.log.log_start_offset
-        ]
-        return max(0, self.log.local_bytes + sum(s.size_in_bytes for s in there) - limit)
+            if s.stage is CopyStage.FINISHED and self._is_within(s) and s.end_offset >= first
+        )
+        return max(0, self.log.local_bytes + there - limit)
 
     def _is_within(self, segment: RemoteSegment) -> bool:
         return is_within_epochs(segment, self.log.log_end_offset, self._epochs)

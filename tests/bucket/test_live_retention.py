@@ -31,6 +31,7 @@ from tests.bucket.test_live_cluster import (
     await_that,
     await_upload,
     create,
+    local_bases,
     stored,
 )
 from tests.bucket.test_live_cluster import broker_factory as broker_factory  # a fixture
@@ -61,10 +62,10 @@ def produce_in_two_days(servers: str, topic: str) -> None:
     assert producer.flush(120) == 0
 
 
-def planned(log_dir: Path, topic: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    given = {"retention.ms": "-1", "local.retention.bytes": "1", **LIMITS[topic]}
-    if topic == "small":
-        given["local.retention.bytes"] = "1"
+def planned(
+    log_dir: Path, topic: str, capsys: pytest.CaptureFixture[str], **limits: str
+) -> dict[str, Any]:
+    given = {"retention.ms": "-1", "local.retention.bytes": "1", **LIMITS.get(topic, limits)}
     words = ["retain", str(log_dir), f"--topic={topic}", "--json", "--force=config-differs"]
     main([*words, *(f"--config={key}={value}" for key, value in given.items())])
     (found,) = json.loads(capsys.readouterr().out)["partitions"]
@@ -130,3 +131,51 @@ def test_a_broker_deletes_what_the_plan_lets_go(
     lines = parse_offset_checkpoint((tiered.broker.log_dir / LOG_START_OFFSET_FILE).read_bytes())
     starts = {topic: lines[topic, 0] for topic in LIMITS}
     assert starts == {topic: plan["logStartOffset"] for topic, plan in plans.items()}
+
+
+def test_what_is_below_the_log_start_counts_in_the_pass_that_deletes_it(
+    tiered: Tiered, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first segment is the largest, and what is above the limit lies between its size and the
+    second's: nothing goes by size until the log start lets the first one go."""
+    topic = "passed"
+    create(tiered.servers, topic, **{"retention.ms": "-1"})
+    own = {"bootstrap.servers": tiered.servers, "batch.size": 2048, "linger.ms": 5}
+    producer = Producer(own)
+    for number in range(140):
+        producer.produce(topic, key=f"k{number}", value="v" * 90)
+    assert producer.flush(120) == 0
+    for number in range(6):
+        producer.produce(topic, key=f"l{number}", value="v" * 10_000)
+        assert producer.flush(120) == 0
+    await_upload(tiered.broker.log_dir, topic)
+    sizes = {
+        int(path.name[:20]): path.stat().st_size for path in stored(tiered.store, topic, "log")
+    }
+    (first, second, third, *_), local = sorted(sizes), local_bases(tiered.broker.log_dir, topic)
+    tiered.broker.stop()
+    active = tiered.broker.log_dir / f"{topic}-0" / f"{local[0]:020d}.log"
+    excess = (sizes[first] + sizes[second]) // 2
+    assert sizes[second] <= excess < sizes[first]
+    limit_bytes = str(sum(sizes.values()) + active.stat().st_size - excess)
+    copy = Path(shutil.copytree(tiered.broker.log_dir, tmp_path / "copy"))
+    limits = {"retention.bytes": limit_bytes}
+    assert planned(copy, topic, capsys, **limits)["deleted"] == []
+    set_log_start(copy, topic, second)
+    plan = planned(copy, topic, capsys, **limits)
+    gone = {segment["baseOffset"]: segment["rule"] for segment in plan["deleted"]}
+
+    tiered.broker.start()
+    admin = AdminClient({"bootstrap.servers": tiered.servers})
+    entry = ConfigEntry("retention.bytes", limit_bytes, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(120)
+    time.sleep(3)  # some passes
+    assert bases_in(tiered.store, topic) == sorted(sizes)
+    (done,) = admin.delete_records([TopicPartition(topic, 0, second)]).values()
+    done.result(120)
+    await_that(lambda: first not in bases_in(tiered.store, topic), "the first segment is there")
+    time.sleep(3)
+    assert bases_in(tiered.store, topic) == [each for each in sorted(sizes) if each not in gone]
+    assert gone == {first: "log-start-offset", second: "retention.bytes"}
+    assert plan["logStartOffset"] == third

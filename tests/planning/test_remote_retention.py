@@ -101,6 +101,15 @@ def test_below_the_log_start_and_in_epochs_that_the_log_no_longer_has() -> None:
     assert going(within, "retention.ms=-1") == [("0-9", "older-leader-epochs")]
 
 
+def test_below_the_log_start_counts_as_brokers_count_it() -> None:
+    """A third of the log has to go, and that much lies below its start."""
+    own = log(*OLD, log_start_offset=10, local_bytes=0)
+    size = f"retention.bytes={sum(s.size_in_bytes for s in OLD) - OLD[0].size_in_bytes}"
+    below = ("0-9", "log-start-offset")
+    assert going(own, "retention.ms=-1", size) == [below, ("10-19", "retention.bytes")]
+    assert going(replace(own, counts_below_start=False), "retention.ms=-1", size) == [below]
+
+
 def test_what_another_leader_wrote_is_passed_by_and_stays() -> None:
     """Epoch 1 was never in the log; behind it what is due goes all the same."""
     other = segment(10, 25, (0, 10), (1, 15), age_ms=5000, name="other")
