@@ -56,7 +56,7 @@ FLOORS: dict[str, Floor] = {
     "kernels": floor("format.constants format.record_batch", "numba numpy", barred_calls=FILES),
     # What is reached by address, and what does its work where it is not there.
     "native": floor(
-        "format kernels.jit kernels.big_endian kernels.single_blocks",
+        "format kernels.jit kernels.big_endian kernels.single_blocks kernels.join_checksums",
         "llvmlite numpy",
         barred_calls=FILES,
     ),

@@ -30,7 +30,7 @@ from kafkalog.format.constants import (
     TimestampType,
 )
 from kafkalog.format.record_batch import CRC_START
-from kafkalog.native.checksums import crc32c_of_ranges
+from kafkalog.native.checksums import crc32c_of_ranges, extend_by_batches
 
 Rows: TypeAlias = NDArray[np.void]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -116,6 +116,16 @@ def last_sequences(rows: Rows) -> NDArray[np.int32]:
     base = rows["base_sequence"].astype(np.int64)
     last = (base + last_offset_deltas(rows)) & MAX_INT32
     return np.where(base >= 0, last, NO_SEQUENCE).astype(np.int32)
+
+
+def extend_file_checksum(before: int, buf: NDArray[np.uint8], rows: Rows, known: Mask) -> int:
+    """CRC-32C of the bytes that gave `before` with buf behind them, which is the batches of rows
+    and nothing else. `known` bool[b]: their stored checksums are those of their bytes.
+    """
+    # What a checksum of magic 0 and 1 covers, and its polynomial, are others.
+    known = known & ~is_legacy(rows)
+    crcs = np.where(known, rows["crc"], -1)
+    return extend_by_batches(before, buf, rows["size_in_bytes"].astype(np.int64), crcs)
 
 
 def verify_checksums(buf: NDArray[np.uint8], buf_position: int, rows: Rows) -> Mask:

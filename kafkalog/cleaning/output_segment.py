@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.batch_table import extend_file_checksum
 from kafkalog.cleaning.new_files import NewFiles
 from kafkalog.cleaning.segment_indexes import SegmentIndexes
 from kafkalog.errors import LogCleaningRefusedError, LogSegmentOffsetOverflowError
@@ -71,10 +72,12 @@ class OutputSegment:
         self.written_rows = SpilledArray(BATCH_ROW, kept_bytes)
         self.aborted_transactions: Sequence[AbortedTxn] = ()
 
-    def append(self, parts: Sequence[memoryview], rows: NDArray[np.void]) -> None:
+    def append(
+        self, parts: Sequence[memoryview], rows: NDArray[np.void], *, are_sound: bool = True
+    ) -> None:
         """Write whole batches, at least one, in one or more parts; `rows` BATCH_ROW[b] have
-        positions in this file and their final CRC. LogSegmentOffsetOverflowError for an offset too
-        far from the base.
+        positions in this file and their final CRC, which is that of their bytes if they
+        `are_sound`. LogSegmentOffsetOverflowError for an offset too far from the base.
         """
         size = sum(len(part) for part in parts)
         # Positions in an offset index are 32 bits wide, and so are offsets, relative to the base.
@@ -88,12 +91,18 @@ class OutputSegment:
                 f"segment {self.base_offset} cannot hold offset {last_offset}: it is more than "
                 f"{MAX_INT32} away"
             )
-        # The checksum goes along with what is written: nothing has to be read again for it, and the
-        # read-back then compares the disk with what was in memory.
         for part in parts:
             self._files.write(self._open_fd(), part)
             spend(len(part))
-            self._checksum = extend_crc32c(self._checksum, part)
+        # The file's checksum follows from those of its batches: no byte is looked at twice for it,
+        # and the read-back compares the disk with what the batches state.
+        if len(parts) == 1:
+            buf = np.frombuffer(parts[0], np.uint8)
+            known = np.full(rows.size, are_sound)
+            self._checksum = extend_file_checksum(self._checksum, buf, rows, known)
+        else:
+            for part in parts:
+                self._checksum = extend_crc32c(self._checksum, part)
         self.position += size
         self.next_offset = last_offset + 1
         self.written_rows.append(rows)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.batch_table import extend_file_checksum
 from kafkalog.batches.encoder import BatchSource, EncodedBatch, assemble, convert, reencode
 from kafkalog.batches.record_areas import open_record_areas
 from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES
@@ -27,7 +28,7 @@ from kafkalog.errors import (
     CorruptRecordError,
     LogSegmentOffsetOverflowError,
 )
-from kafkalog.format.checksum import crc32c, extend_crc32c
+from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import MAGIC_VALUE_V2
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
 from kafkalog.kernels.assemble_batches import (
@@ -89,8 +90,11 @@ class GroupRewriter:
         for segment, chunk, decisions in self._decider.decide(sources, stats):
             before = self._source_checksums[segment.base_offset]
             # Of all bytes that the new segment was made from: the record of what was replaced has
-            # it, so undo knows the files again.
-            self._source_checksums[segment.base_offset] = extend_crc32c(before, chunk.buf)
+            # it, so undo knows the files again. The batches' own were checked by the map.
+            known = ~_are_among(chunk.rows, decisions.corrupt)
+            self._source_checksums[segment.base_offset] = extend_file_checksum(
+                before, chunk.buf, chunk.rows, known
+            )
             stats.bytes_before += chunk.buf.size
             try:
                 self._write(chunk, decisions, segment.path, output, rebuilt)
@@ -118,6 +122,7 @@ class GroupRewriter:
         rebuilt: RebuiltBatches,
     ) -> None:
         batches = chunk.rows.size
+        is_sound = not decisions.corrupt.size
         rows_out = np.empty(batches, BATCH_ROW)
         folds = np.empty(batches, np.int64)
         bodies = self._bodies.rebuild(
@@ -149,7 +154,7 @@ class GroupRewriter:
                     _note_corrupt(row, chunk, new_rows, rebuilt)
                 if is_rebuilt.any():
                     rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
-                output.append([self._out[:size].data], new_rows)
+                output.append([self._out[:size].data], new_rows, are_sound=is_sound)
             if stopped == NEEDS_ENCODER:
                 encoded = self._encode(chunk, decisions, b, bodies, path)
                 row = np.array([encoded.row], BATCH_ROW)
@@ -215,6 +220,13 @@ def set_checksums(
         out[starts[:, None] + CRC_POSITION + np.arange(4)] = stored
     is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)
     return is_rebuilt
+
+
+def _are_among(rows: NDArray[np.void], some: NDArray[np.void]) -> NDArray[np.bool_]:
+    """bool[b]: whether each batch is one of `some`, of the same file."""
+    if not some.size:
+        return np.zeros(rows.size, np.bool_)
+    return np.isin(rows["position"], some["position"])
 
 
 def _note_corrupt(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena
+from kafkalog.batches.batch_table import extend_file_checksum
 from kafkalog.batches.record_areas import complete_rows
 from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES, check_checksums
 from kafkalog.cleaning.finished_group import fingerprint
@@ -26,7 +27,6 @@ from kafkalog.cleaning.output_segment import OutputFile, OutputSegment
 from kafkalog.cleaning.rewrite import RebuiltBatches
 from kafkalog.cleaning.verify import verify_index, verify_segment
 from kafkalog.errors import LogCleaningRefusedError
-from kafkalog.format.checksum import extend_crc32c
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.file_names import CLEANED_SUFFIX, LogFileKind, log_file_name
 from kafkalog.log.aborted_transactions import AbortedTransactions
@@ -120,7 +120,8 @@ def _write_pieces(segment: SegmentInfo, splitting: Splitting, pieces: list[Outpu
     reader = read_chunks(segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=splitting.buffers)
     for chunk in reader:
         check_checksums(chunk, segment.path)
-        checksum = extend_crc32c(checksum, chunk.buf)
+        every = np.ones(chunk.rows.size, np.bool_)
+        checksum = extend_file_checksum(checksum, chunk.buf, chunk.rows, every)
         complete = complete_rows(chunk.buf, chunk.position, chunk.rows, arena, path=segment.path)
         first = 0
         while first < chunk.rows.size:

@@ -176,7 +176,7 @@ def of_bytes(
     def inject(patch: pytest.MonkeyPatch) -> None:
         append = OutputSegment.append
 
-        def broken(self: OutputSegment, parts: Any, rows: Any) -> None:
+        def broken(self: OutputSegment, parts: Any, rows: Any, **words: Any) -> None:
             data, changed = bytearray(b"".join(parts)), rows.copy()
             for row in changed:
                 at = int(row["position"]) - self.position
@@ -190,7 +190,7 @@ def of_bytes(
                 )
                 row["producer_epoch"], row["base_sequence"] = struct.unpack_from(">hi", batch, 51)
                 (row["partition_leader_epoch"],) = struct.unpack_from(">i", batch, 12)
-            append(self, [memoryview(bytes(data))], changed)
+            append(self, [memoryview(bytes(data))], changed, **words)
 
         patch.setattr(OutputSegment, "append", broken)
 
