@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from kafkalog.cli.arguments import UsageError
@@ -71,6 +72,8 @@ def _prompt(log: LogTables, args: argparse.Namespace, progress: ScanProgress) ->
     """What is wrong with a statement, or with a log, ends that statement and not the prompt."""
     from kafkalog.cli.sql_prompt import prompted_statements
 
+    # Whoever started us in a shell's background, or by a script, may have told us to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     say("Statements end with a semicolon; Tab completes, Ctrl-C interrupts, Ctrl-D leaves.")
     say("views: " + ", ".join(log.names()))
     history_file = default_run_dir().parent / "sql_history"
