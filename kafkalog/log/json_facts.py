@@ -34,10 +34,10 @@ class JsonFacts:
 
     def to_json(self) -> dict[str, Any]:
         """A dict that `json.dumps` takes as it is."""
-        found = {}
-        for name, encode in _encoders(cast("Hashable", type(self))):
-            value = getattr(self, name)
-            found[name] = value if encode is None else encode(value)
+        names, values_of, encoded = _encoder(cast("Hashable", type(self)))
+        found = dict(zip(names, values_of(self), strict=True))
+        for name in encoded:
+            found[name] = _encode(found[name])
         return found
 
     @classmethod
@@ -76,26 +76,36 @@ class JsonFacts:
 
 
 @cache
-def _encoders(facts: Hashable) -> tuple[tuple[str, Codec | None], ...]:
-    """Each field, and what makes its value one of JSON; None where it is one."""
-    hints = get_type_hints(facts)
-    return tuple(
-        (field.name, None if _is_plain(hints[field.name]) else _encode)
-        for field in fields(facts)  # type: ignore[arg-type]
-    )
+def _encoder(
+    facts: Hashable,
+) -> tuple[tuple[str, ...], Callable[[Any], Sequence[Any]], tuple[str, ...]]:
+    """The fields, what gives a value's of them all, and those that JSON does not have."""
+    hints, names = get_type_hints(facts), _names(facts)
+    return names, _getter(names), tuple(name for name in names if not _is_plain(hints[name]))
 
 
 @cache
 def _names(facts: Hashable) -> tuple[str, ...]:
-    return tuple(name for name, _ in _encoders(facts))
+    return tuple(field.name for field in fields(facts))  # type: ignore[arg-type]
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], Sequence[Any]]:
+    """All these attributes of a value at once."""
+    if not names:
+        return lambda value: ()
+    get = attrgetter(*names)
+    return get if len(names) > 1 else (lambda value: (get(value),))
 
 
 @cache
 def _row_encoder(facts: Hashable) -> tuple[Callable[[Any], list[Any]], tuple[int, ...]]:
     """What makes a list of a value's fields, and the places of those that JSON does not have."""
     hints, names = get_type_hints(facts), _names(facts)
-    get = attrgetter(*names)
-    values_of = (lambda value: list(get(value))) if len(names) > 1 else (lambda value: [get(value)])
+    get = _getter(names)
+
+    def values_of(value: Any) -> list[Any]:
+        return list(get(value))
+
     places = (place for place, name in enumerate(names) if not _is_plain_in_rows(hints[name]))
     return values_of, tuple(places)
 
@@ -144,6 +154,8 @@ def _is_plain(hint: Any) -> bool:
 
 
 def _encode(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, JsonFacts):
         return value.to_json()
     if isinstance(value, Enum):

@@ -75,15 +75,18 @@ def read_log_dir_files(path: Path) -> LogDirFiles:
     problems: list[str] = []
     checkpoints = {}
     device, inode = _identity(path)
+    # Texts, not a path each: a partition that is changed has these files looked at again.
+    place = str(path).rstrip("/")
     for name in CHECKPOINT_FILES:
-        data = _read(path / name, problems)
-        checkpoints[name] = _parsed_checkpoint(data, path / name, problems)
+        file = f"{place}/{name}"
+        checkpoints[name] = _parsed_checkpoint(_read(file, problems), file, problems)
+    meta_file = f"{place}/{META_PROPERTIES_FILE}"
     return LogDirFiles(
         path=path,
         device=device,
         inode=inode,
-        meta=_meta_properties(path / META_PROPERTIES_FILE, problems),
-        has_meta_file=is_there(path / META_PROPERTIES_FILE),
+        meta=_meta_properties(meta_file, problems),
+        has_meta_file=is_there(meta_file),
         checkpoints=checkpoints,
         problems=tuple(problems),
     )
@@ -99,7 +102,7 @@ def _identity(path: Path) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-def _read(path: Path, problems: list[str]) -> bytes | None:
+def _read(path: str, problems: list[str]) -> bytes | None:
     try:
         return read_small_file(path)
     except FileNotFoundError:
@@ -110,10 +113,10 @@ def _read(path: Path, problems: list[str]) -> bytes | None:
 
 
 def _parsed_checkpoint(
-    data: bytes | None, path: Path, problems: list[str]
+    data: bytes | None, path: str, problems: list[str]
 ) -> dict[tuple[str, int], int]:
     try:
-        return _parsed(data or b"", str(path))
+        return _parsed(data or b"", path)
     except KafkaLogError as error:
         problems.append(str(error))
         return {}
@@ -134,10 +137,10 @@ def _parsed(data: bytes, path: str) -> dict[tuple[str, int], int]:
     return parsed
 
 
-def _meta_properties(path: Path, problems: list[str]) -> MetaProperties | None:
+def _meta_properties(path: str, problems: list[str]) -> MetaProperties | None:
     data = _read(path, problems)
     try:
-        return None if data is None else parse_meta_properties(data, str(path))
+        return None if data is None else parse_meta_properties(data, path)
     except KafkaLogError as error:
         problems.append(str(error))
         return None

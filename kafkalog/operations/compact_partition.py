@@ -45,7 +45,6 @@ from kafkalog.planning.segment_groups import group_again, group_segments
 from kafkalog.planning.statuses import FAILED, LEFT, REFUSED
 from kafkalog.resources.memory import memory_budget
 from kafkalog.swap.local_files import LocalFiles
-from kafkalog.swap.plan_check import check_unchanged
 from kafkalog.swap.scratch import new_attempt_id
 from kafkalog.swap.segment_split import Splitting, split_segment
 from kafkalog.swap.swap import remove_attempt
@@ -167,8 +166,7 @@ class Cleaning:
     def _begin(self) -> PartitionInventory:
         """The partition, if it may be changed as planned."""
         plan = self.swap.plan
-        self.swap.check_alone()
-        partition = check_unchanged(plan.path, plan.token)
+        partition = self.swap.check_at_start()
         self._check_ownership()
         self.swap.dir_mtime_ns = Path(plan.path).stat().st_mtime_ns
         self._run.make_place(plan)
@@ -285,8 +283,7 @@ class Cleaning:
         """Put in place what other tasks wrote: all groups of the plan. `dir_mtime_ns` is the
         directory's modification time from before.
         """
-        self.swap.check_alone()
-        partition = check_unchanged(self.swap.plan.path, self.swap.plan.token)
+        partition = self.swap.check_at_start()
         self._check_ownership()
         self.swap.dir_mtime_ns = dir_mtime_ns
         self._check_keyless(keyless)

@@ -22,15 +22,22 @@ from pathlib import PurePath
 
 import numpy as np
 
+from kafkalog.batches.arena import Arena
+from kafkalog.batches.batch_table import verify_checksums
+from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
 from kafkalog.log.header_facts import SegmentFacts
-from kafkalog.log.index_lookup import sound_header, walk_headers
+from kafkalog.log.index_lookup import walk_headers
 from kafkalog.log.inventory import SegmentInfo
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
 from kafkalog.reading.lookups import records_of
 
 # Batches that are opened: of a segment's with one record of such a time; where no header tells.
 _MOST_SINGLE, _MOST_SAMPLES = 64, 16
+# Of a segment's front, where its first batch is; one that is larger is read in whole.
+_SAMPLE_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,9 @@ def find_negative_timestamp(
                 return found
     # A header has the first record's time and the largest one: a negative one between them no
     # header tells. Who writes such times mostly does so everywhere, so some batches stand for all.
+    buffers = ChunkBuffers()
     for segment in segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]:
-        found = _in_first_batch(segment)
+        found = _in_first_batch(segment, buffers)
         if found is not None:
             return found
     return None
@@ -91,12 +99,23 @@ def _by_header(segment: SegmentInfo) -> Iterator[np.void]:
         return
 
 
-def _in_first_batch(segment: SegmentInfo) -> NegativeTimestamp | None:
+def _in_first_batch(segment: SegmentInfo, buffers: ChunkBuffers) -> NegativeTimestamp | None:
     try:
-        row = sound_header(segment, 0)
-    except (KafkaLogError, OSError):
+        # Opened and read once: of a partition of a few small segments these are a twentieth of all.
+        head = read_chunks(
+            segment.path, end=segment.size_in_bytes, chunk_bytes=_SAMPLE_BYTES, buffers=buffers
+        )
+        chunk = next(iter(head), None)
+        if chunk is None:
+            return None
+        rows = chunk.rows[:1]
+        if not verify_checksums(chunk.buf, chunk.position, rows)[0]:
+            return None
+        areas = open_record_areas(chunk.buf, chunk.position, rows, Arena(), path=segment.path)
+        spans = decode_spans(areas, areas.rows, segment.path)
+    except (KafkaLogError, OSError, IndexError):
         return None
-    return None if row is None else _in_batch(segment, row)
+    return _in_records(segment, rows[0], spans)
 
 
 def _in_batch(segment: SegmentInfo, row: np.void) -> NegativeTimestamp | None:
@@ -104,6 +123,10 @@ def _in_batch(segment: SegmentInfo, row: np.void) -> NegativeTimestamp | None:
         spans = records_of(segment, row)
     except (KafkaLogError, OSError, StopIteration, IndexError):
         return None
+    return _in_records(segment, row, spans)
+
+
+def _in_records(segment: SegmentInfo, row: np.void, spans: RecordSpans) -> NegativeTimestamp | None:
     which = np.flatnonzero(spans.timestamps[: spans.n] < NO_TIMESTAMP)
     if not which.size:
         return None

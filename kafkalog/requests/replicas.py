@@ -84,12 +84,11 @@ class ReplicaLogs:
         tell.
         """
         copies = self.by_name.get(partition.topic_partition, ())
-        key = Replica("", partition, None, None).key
-        own = next((each for each in copies if each.key == key), None)
+        own = _own_copy(copies, partition)
         if own is None:
             return ReplicatedEnd(missing=tuple(assigned or ()))
         ends: list[tuple[int, Copy]] = []
-        others = [other for other in copies if not is_same_replica(own, other)]
+        others = [c for c in copies if c is not own and not is_same_replica(own, c)]
         own_facts = cache(partial(_facts_of, own))  # headers are read once for all others
         for other in others:
             end, problem = _common_end(own, own_facts, other)
@@ -107,6 +106,16 @@ class ReplicaLogs:
             missing,
             is_complete=assigned is not None and not missing,
         )
+
+
+def _own_copy(copies: Sequence[Copy], partition: PartitionInventory) -> Copy | None:
+    """The one that is this very directory, by whatever path."""
+    # Nearly always the path is the same text: to follow links is a dozen calls of the system.
+    for each in copies:
+        if isinstance(each, Replica) and each.partition.path == partition.path:
+            return each
+    key = Replica("", partition, None, None).key
+    return next((each for each in copies if each.key == key), None)
 
 
 def _common_end(

@@ -7,6 +7,7 @@ decompressed, encoded anew, compressed). The rest is the key map's, which goes t
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
 LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 
 _MIB = 1024 * 1024
+_PAGE_BYTES = resource.getpagesize()
 # What a Spark worker holds that has loaded the libraries; one of the command line 120 MiB.
 _USUAL_BASE_BYTES = 192 * _MIB
 # Chunk, decompressed records and what the codec returned them in.
@@ -84,8 +86,8 @@ def memory_budget(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> 
 def _resident_bytes() -> int:
     """What this process holds now, without what it may give back."""
     try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
+        # Asked once a partition: of the two files that tell this is the one with seven numbers.
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
         return _USUAL_BASE_BYTES
-    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    return int(fields.get("VmRSS", "0").split()[0]) * 1024 or _USUAL_BASE_BYTES
+    return pages * _PAGE_BYTES or _USUAL_BASE_BYTES

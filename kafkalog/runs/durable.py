@@ -38,14 +38,17 @@ def make_directories(path: Path, *, exist_ok: bool = False) -> None:
         sync_directory(directory.parent)
 
 
-def append(path: Path, data: bytes, *, syncs: bool = True) -> None:
-    """Put bytes behind a file's last one, for good; a file that is not there is made. Without
-    `syncs` they are there for every process, and for good once the file is synced.
+def append_lines(path: Path, lines: bytes, *, syncs: bool = True) -> None:
+    """Put whole lines behind a file's last one, for good; a file that is not there is made, a line
+    that was cut off stays one of its own. Without `syncs` they are there for every process, and for
+    good once the file is synced.
     """
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
-        is_new = os.fstat(fd).st_size == 0
-        write_all(fd, data)
+        size = os.fstat(fd).st_size
+        is_new = size == 0
+        is_cut = not is_new and os.pread(fd, 1, size - 1) != b"\n"
+        write_all(fd, b"\n" + lines if is_cut else lines)
         if syncs:
             os.fsync(fd)
     finally:

@@ -12,9 +12,8 @@ are noted in the journal of the run they are about.
 from __future__ import annotations
 
 import json
-import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,9 @@ JOURNAL_FILE = "journal.jsonl"
 SCHEMA_FILE = "journal.schema.json"
 # A line names every file of a partition that a run replaced.
 _MAX_LINE_BYTES = 256 * 1024 * 1024
+# Between two syncs of lines for which nobody waits.
+_PAUSE_S = 0.2
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LaterSyncs:
@@ -33,26 +35,46 @@ class LaterSyncs:
 
     def __init__(self, run_path: Path) -> None:
         self._path = run_path / JOURNAL_FILE
-        self._pool: ThreadPoolExecutor | None = None
-        self._syncs: list[Future[None]] = []
+        self._thread: threading.Thread | None = None
+        self._asked, self._ends = threading.Event(), threading.Event()
+        self._error: OSError | None = None
 
     def ask(self) -> None:
         """All that was appended until now is to be forced to disk."""
-        # One that has not begun yet comes behind what was appended.
-        if self._syncs and not (self._syncs[-1].running() or self._syncs[-1].done()):
-            return
-        self._pool = self._pool or ThreadPoolExecutor(1, "journal")
-        self._syncs = [sync for sync in self._syncs if not sync.done() or sync.exception()]
-        self._syncs.append(self._pool.submit(durable.sync_file, self._path))
+        self._asked.set()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._sync_until_end, name="journal", daemon=True
+            )
+            self._thread.start()
 
     def wait(self) -> None:
         """Until it is. OSError if that failed."""
-        if self._pool is None:
+        if self._thread is None:
             return
-        self._pool.shutdown()
-        syncs, self._pool, self._syncs = self._syncs, None, []
-        for sync in syncs:
-            sync.result()
+        self._ends.set()
+        self._thread.join()
+        error, self._thread, self._error = self._error, None, None
+        self._ends.clear()
+        if error is not None:
+            raise error
+
+    def _sync_until_end(self) -> None:
+        # Some times a second at most: a thread that is woken for each of thousands of small
+        # partitions takes a fiftieth of the run.
+        while not self._ends.wait(_PAUSE_S):
+            self._sync()
+        self._sync()
+
+    def _sync(self) -> None:
+        if not self._asked.is_set():
+            return
+        # Before the sync: what is appended meanwhile asks for the next one.
+        self._asked.clear()
+        try:
+            durable.sync_file(self._path)
+        except OSError as error:
+            self._error = self._error or error
 
 
 def append_events(
@@ -62,13 +84,9 @@ def append_events(
     OSError if that fails.
     """
     at = time_text(at_ms)
-    lines = [json.dumps({"at": at, **event}, separators=(",", ":")) + "\n" for event in events]
-    if not lines:
-        return
-    path = run_path / JOURNAL_FILE
-    # A line that was cut off stays one of its own.
-    prefix = "" if _ends_with_line(path) else "\n"
-    durable.append(path, (prefix + "".join(lines)).encode(), syncs=syncs)
+    lines = [_to_json({"at": at, **event}) + "\n" for event in events]
+    if lines:
+        durable.append_lines(run_path / JOURNAL_FILE, "".join(lines).encode(), syncs=syncs)
 
 
 def read_events(run_path: Path) -> Iterator[dict[str, Any]]:
@@ -96,12 +114,3 @@ def time_text(time_ms: int) -> str:
     """A time as run files have it: 2026-11-28T05:52:46.000Z."""
     time = datetime.fromtimestamp(time_ms / 1000, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _ends_with_line(path: Path) -> bool:
-    """Whether the next line begins one; of a file that is empty or not there, too."""
-    if not path.exists() or path.stat().st_size == 0:
-        return True
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"

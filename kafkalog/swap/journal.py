@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from kafkalog import __version__
@@ -182,7 +181,7 @@ def _replaced(record: Replacement) -> dict[str, Any]:
 
 def _file(file: FileFacts) -> dict[str, Any]:
     return {
-        "name": Path(file.name).name,
+        "name": file.name.rpartition("/")[2],
         "size": file.size,
         "mtimeNs": file.mtime_ns,
         "mode": f"{file.mode:04o}",

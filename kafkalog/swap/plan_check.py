@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from typing import TypeAlias
+
 from kafkalog.errors import LogChangedError
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import reopen_partition
+from kafkalog.log.log_dir_files import CHECKPOINT_FILES
+from kafkalog.swap.local_files import path_in
+from kafkalog.swap.scratch import PREFIX
+
+# Of each file its name, size, time of modification and of any change, and inode.
+FileStates: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 
 
 def check_unchanged(directory: str, token: str) -> PartitionInventory:
@@ -19,3 +29,34 @@ def check_unchanged(directory: str, token: str) -> PartitionInventory:
             path=directory,
         )
     return found
+
+
+def file_states(directory: str) -> FileStates | None:
+    """What stat tells of all that a token depends on: the files of a partition but for ours, which
+    come and go, and those of its log dir. None if one of them has just gone, or cannot be seen.
+
+    Where it is what it was before the partition was last opened, opening it again would find the
+    same.
+    """
+    log_dir = os.path.dirname(directory)  # noqa: PTH120 - as `path_in`
+    try:
+        with os.scandir(directory) as listed:
+            found = [
+                _state(entry.name, entry.stat())
+                for entry in listed
+                if not entry.name.startswith(PREFIX)
+            ]
+        for name in (*CHECKPOINT_FILES, META_PROPERTIES_FILE):
+            try:
+                stat = os.stat(path_in(log_dir, name))  # noqa: PTH116 - as `path_in`
+            except FileNotFoundError:
+                continue
+            found.append(_state(f"../{name}", stat))
+        place = os.stat(log_dir)  # noqa: PTH116 - as `path_in`
+    except OSError:
+        return None
+    return (("..", place.st_dev, 0, 0, place.st_ino), *sorted(found))
+
+
+def _state(name: str, stat: os.stat_result) -> tuple[str, int, int, int, int]:
+    return name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino

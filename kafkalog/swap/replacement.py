@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -115,10 +115,12 @@ class Replacement(JsonFacts):
         return not (self.swapped or self.kept or self.made or self.cut)
 
 
-def left_by_broker(directory: str) -> tuple[FileFacts, ...]:
-    """The facts of the files that a broker marked `.deleted` and did not remove."""
-    names = [name for name in list_names(directory) if name.endswith(DELETED_SUFFIX)]
-    parsed = [(name, parse_file_name(name)) for name in names]
+def left_by_broker(directory: str, present: Iterable[str] | None = None) -> tuple[FileFacts, ...]:
+    """The facts of the files that a broker marked `.deleted` and did not remove. `present`: the
+    names in the directory, where they are listed already.
+    """
+    names = list_names(directory) if present is None else sorted(present)
+    parsed = [(name, parse_file_name(name)) for name in names if name.endswith(DELETED_SUFFIX)]
     return tuple(
         file_facts(path_in(directory, name), name)
         for name, file in parsed

@@ -33,7 +33,7 @@ from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.swap.file_facts import facts_of, file_facts, with_checksums
+from kafkalog.swap.file_facts import facts_of, file_facts
 from kafkalog.swap.local_files import LocalFiles, path_in
 from kafkalog.swap.merged_replacement import merged
 from kafkalog.swap.partition_lock import locked_partition
@@ -199,9 +199,7 @@ def _swap(
     snapshots = [] if any(piece.base_offset == old for piece in pieces) else [old]
     gone = existing_files(directory, snapshots, (LogFileKind.PRODUCER_SNAPSHOT,))
     swapped = SwappedFiles(
-        kept=with_checksums(
-            facts_of(directory, [*replaced, *gone]), {log_file_name(old): checksum}
-        ),
+        kept=facts_of(directory, [*replaced, *gone], {log_file_name(old): checksum}),
         made=tuple(
             file_facts(output.path, output.name, output.checksum)
             for made in outputs

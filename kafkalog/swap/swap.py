@@ -52,7 +52,7 @@ from kafkalog.format.file_names import (
     log_file_name,
     producer_snapshot_file_name,
 )
-from kafkalog.swap.file_facts import facts_of, file_facts, with_checksums
+from kafkalog.swap.file_facts import facts_of, file_facts
 from kafkalog.swap.local_files import LocalFiles, list_names, path_in
 from kafkalog.swap.replacement import (
     Replacement,
@@ -78,21 +78,20 @@ def swap_group(group: FinishedGroup) -> SwapGroup:
     return SwapGroup(group.base_offset, group.sources, group.fingerprint)
 
 
-def swapped_files(group: FinishedGroup, directory: str) -> SwappedFiles:
-    """All files of both sides, as they are now."""
+def swapped_files(
+    group: FinishedGroup, directory: str, present: Collection[str] | None = None
+) -> SwappedFiles:
+    """All files of both sides, as they are now. `present`: see `existing_files`."""
+    gone = [source for source in group.sources if source != group.base_offset]
     names = [
-        *existing_files(directory, group.sources, SEGMENT_KINDS),
-        *existing_files(
-            directory,
-            [s for s in group.sources if s != group.base_offset],
-            (LogFileKind.PRODUCER_SNAPSHOT,),
-        ),
+        *existing_files(directory, group.sources, SEGMENT_KINDS, present),
+        *existing_files(directory, gone, (LogFileKind.PRODUCER_SNAPSHOT,), present),
     ]
     # The checksum of each `.log` was computed while it was read for the rewrite: to read gigabytes
     # again for it would take as long as the compaction.
     logs = {log_file_name(base): crc for base, crc in group.checksums}
     return SwappedFiles(
-        kept=with_checksums(facts_of(directory, names), logs),
+        kept=facts_of(directory, names, logs),
         made=tuple(file_facts(file.path, file.name, file.checksum) for file in group.outputs),
     )
 
@@ -116,7 +115,7 @@ def swap_groups(
     # `steps`.
     steps = swap_steps(
         [output.name for group in reversed(finished) for output in group.outputs],
-        list(existing_files(directory, sources, SEGMENT_KINDS)),
+        list(existing_files(directory, sources, SEGMENT_KINDS, set(list_names(directory)))),
         max(group.next_offset for group in finished),
     )
     take_steps(directory, steps, files)
@@ -177,11 +176,16 @@ def remove_attempt(scratch: Scratch, attempt_id: str, files: LocalFiles) -> None
 
 
 def existing_files(
-    directory: str, base_offsets: Sequence[int], kinds: Sequence[LogFileKind]
+    directory: str,
+    base_offsets: Sequence[int],
+    kinds: Sequence[LogFileKind],
+    present: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """Names of the files of these segments that are there, segment by segment in offset order."""
+    """Names of the files of these segments that are there, segment by segment in offset order.
+    `present`: the names in the directory, where they are listed already.
+    """
     for base_offset in sorted(base_offsets):
         for kind in kinds:
             name = f"{base_offset:020d}{kind}"
-            if os.path.lexists(path_in(directory, name)):
+            if os.path.lexists(path_in(directory, name)) if present is None else name in present:
                 yield name
