@@ -180,7 +180,7 @@ def failed_result(place: Place, error: Exception) -> UndoResult:
 def _describe(result: UndoResult) -> str:
     """One line about a partition for people."""
     name = result.place.topic_partition
-    if result.status == UNDONE:
+    if result.status == UNDONE and not result.reason:
         return f"{name}: {result.files} files are back"
     if result.status == PURGED:
         return f"{name}: {result.freed_bytes} bytes are free"

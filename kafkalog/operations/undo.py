@@ -21,6 +21,7 @@ from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.earlier_run import (
     NOTHING,
     UNDONE,
+    EarlierRun,
     UndoResult,
     UndoRun,
     failed_result,
@@ -28,11 +29,14 @@ from kafkalog.operations.earlier_run import (
 )
 from kafkalog.operations.run_history import Changes, Place, scratch_of
 from kafkalog.operations.run_steps import Tell
-from kafkalog.planning.statuses import REFUSED
+from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.runs.journal import read_events
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
+from kafkalog.swap.journal import RESTORE
 from kafkalog.swap.local_files import LocalFiles, list_names
 from kafkalog.swap.replacement import Replacement, read_record
+from kafkalog.swap.staged_directories import discard_staged
 from kafkalog.swap.undo_swap import check_undo, end_undo, read_undo_record, undo_partition
 
 
@@ -71,10 +75,35 @@ def undo_run(
                 earlier.problems += _forget(place, run_id, records.get(place.path), files)
         if not earlier.stopped and not unsettled:
             earlier.drop_checkpoints(earlier.places)
-    gone = (UndoResult(p, REFUSED, "there is no such directory any more") for p in earlier.places)
-    return earlier.finish(
-        "undone", [earlier.results.get(result.place.path, result) for result in gone], tell
-    )
+        results = _in_order(earlier)
+    return earlier.finish("undone", results, tell)
+
+
+def _in_order(earlier: EarlierRun) -> list[UndoResult]:
+    """The results, with one for each place that is no directory. What a restore that died has made
+    beside such a place is removed.
+    """
+    ended = {
+        str(event["path"]): str(event["status"])
+        for event in read_events(earlier.run.path)
+        if event.get("event") in ("ended", "undone") and "path" in event
+    }
+    log_dirs = sorted({place.log_dir for place in earlier.places})
+    makes_directories = earlier.run.facts.get("kind") == RESTORE
+    staged = discard_staged(log_dirs, earlier.files, earlier.run_id) if makes_directories else []
+    results = []
+    for place in earlier.places:
+        status = ended.get(place.path)
+        result = UndoResult(place, REFUSED, "there is no such directory any more")
+        if makes_directories and status in (UNDONE, NOTHING):
+            result = UndoResult(place, NOTHING, "it was undone before")
+        elif makes_directories and status in (None, FAILED):
+            result = UndoResult(place, NOTHING, "it had no place yet")
+            if any(Path(path).parent == Path(place.log_dir) for path in staged):
+                reason = "it had no place yet; what was made of it is removed"
+                result = UndoResult(place, UNDONE, reason)
+        results.append(earlier.results.get(place.path, result))
+    return results
 
 
 def _started_since(places: Sequence[Place], run_id: str) -> str | None:

@@ -3,7 +3,12 @@
     bootstrap.checkpoint                     the same in every log dir: a controller whose metadata
                                              log is empty begins with it
     __cluster_metadata-0/0-0.checkpoint      of a dynamic quorum, on each voter: who the voters are
+    __cluster_metadata-0/N-1.checkpoint      of Kafka 3: all of it once more, with the voters
     __cluster_metadata-0/…                   what was left of the old log gets out of the way
+
+In Kafka 3 a broker may take a log that has nothing but its leader's first record for all there is,
+and rename every partition to -stray (seen on 3.9.1: MetadataBatchLoader.resetToImage says that it
+has seen a record when it has not). A snapshot it reads before anything else.
 
 First every bootstrap.checkpoint, then what is left of metadata logs, node by node: until its own
 part of that is done a node is as it was before, and where the quorum was lost it elects nobody.
@@ -29,7 +34,12 @@ from kafkalog.log.metadata_records import has_metadata_records
 from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
 from kafkalog.operations.run_steps import Tell, lock_log_dirs
 from kafkalog.requests.run_request import RunOptions
-from kafkalog.restoring.attach_facts import METADATA_VERSION, AttachFacts, AttachPlan
+from kafkalog.restoring.attach_facts import (
+    KAFKA_4_LEVEL,
+    METADATA_VERSION,
+    AttachFacts,
+    AttachPlan,
+)
 from kafkalog.restoring.attach_plan import plan_attach
 from kafkalog.restoring.attach_records import (
     check_values,
@@ -43,9 +53,15 @@ from kafkalog.restoring.left_metadata import (
     feature_levels_of,
     read_left_metadata,
 )
-from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT, MetadataPlace
+from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT, MetadataPlace, snapshot_name
 from kafkalog.restoring.place_run import ATTACHED, AttachResult, resolve_left, write_places
-from kafkalog.restoring.quorum import Voter, given_voters, metadata_dir, recorded_voters
+from kafkalog.restoring.quorum import (
+    Voter,
+    given_voters,
+    metadata_dir,
+    metadata_dirs,
+    recorded_voters,
+)
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.local_files import LocalFiles
 
@@ -145,7 +161,8 @@ def _prepare(request: AttachRequest, run_id: str) -> _Prepared:
     if plan.feature_levels.get(METADATA_VERSION):
         values = metadata_values(plan, left, disks.dirs)
         check_values(values, plan)
-    made = tuple(_places(request, disks, values, voters))
+    is_kafka_3 = 0 < plan.feature_levels.get(METADATA_VERSION, 0) < KAFKA_4_LEVEL
+    made = tuple(_places(request, disks, values, voters, is_kafka_3=is_kafka_3))
     aside = tuple(each.path for each in made if each.removes)
     run = AttachRun(
         run_id, applied=False, plan=plan, records=record_counts(values), voters=tuple(voters),
@@ -176,29 +193,34 @@ def _voters(request: AttachRequest, disks: Disks, left: LeftMetadata | None) -> 
 
 
 def _places(
-    request: AttachRequest, disks: Disks, values: Sequence[bytes], voters: Sequence[Voter]
+    request: AttachRequest,
+    disks: Disks,
+    values: Sequence[bytes],
+    voters: Sequence[Voter],
+    *,
+    is_kafka_3: bool,
 ) -> Iterator[MetadataPlace]:
     """Every bootstrap.checkpoint first, then the metadata directories."""
     bootstrap = pack_metadata_snapshot(values, request.now_ms)
     for each in disks.dirs:
         yield MetadataPlace(each.path, each.path, {BOOTSTRAP_FILE: bootstrap})
-    first = b""
-    if voters:
-        first = pack_metadata_snapshot(
-            (), request.now_ms, quorum_records(voters), contained_ms=request.now_ms
-        )
-    nodes = set(disks.nodes)
-    voting = {
-        metadata_dir(voter.node_id, disks.dirs, voter.directory_id).path
-        for voter in voters
-        if voter.node_id in nodes
-    }
+    controls = quorum_records(voters) if voters else ()
+    if is_kafka_3:
+        data = pack_metadata_snapshot(values, request.now_ms, controls, contained_ms=request.now_ms)
+        writes = {snapshot_name(len(values), 1): data}
+        written = {each.path: writes for each in metadata_dirs(disks.dirs, voters)}
+    else:
+        first = pack_metadata_snapshot((), request.now_ms, controls, contained_ms=request.now_ms)
+        nodes = set(disks.nodes)
+        written = {
+            metadata_dir(each.node_id, disks.dirs, each.directory_id).path: {FIRST_SNAPSHOT: first}
+            for each in voters
+            if each.node_id in nodes
+        }
     for each in disks.dirs:
-        gets_first = each.path in voting
-        if each.has_metadata or gets_first:
+        if each.has_metadata or each.path in written:
             directory = str(Path(each.path, METADATA_DIR))
-            writes = {FIRST_SNAPSHOT: first} if gets_first else {}
-            yield MetadataPlace(directory, each.path, writes)
+            yield MetadataPlace(directory, each.path, written.get(each.path, {}))
 
 
 def is_whole(run: AttachRun) -> bool:

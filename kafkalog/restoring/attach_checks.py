@@ -34,6 +34,12 @@ def check_disks(facts: AttachFacts, notes: Notes) -> None:
         )
     if not disks.copies:
         notes.refusals.append("no partition is in these log dirs")
+    if migrated := sorted({each.node_id for each in disks.dirs if each.was_migrated}):
+        notes.warnings.append(
+            f"nodes {', '.join(map(str, migrated))} came from ZooKeeper (version=0 in "
+            "meta.properties). If the migration had not ended, ZooKeeper has the metadata still, "
+            "and going back to it loses less; if it had, start them without zookeeper.connect"
+        )
     _check_other_directories(disks, notes)
 
 

@@ -12,6 +12,7 @@ from kafkalog.restoring.left_metadata import LeftMetadata
 # Levels of metadata.version.
 DIRECTORIES_LEVEL = 17  # 3.7-IV2
 TRANSACTIONS_LEVEL = 13  # 3.6-IV1
+KAFKA_4_LEVEL = 22  # 4.0-IV0
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADERS = "eligible.leader.replicas.version"
 NO_LEADER = -1

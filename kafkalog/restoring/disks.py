@@ -38,7 +38,8 @@ _PRODUCER_ID = slice(2, 10)
 @dataclass(frozen=True, slots=True)
 class NodeDir:
     """A log dir of a node. clean_epoch: the broker epoch of its clean shutdown, None without one
-    that tells it; has_metadata: whether `__cluster_metadata-0` is there.
+    that tells it; has_metadata: whether `__cluster_metadata-0` is there; was_migrated: whether it
+    came from ZooKeeper, with the version of meta.properties that brokers wrote there.
     """
 
     path: str
@@ -47,6 +48,7 @@ class NodeDir:
     directory_id: str | None
     clean_epoch: int | None
     has_metadata: bool
+    was_migrated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +128,31 @@ def _is_metadata(partition: PartitionInventory) -> bool:
 
 
 def node_dir(files: LogDirFiles) -> NodeDir:
-    """Whose a log dir is; InvalidConfigError where its meta.properties does not tell."""
+    """Whose a log dir is; InvalidConfigError where its meta.properties does not tell.
+
+    A broker that migrated from ZooKeeper keeps version 0 there (seen on 3.9.1); what a broker that
+    never began to has no directory.id.
+    """
     path, meta = files.path, files.meta
-    if meta is None or not is_kraft(meta) or meta.node_id is None or meta.cluster_id is None:
+    if meta is None or meta.node_id is None or meta.cluster_id is None:
         why = "; ".join(files.problems) or "a log dir of a KRaft node has version=1"
         raise InvalidConfigError(
             f"{META_PROPERTIES_FILE} does not tell whose it is: {why}", path=str(path)
+        )
+    if not is_kraft(meta) and meta.directory_id is None:
+        raise InvalidConfigError(
+            f"{META_PROPERTIES_FILE} is that of a broker of ZooKeeper (version=0, no directory.id):"
+            " its metadata is there; `kafkalog restore` takes its topics into a new cluster",
+            path=str(path),
         )
     try:
         clean = parse_clean_shutdown(read_small_file(path / CLEAN_SHUTDOWN_FILE))
     except FileNotFoundError:
         clean = None
-    has_metadata = (path / METADATA_DIR).is_dir()
-    return NodeDir(str(path), meta.node_id, meta.cluster_id, meta.directory_id, clean, has_metadata)
+    return NodeDir(
+        str(path), meta.node_id, meta.cluster_id, meta.directory_id, clean,
+        (path / METADATA_DIR).is_dir(), was_migrated=not is_kraft(meta),
+    )  # fmt: skip
 
 
 def _copy(

@@ -23,7 +23,7 @@ from kafkalog.messages.cluster_metadata import (
     RawRecord,
     decode_metadata_record,
 )
-from kafkalog.restoring.attach_facts import METADATA_VERSION
+from kafkalog.restoring.attach_facts import KAFKA_4_LEVEL, METADATA_VERSION
 from kafkalog.restoring.disks import NodeDir, node_dir
 from kafkalog.swap.local_files import list_names
 from kafkalog.swap.scratch import is_scratch, undo_run_id
@@ -73,6 +73,11 @@ def read_fresh_dirs(log_dirs: Sequence[str]) -> FreshDirs:
         named = ", ".join(f"{path} of cluster {name}" for name, path in clusters.items())
         raise InvalidConfigError(f"log dirs of more than one cluster: {named}")
     why_not = [why for each in dirs if (why := _why_not(each.path, found)) is not None]
+    why_not += (
+        f"{each.path} is not fresh: its meta.properties is of a broker that came from ZooKeeper"
+        for each in dirs
+        if each.was_migrated
+    )
     levels: dict[str, Mapping[str, int]] = {}
     others: dict[str, list[bytes]] = {}
     for each in dirs:
@@ -86,6 +91,13 @@ def read_fresh_dirs(log_dirs: Sequence[str]) -> FreshDirs:
     first = next(iter(levels.values()), {})
     if levels and not first.get(METADATA_VERSION):
         why_not.append(f"{dirs[0].path}/{BOOTSTRAP_FILE} has no metadata.version")
+    elif levels and first[METADATA_VERSION] < KAFKA_4_LEVEL:
+        # See the text of `attach`.
+        why_not.append(
+            f"metadata.version {first[METADATA_VERSION]} is of Kafka 3, whose brokers may take "
+            "what they find for stray at the first start: format with Kafka 4, or restore into "
+            "topics that a running cluster has made"
+        )
     return FreshDirs(dirs, first, others, tuple(why_not))
 
 

@@ -39,12 +39,7 @@ from kafkalog.restoring.fresh import FreshDirs, read_fresh_dirs
 from kafkalog.restoring.fresh_plan import FreshPlan, plan_fresh
 from kafkalog.restoring.groups import GroupScript
 from kafkalog.restoring.metadata_place import MetadataPlace, replace_in_all
-from kafkalog.restoring.new_directory import (
-    discard,
-    discard_unfinished,
-    put_in_place,
-    work_directory,
-)
+from kafkalog.restoring.new_directory import discard, put_in_place, work_directory
 from kafkalog.restoring.place_run import resolve_left
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
@@ -55,6 +50,7 @@ from kafkalog.swap.journal import RESTORE, begin_journal
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.replacement import drop_undo
 from kafkalog.swap.scratch import Scratch
+from kafkalog.swap.staged_directories import discard_staged
 
 _METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
@@ -101,7 +97,7 @@ def apply_fresh_restore(
     log_dirs, run_id = [each.path for each in target.dirs], new_run_id()
     with lock_log_dirs(log_dirs, []):
         resolved = [*resolve_left(log_dirs, files)]
-        removed = discard_unfinished(log_dirs, files)
+        removed = discard_staged(log_dirs, files)
         resolved += (f"{path}: removed, of a run that died" for path in removed)
         work_dir = work_directory(log_dirs[0], run_id)
         try:

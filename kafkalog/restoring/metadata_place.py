@@ -37,9 +37,16 @@ from kafkalog.swap.replacement import (
 )
 from kafkalog.swap.scratch import Scratch, new_attempt_id
 
-FIRST_SNAPSHOT = f"{0:020d}-{0:010d}.checkpoint"
 _METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 _OTHERS = (LEADER_EPOCH_CHECKPOINT_FILE, PARTITION_METADATA_FILE, QUORUM_STATE_FILE)
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    """Of a snapshot of the metadata log."""
+    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+FIRST_SNAPSHOT = snapshot_name(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +20,7 @@ from kafkalog.errors import LogChangedError
 from kafkalog.format.file_names import PARTITION_METADATA_FILE
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.format.partition_metadata import pack_partition_metadata
-from kafkalog.log.topic_partition import PartitionKind, TopicPartition, parse_partition_dir_name
-from kafkalog.restoring.compare import compared
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask, ended
 from kafkalog.restoring.segments import Identity, check_source
 from kafkalog.restoring.source import source_of
@@ -31,7 +29,7 @@ from kafkalog.swap.file_facts import facts_of
 from kafkalog.swap.journal import RESTORE
 from kafkalog.swap.local_files import LocalFiles, give_to_owner_of, list_names, path_in
 from kafkalog.swap.replacement import Replacement, write_record
-from kafkalog.swap.scratch import Scratch, is_scratch, new_attempt_id
+from kafkalog.swap.scratch import Scratch, new_attempt_id
 
 _MOST_NAME = 255  # of a file name
 
@@ -53,8 +51,7 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     like = Path(plan.log_dir, META_PROPERTIES_FILE).stat()
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
     try:
-        built = build_restored(cut, staged, like, identity, options, files)
-        records = compared(source, cut, built, identity, task.max_batch_bytes)
+        _, records = build_restored(source, cut, staged, like, identity, options, files)
     except LogChangedError:
         check_source(cut, task.max_batch_bytes)  # if it is that, it is said so
         raise
@@ -91,22 +88,6 @@ def work_directory(log_dir: str, run_id: str) -> Path:
     digits = hashlib.sha256(run_id.encode()).hexdigest()[:32]
     outer = path_in(log_dir, f"kafkalog-0.{digits}-delete")
     return Path(Scratch(outer, run_id).restoring)
-
-
-def discard_unfinished(log_dirs: Iterable[str], files: LocalFiles) -> list[str]:
-    """Remove what runs that died have left beside partitions' places; which directories."""
-    removed = []
-    for log_dir in log_dirs:
-        for name in list_names(log_dir):
-            parsed = parse_partition_dir_name(name)
-            path = path_in(log_dir, name)
-            if parsed is None or parsed.kind is not PartitionKind.DELETE:
-                continue
-            names = list_names(path)
-            if not names or any(is_scratch(n) and n.endswith("-restoring.tmp") for n in names):
-                files.remove_directory(path)
-                removed.append(path)
-    return removed
 
 
 def _staged_path(log_dir: str, name: TopicPartition, run_id: str) -> Path:

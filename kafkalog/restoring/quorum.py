@@ -17,6 +17,7 @@ from typing import Any
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.uuid_text import is_reserved_directory_id
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.log.metadata_names import METADATA_DIR
 from kafkalog.restoring.disks import NodeDir
 
 DEFAULT_LISTENER = "CONTROLLER"
@@ -109,3 +110,20 @@ def metadata_dir(node: int, dirs: Sequence[NodeDir], directory_id: str | None = 
         "log.dirs) is not known: ID@HOST:PORT:DIRECTORY_ID names it by the "
         "directory.id in its meta.properties"
     )
+
+
+def metadata_dirs(dirs: Sequence[NodeDir], voters: Sequence[Voter]) -> list[NodeDir]:
+    """Each node's log dir with its metadata log. InvalidConfigError where that is not clear."""
+    ids = {each.node_id: each.directory_id for each in voters}
+    found = []
+    for node in sorted({each.node_id for each in dirs}):
+        try:
+            found.append(metadata_dir(node, dirs, ids.get(node)))
+        except InvalidConfigError:
+            places = ", ".join(each.path for each in dirs if each.node_id == node)
+            raise InvalidConfigError(
+                f"node {node} of Kafka 3: its metadata log has to be in one of {places}; make "
+                f"an empty directory {METADATA_DIR} in the one that is metadata.log.dir, or the "
+                "first of log.dirs"
+            ) from None
+    return found

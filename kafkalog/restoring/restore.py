@@ -29,7 +29,6 @@ from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.operations.run_frame import Run
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED, REFUSED
-from kafkalog.restoring.compare import compared
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.segments import Identity
 from kafkalog.restoring.source import source_of
@@ -121,8 +120,7 @@ def _restore(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Res
     mtime_ns = Path(plan.path).stat().st_mtime_ns
     source = source_of(plan)
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
-    with staged(cut, plan.path, identity, options, files) as restored:
-        records = compared(source, cut, restored, identity, task.max_batch_bytes)
+    with staged(source, cut, plan.path, identity, options, files) as (restored, records):
         groups = _groups(restored, plan.path)
         scratch = Scratch(plan.path, task.run_id)
         record = Replacement(

@@ -27,33 +27,52 @@ _DIFFERS = "differs from the source's"
 _PIECE_BYTES = 256 * 1024
 
 
-def check_same_bytes(
-    cut: LogCut, restored: PartitionInventory, identity: Identity, max_batch_bytes: int
-) -> None:
-    """LogChangedError where a byte differs that must not, or a segment is missing or too many;
-    OSError as from reading.
+def is_compared_by_bytes(cut: LogCut) -> bool:
+    """Whether bytes tell all. Not where legacy entries have to be opened to count them, nor where
+    segments are in remote storage, of which some have no transaction index.
     """
-    made = {segment.base_offset: segment for segment in restored.segments}
-    if [*made] != [segment.base_offset for segment in cut.segments]:
+    return cut.records is not None and not any(segment.is_remote for segment in cut.segments)
+
+
+def check_segment(
+    cut: LogCut, number: int, path: str, identity: Identity, max_batch_bytes: int
+) -> None:
+    """LogChangedError where a byte of this segment of the cut differs that must not; OSError as
+    from reading.
+    """
+    segment = cut.segments[number]
+    with ExitStack() as opened:
+        fds = [os.open(each, os.O_RDONLY | os.O_CLOEXEC) for each in (segment.path, path)]
+        for fd in fds:
+            opened.callback(os.close, fd)
+        if identity.is_kept:
+            _check_all(fds[0], fds[1], segment.valid_bytes, path)
+        else:
+            _check_batches(segment, path, identity, max_batch_bytes)
+        tail = _tail(cut, number, identity)
+        if os.pread(fds[1], len(tail) + 1, segment.valid_bytes) != tail:
+            raise LogChangedError(
+                "does not end as the source's does, with the markers that were added",
+                path=path,
+                position=segment.valid_bytes,
+            )
+
+
+def check_layout(cut: LogCut, restored: PartitionInventory, identity: Identity) -> None:
+    """LogChangedError where the log has other segments than those that were compared, or one has
+    another length.
+    """
+    wanted = [
+        (segment.base_offset, segment.valid_bytes + len(_tail(cut, number, identity)))
+        for number, segment in enumerate(cut.segments)
+    ]
+    if [(each.base_offset, each.size_in_bytes) for each in restored.segments] != wanted:
         raise LogChangedError("other segments than the source's", path=restored.path)
-    for number, segment in enumerate(cut.segments):
-        is_last = number == len(cut.segments) - 1
-        tail = abort_markers(cut, identity) if is_last else b""
-        path = made[segment.base_offset].path
-        with ExitStack() as opened:
-            fds = [os.open(each, os.O_RDONLY | os.O_CLOEXEC) for each in (segment.path, path)]
-            for fd in fds:
-                opened.callback(os.close, fd)
-            if identity.is_kept:
-                _check_all(fds[0], fds[1], segment.valid_bytes, path)
-            else:
-                _check_batches(segment, path, identity, max_batch_bytes)
-            if os.pread(fds[1], len(tail) + 1, segment.valid_bytes) != tail:
-                raise LogChangedError(
-                    "does not end as the source's does, with the markers that were added",
-                    path=path,
-                    position=segment.valid_bytes,
-                )
+
+
+def _tail(cut: LogCut, number: int, identity: Identity) -> bytes:
+    """What is behind the source's bytes in a segment."""
+    return abort_markers(cut, identity) if number == len(cut.segments) - 1 else b""
 
 
 def _check_all(source: int, restored: int, length: int, path: str) -> None:

@@ -80,8 +80,9 @@ def write_segments(
     identity: Identity,
     files: LocalFiles,
     max_batch_bytes: int,
-) -> None:
-    """Write the `.log` files of a cut into a directory, synced, with this owner and mode.
+) -> Iterator[str]:
+    """Write the `.log` files of a cut into a directory, with this owner and mode; the path of each
+    once it is there, in order. Nothing is synced.
 
     CorruptRecordError for a batch whose checksum is not the stored one, but where batches stay as
     they are: `check_source` tells then. OSError as from writing.
@@ -89,7 +90,8 @@ def write_segments(
     markers = abort_markers(cut, identity)
     for number, segment in enumerate(cut.segments):
         is_last = number == len(cut.segments) - 1
-        fd = files.create(path_in(directory, log_file_name(segment.base_offset)))
+        path = path_in(directory, log_file_name(segment.base_offset))
+        fd = files.create(path)
         try:
             if identity.is_kept and not segment.is_remote:
                 files.copy_into(fd, segment.path, segment.valid_bytes)
@@ -100,10 +102,9 @@ def write_segments(
                 files.write(fd, memoryview(markers))
             files.set_owner(fd, like)
             files.set_modification_time(fd, segment.modification_time_ms)
-            files.sync_file(fd)
         finally:
             os.close(fd)
-    files.sync_directory(directory)
+        yield path
 
 
 def abort_markers(cut: LogCut, identity: Identity) -> bytes:

@@ -111,6 +111,24 @@ def test_a_dynamic_quorum_gets_its_voters_where_its_metadata_lies(tmp_path: Path
     ]  # fmt: skip
 
 
+def test_metadata_of_kafka_3_is_a_snapshot_on_every_node(tmp_path: Path) -> None:
+    disks = LostDisks(tmp_path / "lost")
+    (disks.path / DIRS[0] / METADATA_DIR).mkdir()
+    before = trees(disks)
+    run = attach_run(disks.request(feature_levels={"metadata.version": 21}), lambda _: None)
+    assert is_whole(run)
+    name = f"{sum(run.records.values()):020d}-0000000001.checkpoint"
+    found = sorted(str(p.relative_to(disks.path)) for p in disks.path.rglob("0*.checkpoint"))
+    assert found == [f"{each}/{METADATA_DIR}/{name}" for each in ("1/data", "2/data", "3/data")]
+    first, *others = [state_of(disks.path / each) for each in found]
+    assert len({s["partition"] for s in first.topics.states()}) > 1
+    assert [[*each.topics.states()] for each in others] == [[*first.topics.states()]] * 2
+    undone = undo_run(tmp_path / "runs", run.run_id)
+    assert {result.status for result in undone.results} == {UNDONE}
+    for each in DIRS[1:]:
+        assert differences(tree(disks.path / each), before[each]) == []
+
+
 def test_undo_gives_every_byte_back(tmp_path: Path) -> None:
     disks = LostDisks(tmp_path / "lost", ("1/data", "2/data"))
     for name in DIRS:

@@ -274,15 +274,43 @@ def test_log_dirs_of_two_clusters_are_refused(tmp_path: Path) -> None:
         plan_attach_run(disks.request())
 
 
+def of_kafka_3(path: Path) -> LostDisks:
+    """With node 1's metadata log in the first of its log dirs."""
+    disks = LostDisks(path)
+    (disks.path / DIRS[0] / METADATA_DIR).mkdir()
+    return disks
+
+
 def test_levels_that_are_given_go_over_those_of_the_disk(tmp_path: Path) -> None:
     run = plan_attach_run(
-        LostDisks(tmp_path / "lost").request(
+        of_kafka_3(tmp_path / "lost").request(
             feature_levels={"metadata.version": 16, "eligible.leader.replicas.version": 0}
         )
     )
     assert run.plan.feature_levels["metadata.version"] == 16
     assert run.plan.registrations == {}
     assert "RegisterBrokerRecord" not in run.records
+
+
+def test_metadata_of_kafka_3_has_to_have_a_place(tmp_path: Path) -> None:
+    disks = LostDisks(tmp_path / "lost")
+    with pytest.raises(InvalidConfigError, match=f"node 1 of Kafka 3.*directory {METADATA_DIR}"):
+        plan_attach_run(disks.request(feature_levels={"metadata.version": 21}))
+
+
+def test_brokers_that_came_from_zookeeper_are_taken_and_others_of_it_are_not(
+    tmp_path: Path,
+) -> None:
+    disks = of_kafka_3(tmp_path / "lost")
+    path = disks.path / "2/data/meta.properties"
+    text = path.read_text().replace("version=1", "version=0").replace("node.id", "broker.id")
+    path.write_text(text)
+    run = plan_attach_run(disks.request(feature_levels={"metadata.version": 21}))
+    assert any("nodes 2 came from ZooKeeper" in each for each in run.plan.warnings)
+    assert run.plan.nodes == (1, 2, 3)
+    path.write_text("\n".join(x for x in text.splitlines() if "directory.id" not in x))
+    with pytest.raises(InvalidConfigError, match="a broker of ZooKeeper"):
+        plan_attach_run(disks.request())
 
 
 @pytest.mark.parametrize(

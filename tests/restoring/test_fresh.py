@@ -18,6 +18,7 @@ from kafkalog.reading.function_views.group_offsets import commits_in_force
 from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
 from kafkalog.reading.tables import read_batches
 from kafkalog.requests.run_request import run_request
+from kafkalog.restoring import beside
 from kafkalog.restoring.metadata_place import FIRST_SNAPSHOT
 from kafkalog.restoring.offsets_topic import offsets_partition
 from kafkalog.restoring.request import RestoreRequest
@@ -65,6 +66,14 @@ def test_logs_are_the_sources_and_metadata_begins_above_them(
     points = parse_offset_checkpoint((target / "recovery-point-offset-checkpoint").read_bytes())
     assert points == {("orders", 0): 19}
     assert [path.name for path in target.glob("*-delete")] == []
+
+
+def test_new_cluster_of_kafka_3_is_refused(
+    source: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = fresh_node(log_dir / "target", levels={"metadata.version": 21})
+    said = refused(capsys, str(source), "--into", str(target), "--topic", "orders")
+    assert "metadata.version 21 is of Kafka 3" in said
 
 
 def test_undo_takes_all_of_it_back(
@@ -273,9 +282,11 @@ class _Flipping(LocalFiles):
         os.pwrite(fd, b"\x55", 15)
 
 
+@pytest.mark.parametrize("from_bytes", [beside.THREADS_FROM_BYTES, 0], ids=["small", "large"])
 def test_copy_that_differs_is_seen_and_nothing_is_put_in_place(
-    source: Path, log_dir: Path, tmp_path: Path
+    from_bytes: int, source: Path, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(beside, "THREADS_FROM_BYTES", from_bytes)
     target = fresh_node(log_dir / "target")
     before = tree(target)
     request = run_request([str(target)], {"run_dir": str(tmp_path / "runs")})
@@ -285,6 +296,39 @@ def test_copy_that_differs_is_seen_and_nothing_is_put_in_place(
     assert "differs from the source's" in result.reason
     assert tree(target) == before
     assert list(target.glob("*-*")) == []
+
+
+class _Syncs(LocalFiles):
+    """Which files were forced to disk, by their numbers."""
+
+    def __init__(self) -> None:
+        self.synced: list[int] = []
+
+    def sync_file(self, fd: int) -> None:
+        super().sync_file(fd)
+        self.synced.append(os.fstat(fd).st_ino)
+
+
+@pytest.mark.parametrize("target_is_new", [True, False])
+def test_large_log_is_compared_and_on_disk_before_it_is_in_place(
+    target_is_new: bool,
+    source: Path,
+    log_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(beside, "THREADS_FROM_BYTES", 0)
+    target = log_dir / "target"
+    fresh_node(target) if target_is_new else empty_target(target)
+    request = run_request([str(target)], {"run_dir": str(tmp_path / "runs"), "now_ms": START_MS})
+    files = _Syncs()
+    (result,) = apply_restore(
+        request, RestoreRequest((str(source),), ("orders",)), lambda _: None, files
+    ).results
+    assert (result.status, result.records) == ("restored", 16)
+    assert served(target / "orders-0") == served(source / "orders-0")
+    made = {path.stat().st_ino for path in (target / "orders-0").glob("*.log")}
+    assert made <= set(files.synced)
 
 
 def test_file_systems_that_do_not_copy_are_read(

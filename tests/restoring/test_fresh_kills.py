@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.errors import LogCleaningRefusedError
+from kafkalog.operations.earlier_run import NOTHING, UNDONE, UndoResult
 from kafkalog.operations.undo import undo_run
 from kafkalog.requests.run_request import run_request
 from kafkalog.restoring.request import RestoreRequest
@@ -32,9 +33,9 @@ def run(source: Path, target: Path, run_dir: Path, files: LocalFiles | None) -> 
     return apply_restore(request, asked, lambda _: None, files)
 
 
-def undone(run_dir: Path) -> None:
-    for each in run_dir.iterdir():
-        undo_run(run_dir, each.name)
+def undone(run_dir: Path) -> list[UndoResult]:
+    (run_id,) = (each.name for each in run_dir.iterdir())
+    return [*undo_run(run_dir, run_id).results]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +72,12 @@ def test_new_cluster_has_none_of_it_or_all(every: int, log_dir: Path, tmp_path: 
             with pytest.raises(LogCleaningRefusedError, match="kafkalog undo"):
                 run(source, place, run_dir, None)
             refused += 1
-            undone(run_dir)
-            assert tree(place) == before, what
+            # What has no name yet is no refusal, and nothing of it is left.
+            results = undone(run_dir)
+            assert {each.status for each in results} <= {UNDONE, NOTHING}, (what, results)
+            assert UNDONE in {each.status for each in results}, what
+            assert (tree(place), [*place.rglob("*-delete")]) == (before, []), what
+            assert {each.status for each in undone(run_dir)} == {NOTHING}, what
         again = run(source, place, run_dir, None)
         assert restore_statuses(again) == [RESTORED] * 2, (what, again)
         assert [str(path) for path in place.rglob("*-delete")] == [], what

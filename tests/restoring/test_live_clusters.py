@@ -16,6 +16,7 @@ from data.maker.tiered_story import SETTINGS, await_copies
 from kafkalog.clock import now_ms
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.restoring.attach import AttachRequest, attach_run, is_whole
+from tests.restoring.era_cluster import as_migrated, era_quorum, with_places_for_metadata
 from tests.restoring.live_cluster import (
     COMMITTED,
     COMPACTED,
@@ -71,6 +72,46 @@ def test_a_cluster_without_metadata_goes_on(
         cluster.commit(9)
         found = {record[:3]: record[4] for record in cluster.read(COMMITTED)}
         assert len(written) == len({record[:3] for record in written})
+        assert {record[:3]: record[3] for record in written}.items() <= found.items()
+        assert cluster.digests(ends) == digests
+        assert cluster.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("count", "is_migrated"), [(1, False), (1, True), (3, False)], ids=["one", "migrated", "three"]
+)
+def test_a_cluster_of_kafka_3_9_without_metadata_goes_on(
+    tmp_path: Path, count: int, is_migrated: bool
+) -> None:
+    with era_quorum(tmp_path, count) as cluster:
+        cluster.start()
+        cluster.create_topics()
+        cluster.await_in_sync()
+        written = cluster.write_all("before")
+        cluster.commit(7)
+        ends, digests, committed = cluster.ends(), cluster.digests(), cluster.committed()
+        cluster.stop()
+        cluster.kill()
+        cluster.lose_metadata()
+        cluster.forget_logs()
+        if is_migrated:
+            for log_dir in cluster.log_dirs:
+                as_migrated(log_dir)
+        with_places_for_metadata(cluster)
+
+        request = AttachRequest(tuple(cluster.log_dirs), now_ms(), run_dir=str(tmp_path / "runs"))
+        run = attach_run(request, lambda _: None)
+        assert is_whole(run)
+        assert any("came from ZooKeeper" in each for each in run.plan.warnings) == is_migrated
+        cluster.start()
+
+        states = cluster.await_in_sync()
+        assert cluster.strays() == [], described(states)
+        assert cluster.digests() == digests
+        assert cluster.committed() == committed
+        written += cluster.write_all("after")
+        cluster.commit(9)
+        found = {record[:3]: record[4] for record in cluster.read(COMMITTED)}
         assert {record[:3]: record[3] for record in written}.items() <= found.items()
         assert cluster.digests(ends) == digests
         assert cluster.complaints() == []
