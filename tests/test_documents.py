@@ -308,9 +308,9 @@ def test_make_bench_prints_every_row_that_is_measured() -> None:
 
 
 def test_notebook_runs_and_its_results_are_tables(spark: SparkSession, monkeypatch: Any) -> None:
-    """The code of its cells, one after the other, as a kernel would; what stands last in a cell is
-    asked for the table that a notebook shows."""
-    monkeypatch.chdir(ROOT)
+    """The code of its cells, one after the other, as a kernel would, in the notebook's folder (the
+    session began in another one); what stands last in a cell is asked for the table that a notebook
+    shows."""
     monkeypatch.setenv("MPLBACKEND", "agg")
     shown: list[str] = []
     pictures = []
@@ -320,7 +320,8 @@ def test_notebook_runs_and_its_results_are_tables(spark: SparkSession, monkeypat
         for cell in cells:
             if cell["cell_type"] == "code":
                 assert cell["outputs"] == []
-                last = run_cell("".join(cell["source"]), names)
+                source = "".join(cell["source"]).replace("samples/", f"{ROOT}/data/samples/")
+                last = run_cell(source, names)
                 if hasattr(last, "figure"):
                     pictures.append(last)
                 elif hasattr(last, "_repr_html_"):
