@@ -109,7 +109,7 @@ FLOORS: dict[str, Floor] = {
     "contents": floor(f"{LOWER} resources cleaning checking", "numpy pyarrow"),
     # Topics back from segments, and metadata made anew for disks that lost theirs.
     "restoring": floor(f"{LOWER} {CHANGING} checking comparing contents bucket", "numpy pyarrow"),
-    "bucket": floor(f"{LOWER} resources requests cleaning checking"),
+    "bucket": floor(f"{LOWER} resources requests cleaning swap checking"),
     "auditing": floor(
         f"{LOWER} resources requests cleaning checking contents", "numpy pyarrow yaml jsonschema"
     ),

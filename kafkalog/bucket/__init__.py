@@ -8,6 +8,7 @@
     kept_looks   what deep looks found, kept as they go on, so that a run can be taken up again
     run          all of these                                                              BucketRun
     deletion_run, undo_deletions              objects of the delete list, and their way back
+    deletion_records                          what it writes into `__remote_log_metadata`
     stored_copies, metadata_log, rebuild      `__remote_log_metadata` made anew from what is there
 
 What an object is nobody says but the cluster's own metadata: what that never had is another

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafkalog import __version__
+from kafkalog.bucket.deletion_records import DeletionRecords
 from kafkalog.bucket.judgement import Deletion
 from kafkalog.clock import now_ms
 from kafkalog.errors import KafkaLogError, LogChangedError, describe_error
@@ -78,10 +79,12 @@ def delete_segments(
     keeps_undo: bool,
     tell: Tell,
     bytes_per_second: float | None = None,
+    records: DeletionRecords | None = None,
 ) -> DeletionRun:
-    """Delete the objects of these segments, no more than so many bytes of them a second. OSError
-    where the journal cannot be written: nothing is deleted then that it does not have."""
-    if not deletions:
+    """Delete the objects of these segments, no more than so many bytes of them a second; `records`:
+    where `__remote_log_metadata` is told. OSError where the journal cannot be written: nothing is
+    deleted then that it does not have."""
+    if not deletions and (records is None or not records.without_objects):
         return DeletionRun(None, (), keeps_undo)
     run_id = new_run_id()
     run = begin_run(
@@ -89,6 +92,12 @@ def delete_segments(
     )
     tell(f"run {run_id}: {format_count(len(deletions), 'segment')} to delete")
     results: list[DeletionResult] = []
+    if records is not None:
+        # What has begun cannot be taken back in the topic, so what is refused does not begin.
+        results = [r for each in deletions if (r := _refused(each, keeps_undo=keeps_undo))]
+        refused = [result.deletion for result in results]
+        deletions = [each for each in deletions if each not in refused]
+        records.begin(run.path, _ids(deletions))
     failures = 0
     for deletion in deletions:
         if failures >= _MOST_FAILURES:
@@ -98,6 +107,8 @@ def delete_segments(
         result = _delete(run, deletion, keeps_undo=keeps_undo, bytes_per_second=bytes_per_second)
         failures = failures + 1 if result.status == FAILED else 0
         results.append(result)
+    if records is not None:
+        records.end(run.path, _ids(r.deletion for r in results if r.status == DELETED))
     counts = Counter(result.status for result in results)
     finish_run(run, finished_ms=now_ms(), facts={"segments": dict(counts)})
     return DeletionRun(run_id, tuple(results), keeps_undo)
@@ -109,9 +120,7 @@ def _delete(
     segment = deletion.segment
     gone: list[StoredObject] = []
     try:
-        present = _still_the_same(segment)
-        if keeps_undo and not _are_kept(present):
-            raise LogChangedError(NO_VERSIONS, path=segment.place)
+        present = _checked(segment, keeps_undo=keeps_undo)
         append_events(run.path, [_event(deletion, present)], at_ms=now_ms())
         for stored, version_id in present:
             started = time.monotonic()
@@ -127,6 +136,29 @@ def _delete(
     result = DeletionResult(deletion, result.status, result.reason, len(gone), size)
     append_events(run.path, [_ended(result)], at_ms=now_ms(), syncs=False)
     return result
+
+
+def _ids(deletions: Iterable[Deletion]) -> list[str]:
+    return [each.segment.segment_id for each in deletions if each.segment.segment_id is not None]
+
+
+def _refused(deletion: Deletion, *, keeps_undo: bool) -> DeletionResult | None:
+    """The result of a segment that may not be deleted as things are; None of another."""
+    try:
+        _checked(deletion.segment, keeps_undo=keeps_undo)
+    except LogChangedError as error:
+        return DeletionResult(deletion, REFUSED, str(error))
+    except (KafkaLogError, OSError) as error:
+        return DeletionResult(deletion, FAILED, describe_error(error, deletion.segment.place))
+    return None
+
+
+def _checked(segment: StoredSegment, *, keeps_undo: bool) -> list[Versioned]:
+    """As `_still_the_same`; LogChangedError also where it could not be undone and has to."""
+    present = _still_the_same(segment)
+    if keeps_undo and not _are_kept(present):
+        raise LogChangedError(NO_VERSIONS, path=segment.place)
+    return present
 
 
 def _still_the_same(segment: StoredSegment) -> list[Versioned]:

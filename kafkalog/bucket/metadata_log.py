@@ -40,7 +40,7 @@ from kafkalog.planning.log_config import LogConfig
 from kafkalog.runs import durable
 
 _LEADER_EPOCH = 0
-_SEGMENT, _UPDATE = 0, 1
+SEGMENT_RECORD, UPDATE_RECORD = 0, 1
 # Below message.max.bytes by far, and segments that are held in memory while they are made.
 _BATCH_BYTES = 64 * 1024
 _SEGMENT_BYTES = 64 * 1024 * 1024
@@ -104,13 +104,13 @@ def records_of(copies: Iterable[StoredCopy]) -> Iterator[tuple[int, bytes]]:
             "remoteLogSegmentState": RemoteLogSegmentState.COPY_SEGMENT_STARTED.value,
             "txnIndexEmpty": own.has_no_aborts,
         }
-        yield own.event_timestamp_ms, encode_remote_log_record(_SEGMENT, announced)
+        yield own.event_timestamp_ms, encode_remote_log_record(SEGMENT_RECORD, announced)
         finished = {
             **always,
             "eventTimestampMs": copy.finished_ms,
             "remoteLogSegmentState": RemoteLogSegmentState.COPY_SEGMENT_FINISHED.value,
         }
-        yield copy.finished_ms, encode_remote_log_record(_UPDATE, finished)
+        yield copy.finished_ms, encode_remote_log_record(UPDATE_RECORD, finished)
 
 
 def _write_partition(
@@ -119,7 +119,7 @@ def _write_partition(
     path = output / f"{REMOTE_LOG_TOPIC}-{number}"
     durable.make_directories(path)
     end, size = 0, 0
-    for base_offset, behind, data in _segments(_batches(records)):
+    for base_offset, behind, data in _segments(batches_of(records)):
         _write_segment(path, base_offset, data)
         end, size = behind, size + len(data)
     epochs = [(_LEADER_EPOCH, 0)] if records else []
@@ -150,19 +150,22 @@ def _segments(batches: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, 
     yield base, end, bytes(data)
 
 
-def _batches(values: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, int, bytes]]:
-    """(offset of the first record, offset behind the last, bytes) of each."""
+def batches_of(
+    values: Iterable[tuple[int, bytes]], first_offset: int = 0, leader_epoch: int = _LEADER_EPOCH
+) -> Iterator[tuple[int, int, bytes]]:
+    """(offset of the first record, offset behind the last, bytes) of each batch of records that
+    have these times and values."""
     records: list[Record] = []
-    offset, size = 0, 0
+    offset, size = first_offset, 0
     for at_ms, value in values:
         if size + len(value) > _BATCH_BYTES and records:
-            yield records[0].offset, offset, _packed(records)
+            yield records[0].offset, offset, _packed(records, leader_epoch)
             records, size = [], 0
         records.append(Record(offset, at_ms, None, value))
         offset, size = offset + 1, size + len(value)
     if records:
-        yield records[0].offset, offset, _packed(records)
+        yield records[0].offset, offset, _packed(records, leader_epoch)
 
 
-def _packed(records: Sequence[Record]) -> bytes:
-    return pack_batch(records, partition_leader_epoch=_LEADER_EPOCH)
+def _packed(records: Sequence[Record], leader_epoch: int) -> bytes:
+    return pack_batch(records, partition_leader_epoch=leader_epoch)

@@ -2,7 +2,9 @@
 
 What was deleted stands in the run's journal. The bytes go through this machine, since a store's
 copy of a version by itself is not what all of them can do; the object is a new version then, and
-as old as that. One that is there again is left alone.
+as old as that. One that is there again is left alone. What the run wrote into
+`__remote_log_metadata` goes first: where it cannot go no object comes back, for the topic would
+still have it as deleted.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kafkalog.bucket.deletion_records import take_records_back
 from kafkalog.bucket.deletion_run import KIND
 from kafkalog.clock import now_ms
-from kafkalog.errors import InvalidConfigError, KafkaLogError, describe_error
+from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError, describe_error
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.remote.stores import store_of
 from kafkalog.runs.journal import append_events, read_events
@@ -40,23 +43,29 @@ class UndoneSegment:
 
 def undo_deletions(run_dir: Path, run_id: str) -> list[UndoneSegment]:
     """Put back what a run deleted, as far as it is gone. It may be done again. InvalidConfigError
-    for a run that deleted no objects, OSError where its journal cannot be written."""
+    for a run that deleted no objects, LogDirLockedError where a broker runs on a log dir whose
+    records it wrote, OSError where its journal cannot be written."""
     run = open_run(run_dir, run_id)
     if run.facts.get("kind") != KIND:
         raise InvalidConfigError(f"run {run_id} is of {run.facts.get('kind')}, not of {KIND}")
     events = list(read_events(run.path))
+    stays: KafkaLogError | OSError | None = None
+    try:
+        take_records_back(events)
+    except (LogChangedError, OSError) as error:
+        stays = error
     # A store may give what came back another ETag.
     done = {e.get("path") for e in events if (e.get("event"), e.get("status")) == _BACK}
     results = []
     for event in events:
         if event.get("event") == "deleting" and event.get("path") not in done:
-            result = _undo(event)
+            result = _undo(event, stays)
             results.append(result)
             append_events(run.path, [_undone(result)], at_ms=now_ms(), syncs=False)
     return results
 
 
-def _undo(event: Mapping[str, Any]) -> UndoneSegment:
+def _undo(event: Mapping[str, Any], stays: KafkaLogError | OSError | None) -> UndoneSegment:
     try:
         place = str(event["topic"]), int(event["partition"]), str(event["path"])
         # The manifest was the first to go: it comes last.
@@ -66,6 +75,8 @@ def _undo(event: Mapping[str, Any]) -> UndoneSegment:
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidConfigError(f"the journal cannot be understood: {error!r}") from None
+    if stays is not None:
+        return UndoneSegment(*place, REFUSED, describe_error(stays, place[2]))
     count = 0
     try:
         for each in objects:

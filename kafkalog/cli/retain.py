@@ -8,6 +8,7 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafkalog.bucket.deletion_records import DeletionRecords
 from kafkalog.bucket.deletion_run import DeletionRun, delete_segments
 from kafkalog.bucket.document import deletion_rows, result_rows
 from kafkalog.bucket.retained import RetainedObjects, objects_to_delete
@@ -105,15 +106,19 @@ class _RemotePart:
         for line in self.found.left:
             tell(f"left: {line}")
         if self.found.absent:
-            tell(f"{format_count(len(self.found.absent), 'segment')} of the plan have no object")
+            count = format_count(len(self.found.absent), "segment")
+            tell(f"{count} of the plan, whose deletion was begun, have no object any more")
         if done.applied:
             options = {"logDirs": list(self.request.log_dirs), "topics": list(self.args.topic),
                        "remoteDirs": list(self.args.remote_dir), "nowMs": self.request.now_ms,
                        "retainRunId": done.run_id}  # fmt: skip
-            self.deleted = delete_segments(
-                self.found.deletions, self.request.run_path, options,
-                keeps_undo=not self.args.no_undo, tell=tell,
-            )  # fmt: skip
+            logs, most = self.request.open_all(), self.request.max_batch_bytes
+            with DeletionRecords(logs, most, self.found.absent) as records:
+                self.deleted = delete_segments(
+                    self.found.deletions, self.request.run_path, options,
+                    keeps_undo=not self.args.no_undo, tell=tell,
+                    bytes_per_second=self.args.max_bytes_per_second, records=records,
+                )  # fmt: skip
 
     @property
     def rows(self) -> list[Row]:

@@ -176,8 +176,10 @@ VERB_OPTIONS = (
     Option(
         "--max-bytes-per-second", "SIZE",
         "read and write no more than so much of logs a second, all workers together",
-        (*_COMPACT, *_BUCKET), parse_bytes,
+        (*_COMPACT, *_BUCKET, "retain"), parse_bytes,
         does_there={
+            "retain": "with --cluster-is-gone and --apply: delete no more than so much of objects "
+            "a second",
             "bucket": "with --deep: read no more than so much of segments a second, as they were "
             "before they were copied, all workers together; with --apply: delete no more than so "
             "much of objects a second"

@@ -29,8 +29,7 @@ _STAGES = {
 
 class Uploads:
     """`__remote_log_metadata` is read once, and only if somebody asks. With `storage` segments that
-    have no object there are none: nobody writes down in the topic of a cluster that is gone what is
-    deleted."""
+    have no object there are none, but for those whose deletion was begun: it has to end."""
 
     def __init__(self, request: RunRequest, storage: RemoteStorage = NO_REMOTE_STORAGE) -> None:
         self._request = request
@@ -67,7 +66,8 @@ class Uploads:
         )
 
     def _there(self, copies: Sequence[SegmentCopy]) -> list[SegmentCopy]:
-        """Those with an object in remote storage, where that is known."""
+        """Those with an object in remote storage, where that is known; without any of the topic's
+        it may be another storage."""
         if not self._storage.places or not copies:
             return list(copies)
         topic_id = copies[0].topic_id
@@ -82,7 +82,13 @@ class Uploads:
             self._stored[topic_id] = {
                 s.segment_id for s in stored_segments(found) if s.topic_id == topic_id
             }
-        return [copy for copy in copies if copy.segment_id in self._stored[topic_id]]
+        stored = self._stored[topic_id]
+        return [
+            copy
+            for copy in copies
+            if copy.segment_id in stored
+            or (stored and copy.state is RemoteLogSegmentState.DELETE_SEGMENT_STARTED)
+        ]
 
     def _epochs(self, partition: PartitionInventory) -> Epochs | None:
         try:

@@ -30,7 +30,7 @@ _COLUMNS = ("offset", "messageType", "value", "keyBytes", "valueBytes", "error")
 class SegmentCopy:
     """A segment by its records. Offsets (the end included), size, largest timestamp and leader
     epochs are None, -1 and empty where the record that has them is not there; begun_ms, changed_ms:
-    when the first and the last record was written."""
+    when the first and the last record was written; broker_id: of the broker that did the last."""
 
     topic: str
     topic_id: str
@@ -44,6 +44,7 @@ class SegmentCopy:
     size_in_bytes: int = -1
     max_timestamp_ms: int = -1
     leader_epochs: tuple[tuple[int, int], ...] = ()
+    broker_id: int = -1
 
     @property
     def is_finished(self) -> bool:
@@ -151,7 +152,7 @@ def _note(found: MetadataPartition, kind: str, fields: dict[str, Any]) -> None:
         known = SegmentCopy(
             place["name"], place["id"], place["partition"], segment_id, state, at_ms, at_ms
         )
-    known = replace(known, state=state, changed_ms=at_ms)
+    known = replace(known, state=state, changed_ms=at_ms, broker_id=int(fields["brokerId"]))
     if kind == SEGMENT:
         epochs = fields["segmentLeaderEpochs"]
         known = replace(

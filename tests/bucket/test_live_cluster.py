@@ -106,6 +106,7 @@ def consumed(servers: str, topic: str, isolation_level: str) -> list[Row]:
             "bootstrap.servers": servers,
             "group.id": "none",
             "isolation.level": isolation_level,
+            "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
             "enable.auto.commit": False,
         }

@@ -30,8 +30,11 @@ from tests.bucket.test_live_cluster import (
     Tiered,
     await_that,
     await_upload,
+    consumed,
     create,
     local_bases,
+    look,
+    produce,
     stored,
 )
 from tests.bucket.test_live_cluster import broker_factory as broker_factory  # a fixture
@@ -179,3 +182,36 @@ def test_what_is_below_the_log_start_counts_in_the_pass_that_deletes_it(
     assert bases_in(tiered.store, topic) == [each for each in sorted(sizes) if each not in gone]
     assert gone == {first: "log-start-offset", second: "retention.bytes"}
     assert plan["logStartOffset"] == third
+
+
+def test_a_broker_goes_on_behind_what_was_deleted_of_a_gone_cluster(
+    tiered: Tiered, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster was not gone after all: what `retain` wrote is what a broker would have."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tiered.store.parent / "state"))
+    topic, log_dir = "gone", tiered.broker.log_dir
+    create(tiered.servers, topic, **{"retention.ms": "-1"})
+    produce(tiered.servers, topic, 1500)
+    await_upload(log_dir, topic)
+    before = consumed(tiered.servers, topic, "read_uncommitted")
+    tiered.broker.stop()
+    words = ["retain", str(log_dir), f"--topic={topic}", "--config=retention.bytes=70000",
+             "--force=config-differs", f"--remote-dir={tiered.store}", "--cluster-is-gone",
+             "--apply", "--no-undo", "--json"]  # fmt: skip
+    assert main(words) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert len(done["remoteDeletions"]["segments"]) > 2
+    start = done["partitions"][0]["remote"]["logStartOffset"]
+    assert look([log_dir], tiered.store).findings == ()
+    tiered.broker.start()
+    left = [row for row in before if row[0] >= start]
+    assert 0 < len(left) < len(before)
+    assert consumed(tiered.servers, topic, "read_uncommitted") == left
+    there = bases_in(tiered.store, topic)
+    produce(tiered.servers, topic, 600)
+    await_upload(log_dir, topic)
+    assert bases_in(tiered.store, topic)[: len(there)] == there
+    assert len(bases_in(tiered.store, topic)) > len(there)
+    assert len(consumed(tiered.servers, topic, "read_uncommitted")) == len(left) + 600
+    tiered.broker.stop()
+    assert look([log_dir], tiered.store).findings == ()

@@ -11,12 +11,34 @@ from typing import Any
 import pytest
 
 from kafkalog import read_records
-from kafkalog.bucket import deletion_run
+from kafkalog.bucket import deletion_records, deletion_run
 from kafkalog.cli.main import main
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, parse_offset_checkpoint
-from tests.bucket.tiered_cluster import COPIED_MS, DELETING, STARTED, THIRD, WHOLE, TieredCluster
+from kafkalog.format.constants import MAX_BATCH_BYTES
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.messages.remote_log_records import RemoteLogSegmentState
+from kafkalog.reading.remote_copies import read_metadata_partitions
+from kafkalog.remote import buckets
+from kafkalog.remote.paths import RemoteStorage
+from kafkalog.restoring.bucket_attach import plan_bucket_attach
+from kafkalog.restoring.bucket_request import BucketAttachRequest
+from kafkalog.runs.run_dir import default_run_dir, list_runs
+from tests.bucket.tiered_cluster import (
+    COPIED_MS,
+    DELETED,
+    DELETING,
+    FINISHED,
+    NOW_MS,
+    STARTED,
+    THIRD,
+    WHOLE,
+    TieredCluster,
+    kinds,
+    metadata_partition,
+)
 from tests.remote.test_aiven import KEYS
 from tests.remote.test_buckets import bucket as bucket  # a fixture
+from tests.restoring.fresh import fresh_node
 from tests.support.s3_server import BUCKET, S3Server
 
 NOW = "2026-11-30"
@@ -27,6 +49,7 @@ LIMIT = ("--config=retention.bytes=150000", "--force=config-differs", f"--now={N
 @pytest.fixture(autouse=True)
 def _without_pace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(deletion_run, "OBJECTS_PER_SECOND", 1_000_000)
+    monkeypatch.setattr(deletion_records, "now_ms", lambda: NOW_MS)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
@@ -61,6 +84,25 @@ def offsets(cluster: TieredCluster, place: str = "") -> list[int]:
     return rows
 
 
+def states(cluster: TieredCluster) -> list[RemoteLogSegmentState]:
+    """Of the topic's segments, by offset, as `__remote_log_metadata` tells them to all readers."""
+    found = read_metadata_partitions(open_log_dir(str(cluster.broker)), MAX_BATCH_BYTES)
+    assert [each.incomplete for each in found.values()] == [None, None]
+    own = [c for each in found.values() for c in each.copies.values() if c.topic == "b-txn"]
+    return [c.state for c in sorted(own, key=lambda c: c.start_offset or 0)]
+
+
+def metadata_log(cluster: TieredCluster) -> Path:
+    return cluster.broker / metadata_partition("b-txn") / f"{0:020d}.log"
+
+
+def runs() -> list[dict[str, Any]]:
+    """The earliest first."""
+    found, problems = list_runs(default_run_dir())
+    assert problems == []
+    return [dict(run.facts) for run in found]
+
+
 def files_of(directory: Path) -> dict[str, bytes]:
     return {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*.*")
             if p.is_file() and p.name != ".lock"}  # fmt: skip
@@ -84,7 +126,11 @@ def test_objects_go_with_the_log_start_and_come_back(
     assert all("b-txn" in name for name in objects.keys() - bucket.objects.keys())
     assert log_start(cluster) == 1760
     assert offsets(cluster, place)[0] == 1760
-    # What is gone is not due again.
+    assert states(cluster) == [DELETED] * 3 + [FINISHED] * 2
+    # What is gone is not due again, and nobody misses it.
+    assert (
+        kinds(cluster.run("b-txn", remote=RemoteStorage((place,), keys=tuple(KEYS.items())))) == []
+    )
     assert retain(cluster, capsys, place=place)[1]["remoteDeletions"]["objects"] == []
     assert main(["undo", done["remoteDeletions"]["runId"]]) == 0
     assert main(["undo", done["runId"]]) == 0
@@ -170,3 +216,72 @@ def test_what_is_still_being_copied_does_not_count(
     _, found = retain(cluster, capsys)
     (partition,) = found["partitions"]
     assert [each["baseOffset"] for each in partition["remote"]["deleted"]] == [0, 590, 1159]
+
+
+def test_a_bucket_is_attached_by_what_is_left(
+    cluster: TieredCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its records have as finished what is there, and nothing else."""
+    assert retain(cluster, capsys, "--apply", "--no-undo")[0] == 0
+    request = BucketAttachRequest(
+        RemoteStorage((str(cluster.store),), keys=tuple(KEYS.items())),
+        (str(fresh_node(tmp_path / "node", 1)),), NOW_MS, topics=("b-txn",),
+        metadata_from=(str(cluster.broker),), end_transactions="abort",
+        run_dir=str(tmp_path / "runs"),
+    )  # fmt: skip
+    (log,) = plan_bucket_attach(request).logs
+    assert (log.start_offset, log.segments) == (1760, 2)
+
+
+class Killed(BaseException):
+    """As if the process were gone."""
+
+
+@pytest.mark.parametrize("objects", [0, 4])
+def test_a_run_that_dies_is_undone_or_ended_by_the_next(
+    cluster: TieredCluster, bucket: S3Server, objects: int,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """After so many objects; by then the topic says of all of them that they go."""
+    bucket.put_tree(cluster.store)
+    bucket.is_versioned = True
+    place, before, files = f"s3://{BUCKET}", dict(bucket.objects), files_of(cluster.broker)
+    real, gone = buckets.BucketStore.remove, 0
+
+    def remove(self: buckets.BucketStore, path: str) -> None:
+        nonlocal gone
+        if gone == objects:
+            raise Killed
+        gone += 1
+        real(self, path)
+
+    monkeypatch.setattr(buckets.BucketStore, "remove", remove)
+    with pytest.raises(Killed):
+        retain(cluster, capsys, "--apply", place=place)
+    monkeypatch.setattr(buckets.BucketStore, "remove", real)
+    assert states(cluster) == [DELETING] * 3 + [FINISHED] * 2
+    code, done = retain(cluster, capsys, "--apply", place=place)
+    assert code == 0
+    assert states(cluster) == [DELETED] * 3 + [FINISHED] * 2
+    assert log_start(cluster) == 1760
+    local, first, again, last = runs()
+    assert (again["runId"], last["runId"]) == (done["runId"], done["remoteDeletions"]["runId"])
+    # Behind the records of the first run lie those of the last, which goes first.
+    assert main(["undo", first["runId"]]) == 3
+    assert main(["undo", last["runId"]]) == 0
+    assert main(["undo", first["runId"]]) == (0 if objects else 3)  # nothing was gone by then
+    assert main(["undo", local["runId"]]) == 0
+    assert bucket.objects == before
+    assert files_of(cluster.broker) == files
+
+
+def test_a_metadata_log_that_ends_within_a_batch_is_not_written_to(
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with metadata_log(cluster).open("ab") as file:
+        file.write(b"torn")
+    before, stored = metadata_log(cluster).read_bytes(), files_of(cluster.store)
+    code, _ = retain(cluster, capsys, "--apply", "--no-undo")
+    assert code == 3
+    assert metadata_log(cluster).read_bytes() == before
+    assert files_of(cluster.store) == stored
