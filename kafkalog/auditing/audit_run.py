@@ -20,6 +20,7 @@ from kafkalog.auditing.log_dir_findings import find_signs, reported_once
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.signs_of_life import SignsOfLife
+from kafkalog.auditing.sound_logs import SoundLogs
 from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import LogInventory, PartitionInventory
@@ -83,8 +84,11 @@ def audit_run(
     times_ms = times_from(request.now_ms, request.scope.times)
     inventories = {task.partition.path: task.partition for task in tasks}
     scans = None if kept is None else NextScans(kept)
-    done: dict[str, AuditedPartition] = {}
-    for each in execute(tasks) if tasks else ():
+    done, rest = _judged_by_numbers(tasks, kept)
+    if scans is not None:
+        for each in done.values():
+            scans.add(each, inventories[each.path])
+    for each in execute(rest) if rest else ():
         done[each.path] = each if scans is None else scans.add(each, inventories[each.path])
     audited = [done[path] for path in inventories]
     partitions, once = reported_once(audited, everything.problems)
@@ -105,6 +109,22 @@ def audit_run(
         times_ms=times_ms,
         price=request.scope.price,
     )
+
+
+def _judged_by_numbers(
+    tasks: Sequence[AuditTask], kept: KeptScans | None
+) -> tuple[dict[str, AuditedPartition], list[AuditTask]]:
+    """The partitions of which numbers tell all, by path, and the tasks of the others."""
+    done: dict[str, AuditedPartition] = {}
+    rest = []
+    sound = None if kept is None else SoundLogs(kept)
+    for task in tasks:
+        audited = None if sound is None else sound.judge(task)
+        if audited is None:
+            rest.append(task)
+        else:
+            done[audited.path] = audited
+    return done, rest
 
 
 @dataclass(frozen=True, slots=True)

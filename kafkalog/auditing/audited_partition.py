@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kafkalog.auditing.advice import Advice
 from kafkalog.auditing.audit_kinds import ALL_KINDS
+from kafkalog.auditing.sound_facts import SoundFacts
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import SegmentStatistics
@@ -70,7 +71,8 @@ class AuditedPartition(JsonFacts):
     `high_watermark` is the one assumed, `last_stable_offset` where the first open transaction
     begins, else the high watermark. `bytes_by_kind` has every one of BYTE_KINDS. `contents` is None
     of directories that no broker serves, and of logs that could not be read. `scan`: what a later
-    run may take up in place of reading, if it was asked for and differs from what is kept already.
+    run may take up in place of reading, if it was asked for and differs from what is kept already;
+    `sound`: the same of a log that nothing is wrong with.
     `is_carried`: nothing was read, all is from an earlier run; `carried_segments`: of how many
     segments that holds. `cluster_id`: of the log dir's meta.properties, empty where it does not
     tell; `uploaded_offset`: the last one in remote storage, -1 for nothing; `remote`: what is
@@ -97,6 +99,7 @@ class AuditedPartition(JsonFacts):
     problems: tuple[str, ...] = field(default=())
     contents: Contents | None = None
     scan: bytes = b""
+    sound: SoundFacts | None = None
     is_carried: bool = False
     carried_segments: int = 0
     cluster_id: str = ""

@@ -1,10 +1,14 @@
 """What the last audit of the same read of each partition, in the run's `scans.parquet`.
 
-    path, digest       a row a partition; the digest is that of `directory`, empty where that is
-    directory, scan    packed texts (`packed_text`): see known_directory and known_scan
+    path, digest       a row a partition; the digest is that of its directory, empty where nothing
+                       of that is kept
+    scan               a packed text (`packed_text`): see known_scan
+    directory          another one, of what known_directory keeps; empty of a sound log
+    topic_id, snapshots, log, segments, slices, producers
+                       of a sound log in its place (`sound_facts`), of others empty
 
 The texts are unpacked one by one, as they are asked for. Rows that hold go into the next run's file
-as they are.
+as they are. Which code wrote the numbers the schema's metadata says: another one's do not count.
 """
 
 from __future__ import annotations
@@ -13,13 +17,21 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.known_scan import UNREADABLE
+from kafkalog.auditing.known_scan import UNREADABLE, code_digest
+from kafkalog.auditing.number_lists import NumberLists
 from kafkalog.auditing.packed_text import pack_text, unpack_text
+from kafkalog.auditing.sound_facts import (
+    SoundFacts,
+    SoundLog,
+    segment_info,
+    sound_log,
+)
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory, known_directory
 
@@ -30,8 +42,14 @@ _SCHEMA = pa.schema(
     [
         ("path", pa.large_string()), ("digest", pa.large_string()),
         ("directory", pa.large_binary()), ("scan", pa.large_binary()),
+        ("topic_id", pa.large_string()), ("snapshots", pa.large_list(pa.int64())),
+        ("log", pa.large_list(pa.int64())), ("segments", pa.large_list(pa.int64())),
+        ("slices", pa.large_list(pa.int64())), ("producers", pa.large_list(pa.int64())),
     ]
 )  # fmt: skip
+_PACKED = ("digest", "directory", "scan")
+_CODE = b"code"
+_NOT_SOUND = SoundFacts((), (), (), ())
 
 
 class KeptScans(Mapping[str, KnownDirectory]):
@@ -40,11 +58,16 @@ class KeptScans(Mapping[str, KnownDirectory]):
     def __init__(self, table: pa.Table | None = None) -> None:
         # In one piece: taking rows out of many pieces puts these together each time.
         self._table = (_SCHEMA.empty_table() if table is None else table).combine_chunks()
-        paths = self._table.column("path").to_pylist()
-        self._places = {path: place for place, path in enumerate(paths)}
-        self._directories = self._table.column("directory")
-        self._digests = self._table.column("digest")
-        self._scans = self._table.column("scan")
+        column = self._table.column
+        self._places = {path: n for n, path in enumerate(column("path").to_pylist())}
+        self._digests: list[str] = column("digest").to_pylist()
+        self._directories, self._scans = column("directory"), column("scan")
+        is_own = (self._table.schema.metadata or {}).get(_CODE) == code_digest().encode()
+        self._logs = NumberLists(column("log")) if is_own else None
+        self._topic_ids: list[str | None] = column("topic_id").to_pylist()
+        self._snapshots = NumberLists(column("snapshots"))
+        self._segments = NumberLists(column("segments"))
+        self._slices, self._producers = (NumberLists(column(n)) for n in ("slices", "producers"))
 
     def __len__(self) -> int:
         return len(self._places)
@@ -55,19 +78,41 @@ class KeptScans(Mapping[str, KnownDirectory]):
     def __getitem__(self, path: str) -> KnownDirectory:
         """KeyError also of what cannot be understood."""
         place = self._places[path]
+        known = self.sound_log(path)
+        if known is not None:
+            last = len(known.segments) - 1
+            return KnownDirectory(
+                digest=self._digests[place],
+                topic_id=self._topic_ids[place],
+                segments=tuple(
+                    segment_info(path, segment, is_active=number == last)
+                    for number, segment in enumerate(known.segments)
+                ),
+                log_end_offset=known.log.log_end_offset,
+                snapshot_offsets=tuple(self._snapshots[place]),
+            )
         try:
             row = json.loads(unpack_text(self._directories[place].as_py()))
             directory = KnownDirectory.from_row(row)
         except UNREADABLE:
             raise KeyError(path) from None
-        if directory.digest != self._digests[place].as_py():
+        if directory.digest != self._digests[place]:
             raise KeyError(path)
         return directory
 
     def has_seen(self, path: str, digest: str) -> bool:
         """Whether a directory with this digest was seen there."""
         place = self._places.get(path)
-        return place is not None and digest != "" and self._digests[place].as_py() == digest
+        return place is not None and digest != "" and self._digests[place] == digest
+
+    def sound_log(self, path: str) -> SoundLog | None:
+        """The numbers of a log that nothing was wrong with, None of any other."""
+        place = self._places.get(path)
+        if place is None or self._logs is None:
+            return None
+        return sound_log(
+            self._logs[place], self._segments[place], self._slices[place], self._producers[place]
+        )
 
     def scan(self, path: str) -> bytes:
         """What was read of a partition, packed; nothing of one that is not there."""
@@ -93,14 +138,16 @@ class NextScans:
     def __init__(self, known: KeptScans) -> None:
         self._known = known
         self._holding: list[int] = []
-        self._rows: list[dict[str, str | bytes]] = []
+        self._rows: list[dict[str, Any]] = []
         self._problem: UnicodeEncodeError | None = None
         self._sink = pa.BufferOutputStream()
         # With checksums: a digit that flips on its way would be another number, and taken for what
         # is on disk. The texts are packed already.
         self._writer = pq.ParquetWriter(
-            self._sink, _SCHEMA,
-            compression={"path": "zstd", "digest": "none", "directory": "none", "scan": "none"},
+            self._sink, _SCHEMA.with_metadata({_CODE: code_digest()}),
+            compression={
+                field.name: "none" if field.name in _PACKED else "zstd" for field in _SCHEMA
+            },
             use_dictionary=False, write_page_checksum=True,
         )  # fmt: skip
 
@@ -111,19 +158,10 @@ class NextScans:
         if not audited.scan:
             return audited
         if not audited.is_carried:
-            directory = known_directory(inventory)
-            text = "" if directory is None else json.dumps(directory.to_row())
-            self._rows.append(
-                {
-                    "path": audited.path,
-                    "digest": "" if directory is None else directory.digest,
-                    "directory": pack_text(text),
-                    "scan": audited.scan,
-                }
-            )
+            self._rows.append(_row(audited, inventory))
             if len(self._rows) >= _ROWS_AT_ONCE:
                 self._write()
-        return replace(audited, scan=b"")
+        return replace(audited, scan=b"", sound=None)
 
     def finish(self) -> pa.Buffer:
         """The file `scans.parquet`; to be called once. UnicodeEncodeError: a path is not UTF-8."""
@@ -143,6 +181,25 @@ class NextScans:
         except UnicodeEncodeError as error:  # the run is not kept, and goes on
             self._problem = error
         self._rows = []
+
+
+def _row(audited: AuditedPartition, inventory: PartitionInventory) -> dict[str, Any]:
+    directory, sound = known_directory(inventory), audited.sound
+    if directory is None or sound is None:
+        sound = _NOT_SOUND
+    is_text = directory is not None and not sound.log
+    return {
+        "path": audited.path,
+        "digest": "" if directory is None else directory.digest,
+        "directory": pack_text(json.dumps(directory.to_row()) if directory and is_text else ""),
+        "scan": audited.scan,
+        "topic_id": inventory.topic_id,
+        "snapshots": inventory.snapshot_offsets if sound.log else (),
+        "log": sound.log,
+        "segments": sound.segments,
+        "slices": sound.slices,
+        "producers": sound.producers,
+    }
 
 
 def read_scans(run_path: Path) -> KeptScans | None:

@@ -29,17 +29,23 @@ from kafkalog.planning.retention_forecast import forecast_retention
 
 def audit_partition(task: AuditTask) -> AuditedPartition:
     """What there is to say about one partition directory; what is on disk raises nothing."""
-    return audit_closely(task)[0]
+    return _audited(task, with_texts=False)[0]
 
 
 def audit_closely(task: AuditTask) -> tuple[AuditedPartition, PartitionFacts]:
-    """The same, with the facts it was made from."""
+    """The same, with why each segment stays, and the facts it was made from."""
+    return _audited(task, with_texts=True)
+
+
+def _audited(task: AuditTask, *, with_texts: bool) -> tuple[AuditedPartition, PartitionFacts]:
     problems = list(task.loaded.problems)
     scan = scan_partition(task.loaded, task, problems)
-    return _judged(task, scan, problems), scan.facts
+    return _judged(task, scan, problems, with_texts=with_texts), scan.facts
 
 
-def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> AuditedPartition:
+def _judged(
+    task: AuditTask, scan: ScannedPartition, problems: list[str], *, with_texts: bool = False
+) -> AuditedPartition:
     partition, facts = task.loaded, scan.facts
     config = task.resolved.in_force
     bases = frozenset(
@@ -63,6 +69,7 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
             now_ms=task.now_ms,
             high_watermark=high_watermark,
             uploaded_offset=-1 if task.uploaded_offset is None else task.uploaded_offset,
+            with_texts=with_texts,
         ),
         compaction=_with_advice(
             judge_compaction(
@@ -79,6 +86,7 @@ def _judged(task: AuditTask, scan: ScannedPartition, problems: list[str]) -> Aud
         ),
         problems=tuple(problems),
         scan=scan.packed,
+        sound=scan.sound,
         is_carried=scan.is_carried,
         carried_segments=scan.carried_segments,
         contents=None if scan.headers is None else Contents(scan.headers),

@@ -24,6 +24,8 @@ from kafkalog.auditing.known_scan import (
 )
 from kafkalog.auditing.partition_contents import scan_for
 from kafkalog.auditing.request import AuditTask
+from kafkalog.auditing.sound_facts import SoundFacts
+from kafkalog.auditing.sound_scan import sound_facts
 from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import SegmentStatistics, StatisticsBuilder
@@ -41,7 +43,8 @@ from kafkalog.log.segment_headers import HeaderScan, iterate_headers
 @dataclass(frozen=True, slots=True)
 class ScannedPartition:
     """`headers` None where there is nothing to tell of contents; `is_carried`: nothing was read;
-    `packed`: what to keep for the next audit, empty if nothing may be, or is already.
+    `packed`: what to keep for the next audit, empty if nothing may be, or is already; `sound`: the
+    same of a log that nothing is wrong with.
     `carried_segments`: of how many no header was read. `indexes_end_in_log`: no index of the
     last segment knows more of the log.
     """
@@ -53,6 +56,7 @@ class ScannedPartition:
     files: KnownFiles
     is_carried: bool = False
     packed: bytes = b""
+    sound: SoundFacts | None = None
     carried_segments: int = 0
     indexes_end_in_log: bool = False
 
@@ -131,8 +135,9 @@ def scan_partition(
     segments = _known_segments(partition, scanned, walk)
     if len(segments) < len(facts.segments) or not _is_as_listed(partition):
         key = ""  # the whole may not stand for itself, either
-    packed = packed_scan(key, _known_log(task.now_ms, scanned, partition), segments)
-    return replace(scanned, packed=packed)
+    log = _known_log(task.now_ms, scanned)
+    sound = sound_facts(partition, log, segments, expiration_ms) if key else None
+    return replace(scanned, packed=packed_scan(key, log, segments), sound=sound)
 
 
 def _is_as_listed(partition: PartitionInventory) -> bool:
@@ -207,7 +212,7 @@ def _known_segments(
     return segments
 
 
-def _known_log(now_ms: int, scanned: ScannedPartition, partition: PartitionInventory) -> KnownLog:
+def _known_log(now_ms: int, scanned: ScannedPartition) -> KnownLog:
     return KnownLog(
         now_ms=now_ms,
         facts=replace(scanned.facts, segments=()),

@@ -30,7 +30,7 @@ from kafkalog.texts import (
     format_timestamp,
 )
 
-_ENTRY_BYTES = 12
+ENTRY_BYTES = 12
 
 
 def find_retention(context: FindingContext) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def find_retention(context: FindingContext) -> Iterator[Finding]:
     yield from _below_log_start(context)
     if not wrong_unit:  # what they make of ages is none of retention's doing
         yield from _held_back(context)
-        yield from _due(context)
+        yield from find_due(context)
         yield from _active(context)
     yield from _time_indexes(context)
 
@@ -117,7 +117,8 @@ def _advice(context: FindingContext, due: list[SegmentForecast]) -> Advice:
     )
 
 
-def _due(context: FindingContext) -> Iterator[Finding]:
+def find_due(context: FindingContext) -> Iterator[Finding]:
+    """Segments that the next pass deletes by the policy, or should have gone long ago."""
     others = _due_now(context, is_below_start=False)
     if not others:
         return
@@ -225,7 +226,7 @@ def _time_indexes(context: FindingContext) -> Iterator[Finding]:
     for segment in context.audited.segments:
         if segment.base_offset in context.repaired_bases:
             continue
-        is_padded = segment.padded_time_index_bytes >= _ENTRY_BYTES
+        is_padded = segment.padded_time_index_bytes >= ENTRY_BYTES
         if is_padded and (not segment.is_active or _is_clean_stop(context)):
             yield context.say(
                 "time-index-padded",

@@ -46,7 +46,8 @@ _WRONG_UNIT_MS = 10**15
 @dataclass(frozen=True, slots=True)
 class SegmentForecast(JsonFacts):
     """`due_ms`: from when on retention takes it, -1 for never; `rule`: by which, or which keeps it
-    now; `blocked_by`: what holds it back though it is due by its own, else empty.
+    now; `blocked_by`: what holds it back though it is due by its own, else empty; `text`: the rule
+    in words, where that was asked for.
     """
 
     base_offset: int
@@ -98,9 +99,11 @@ def forecast_retention(
     now_ms: int,
     high_watermark: int,
     uploaded_offset: int = NEVER,
+    with_texts: bool = True,
 ) -> RetentionForecast:
     """The forecast of a log that stays as it is. `facts` as for `plan_retention`;
-    `uploaded_offset`: of a tiered topic the last one in remote storage, -1 for nothing.
+    `uploaded_offset`: of a tiered topic the last one in remote storage, -1 for nothing. Without
+    `with_texts` the reason alone has one, of the segment that decides.
     """
     segments = loaded_segments(partition, facts)
     limits = RetentionLimits(
@@ -118,20 +121,19 @@ def forecast_retention(
     excess = excess_bases(segments, limits)
     # Of all that stay the first one alone is asked what holds it: the same holds all behind it.
     blocker = _blocker(segments[going], limits) if going < len(segments) else ""
-    forecasts = [_forecast(s, limits, *due[number]) for number, s in enumerate(segments[:going])]
+    texts = [why_due(s, limits, *due[number]) for number, s in enumerate(segments[:going])]
+    kept = []
     for number, segment in enumerate(segments[going:], going):
         rule, text = why_kept(segment, islice(segments, number + 1, None), segments[going], limits)
         is_held_back = _is_due_by_its_own(segment, limits, excess)
-        forecasts.append(
-            SegmentForecast(
-                *_facts_of(segment),
-                due[number][0],
-                str(rule),
-                blocker if is_held_back else "",
-                text,
-            )
-        )
-    return _summed_up(tuple(forecasts), now_ms)
+        kept.append((due[number][0], str(rule), blocker if is_held_back else ""))
+        texts.append(text)
+    told = [*((due_ms, rule, "") for due_ms, rule in due[:going]), *kept]
+    forecasts = tuple(
+        SegmentForecast(*_facts_of(segment), *own, text if with_texts else "")
+        for segment, own, text in zip(segments, told, texts, strict=True)
+    )
+    return _summed_up(forecasts, texts, now_ms)
 
 
 def due_times(segments: Sequence[LoadedSegment], limits: RetentionLimits) -> list[tuple[int, str]]:
@@ -198,9 +200,8 @@ def _blocker(segment: LoadedSegment, limits: RetentionLimits) -> str:
     return BEHIND_YOUNGER if limits.may_go(segment) else AWAITS_UPLOAD
 
 
-def _forecast(
-    segment: LoadedSegment, limits: RetentionLimits, due_ms: int, rule: str
-) -> SegmentForecast:
+def why_due(segment: LoadedSegment, limits: RetentionLimits, due_ms: int, rule: str) -> str:
+    """The rule that takes a segment now, in words."""
     config = limits.config
     local = "" if limits.uploaded_offset is None else "local."
     if rule == RetentionRule.LOG_START:
@@ -212,7 +213,7 @@ def _forecast(
         text = f"due since {format_timestamp(due_ms)} by {local}retention.ms {retention}"
     if limits.is_rolled_first(segment):
         text += "; all its records are deleted: a pass rolls it, the next one deletes it"
-    return SegmentForecast(*_facts_of(segment), due_ms, rule, "", text)
+    return text
 
 
 def _facts_of(segment: LoadedSegment) -> tuple[int, int, int, bool]:
@@ -224,10 +225,14 @@ def _facts_of(segment: LoadedSegment) -> tuple[int, int, int, bool]:
     )
 
 
-def _summed_up(forecasts: tuple[SegmentForecast, ...], now_ms: int) -> RetentionForecast:
-    due = [f for f in forecasts if NEVER < f.due_ms <= now_ms]
-    later = [f for f in forecasts if f.due_ms > now_ms]
+def _summed_up(
+    forecasts: tuple[SegmentForecast, ...], texts: Sequence[str], now_ms: int
+) -> RetentionForecast:
+    due = [n for n, f in enumerate(forecasts) if NEVER < f.due_ms <= now_ms]
+    later = [n for n, f in enumerate(forecasts) if f.due_ms > now_ms]
     status = "due" if due else "later" if later else "never"
-    first = due or later or list(forecasts)
-    reason = f"segment {first[0].base_offset}: {first[0].text}" if first else "no segments"
+    first = due or later or list(range(len(forecasts)))
+    reason = (
+        f"segment {forecasts[first[0]].base_offset}: {texts[first[0]]}" if first else "no segments"
+    )
     return RetentionForecast(now_ms, status, reason, forecasts)

@@ -1,0 +1,129 @@
+"""The facts of logs that nothing is wrong with, as plain numbers.
+
+Most logs of a disk are of this kind: live and whole, written without transactions, never compacted,
+no offset missing, nothing beside their files that a broker would not make (`sound_scan` decides).
+They differ in sizes, offsets and times alone. These numbers are kept by the audit that read the
+headers (`kept_scans`), so that the next one neither unpacks a text of each log nor looks for what
+cannot be there (`sound_logs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from kafkalog.contents.header_contents import TimeSlice
+from kafkalog.contents.segment_statistics import CODEC_NAMES
+from kafkalog.format.file_names import log_file_name
+from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
+
+# Of a TimeSlice.
+SLICE_NUMBERS = len(fields(TimeSlice))
+# In place of what is not there.
+NONE = -1
+
+
+class LogNumbers(NamedTuple):
+    """Of a whole log; NONE for a line of a checkpoint that is not there."""
+
+    now_ms: int
+    expiration_ms: int
+    recovery_point: int
+    checkpointed_high_watermark: int
+    checkpointed_log_start: int
+    log_start_offset: int
+    log_end_offset: int
+    committed_bytes: int
+    oldest_timestamp_ms: int
+    newest_timestamp_ms: int
+    log_bytes: int
+    index_bytes: int
+    snapshot_bytes: int
+    other_bytes: int
+
+
+class SegmentNumbers(NamedTuple):
+    """Of a segment, as SegmentInfo, SegmentFacts and SegmentStatistics have them. `codec`: its
+    place in CODEC_NAMES, NONE without batches; `time_file_bytes`: of the time index with its zeros.
+    """
+
+    base_offset: int
+    next_offset: int
+    size_in_bytes: int
+    mtime_ns: int
+    inode: int
+    offset_index_bytes: int
+    time_index_bytes: int
+    has_snapshot: int
+    indexed_timestamp_ms: int
+    valid_bytes: int
+    batches_count: int
+    records_count: int
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    first_timestamp_ms: int
+    largest_timestamp_ms: int
+    largest_timestamp_offset: int
+    largest_timestamp_position: int
+    codec: int
+    codec_bytes: int
+    index_bytes: int
+    time_file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SoundFacts(JsonFacts):
+    """`log`: LogNumbers; `segments`: SegmentNumbers one after the other; `slices`: the fields of
+    TimeSlice one after the other; `producers`: when each that a broker knows wrote last.
+    """
+
+    log: tuple[int, ...]
+    segments: tuple[int, ...]
+    slices: tuple[int, ...]
+    producers: tuple[int, ...]
+
+
+class SoundLog(NamedTuple):
+    """The same, taken up by a later audit."""
+
+    log: LogNumbers
+    segments: list[SegmentNumbers]
+    slices: Sequence[int]
+    producers: Sequence[int]
+
+
+def sound_log(
+    log: Sequence[int], segments: Sequence[int], slices: Sequence[int], producers: Sequence[int]
+) -> SoundLog | None:
+    """Of numbers as SoundFacts has them; None of no log, and where they cannot be its."""
+    size = len(SegmentNumbers._fields)
+    are_whole = len(segments) % size == 0 and len(slices) % SLICE_NUMBERS == 0
+    if len(log) != len(LogNumbers._fields) or not segments or not are_whole:
+        return None
+    rows = [
+        SegmentNumbers._make(segments[first : first + size])
+        for first in range(0, len(segments), size)
+    ]
+    if not all(NONE <= row.codec < len(CODEC_NAMES) for row in rows):
+        return None
+    return SoundLog(LogNumbers._make(log), rows, slices, producers)
+
+
+def segment_info(directory: str, numbers: SegmentNumbers, *, is_active: bool) -> SegmentInfo:
+    """The files of a segment of a sound log."""
+    size, mtime_ns = numbers.size_in_bytes, numbers.mtime_ns
+    return SegmentInfo(
+        numbers.base_offset,
+        f"{directory}/{log_file_name(numbers.base_offset)}",
+        "live",
+        size,
+        FileIdentity(size, mtime_ns, numbers.inode),
+        is_active,
+        numbers.offset_index_bytes,
+        numbers.time_index_bytes,
+        0,
+        bool(numbers.has_snapshot),
+        numbers.indexed_timestamp_ms,
+        mtime_ns // 1_000_000,
+    )

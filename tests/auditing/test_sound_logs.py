@@ -1,0 +1,157 @@
+"""Logs that nothing is wrong with are judged by numbers as they are judged by all rules."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkalog.auditing.audit_run import audit_run, open_audit
+from kafkalog.auditing.kept_scans import KeptScans, read_scans
+from kafkalog.auditing.partition_audit import audit_partition
+from kafkalog.auditing.request import audit_request
+from kafkalog.auditing.sound_logs import SoundLogs
+from kafkalog.format import checkpoints
+from kafkalog.format.control_record import ControlRecordType
+from tests.support.log_builder import START_MS, LogBuilder
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+NOW_MS = START_MS + 100 * DAY_MS
+_ODD = (
+    "plain", "plain", "plain", "plain", "producer", "transaction", "gap", "start", "behind",
+    "cleaner", "epoch", "remote", "future", "seconds", "timeless", "codecs", "torn", "leftover",
+)  # fmt: skip
+SETTINGS = (
+    ("cleanup.policy=delete",),
+    ("cleanup.policy=delete", f"retention.ms={3 * DAY_MS}"),
+    ("cleanup.policy=delete", f"retention.ms={20 * DAY_MS}", f"max.compaction.lag.ms={DAY_MS}"),
+    ("cleanup.policy=delete", "retention.ms=-1"),
+    ("cleanup.policy=delete", "retention.ms=9223372036854775807"),
+    ("cleanup.policy=delete", "retention.bytes=500"),
+    ("cleanup.policy=compact",),
+    ("cleanup.policy=compact,delete", "min.compaction.lag.ms=1"),
+    ("cleanup.policy=delete", "min.compaction.lag.ms=7"),
+    (),
+)
+
+
+def write_log(log_dir: Path, number: int, rnd: random.Random, *, is_clean: bool) -> None:
+    """A log, mostly of no particular kind."""
+    kind, log = rnd.choice(_ODD), LogBuilder(log_dir, f"t{number}-0")
+    if kind == "start":
+        log.segment(base_offset=rnd.choice((40, 7))).log_start_offset(rnd.choice((3, 40, 41)))
+    age_ms = rnd.randint(0, 15) * DAY_MS
+    for _ in range(rnd.randint(1, 4)):
+        log.segment(modified_ms=NOW_MS - rnd.randint(0, 12) * DAY_MS)
+        for _ in range(rnd.randint(0 if log.next_offset else 1, 2)):
+            age_ms = max(age_ms - rnd.randint(-DAY_MS // 2, 3 * DAY_MS), 0)
+            header = _header(kind, rnd)
+            time_ms = {
+                "future": NOW_MS + rnd.randint(-1, 9) * DAY_MS,
+                "seconds": NOW_MS // 1000,
+                "timeless": -1,
+            }.get(kind, NOW_MS - age_ms)
+            log.batch(("k", "v" * rnd.randint(0, 90)), timestamp=time_ms, **header)
+    if kind == "transaction" and rnd.random() < 0.7:
+        log.marker(rnd.choice(list(ControlRecordType)[:2]), 6, timestamp=NOW_MS)
+    _finish(log, kind, rnd)
+    path = log.write(clean_shutdown=is_clean)
+    if kind == "leftover":
+        (path / "00000000000000000001.log.cleaned").write_bytes(b"x")
+
+
+def _header(kind: str, rnd: random.Random) -> dict[str, Any]:
+    if kind == "producer":
+        return {"producer_id": rnd.randint(1, 3)}
+    if kind == "transaction":
+        return {"producer_id": 6, "is_transactional": True}
+    if kind == "codecs":
+        return {"codec": rnd.choice((0, 1, 3))}
+    return {}
+
+
+def _finish(log: LogBuilder, kind: str, rnd: random.Random) -> None:
+    end = log.next_offset
+    if kind == "gap":
+        log.segment(base_offset=end + rnd.randint(0, 2)).batch(("k", "v"), timestamp=NOW_MS)
+    elif kind == "behind":
+        rnd.choice((log.high_watermark, log.recovery_point))(rnd.randint(0, end + 2))
+    elif kind == "cleaner":
+        log.cleaner_offset(rnd.randint(0, end))
+    elif kind == "epoch":
+        log.epoch(3).batch(("k", "v"), timestamp=NOW_MS)
+    elif kind == "remote":
+        log.log_start_offset(0)
+    elif kind == "torn":
+        log.torn(9)
+
+
+def write_disk(log_dir: Path, rnd: random.Random, logs: int) -> None:
+    """Many logs, and what their broker says of all of them."""
+    log_dir.mkdir()
+    is_clean = rnd.random() < 0.5
+    lines: dict[str, dict[tuple[str, int], int]] = {}
+    names = (
+        checkpoints.HIGH_WATERMARK_FILE, checkpoints.LOG_START_OFFSET_FILE,
+        checkpoints.CLEANER_OFFSET_FILE, checkpoints.RECOVERY_POINT_FILE,
+    )  # fmt: skip
+    for number in range(logs):
+        write_log(log_dir, number, rnd, is_clean=is_clean)
+        for name in names:  # each log's own, of which one file a log dir is made
+            if (path := log_dir / name).exists():
+                lines.setdefault(name, {}).update(
+                    checkpoints.parse_offset_checkpoint(path.read_bytes())
+                )
+                path.unlink()
+    for name, own in lines.items():
+        (log_dir / name).write_bytes(checkpoints.pack_offset_checkpoint(own))
+    for path in log_dir.glob("*checkpoint*"):
+        os.utime(path, ns=((NOW_MS - DAY_MS) * 1_000_000,) * 2)
+
+
+def kept_of(log_dir: Path, run_dir: Path, settings: tuple[str, ...], now_ms: int) -> KeptScans:
+    """What a first audit keeps."""
+    request = audit_request([str(log_dir)], {"config": settings, "now_ms": now_ms})
+    run = audit_run(request, lambda tasks: map(audit_partition, tasks), KeptScans())
+    run_dir.mkdir(exist_ok=True)
+    assert run.scans is not None
+    (run_dir / "scans.parquet").write_bytes(run.scans.finish())
+    found = read_scans(run_dir)
+    assert found is not None
+    return found
+
+
+def later_audits(rnd: random.Random) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Settings and times of them."""
+    for settings in SETTINGS:
+        yield settings, NOW_MS + rnd.choice((-DAY_MS, -1, 0, DAY_MS, 9 * DAY_MS, 400 * DAY_MS))
+    for time_ms in (NOW_MS, NOW_MS + 9 * DAY_MS):
+        yield SETTINGS[0], time_ms
+        yield SETTINGS[3], time_ms
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 60))]
+)
+def test_numbers_tell_of_a_log_what_all_rules_do(log_dir: Path, tmp_path: Path, seed: int) -> None:
+    rnd = random.Random(seed)
+    disk = tmp_path / "disk"
+    write_disk(disk, rnd, logs=30)
+    kept = kept_of(disk, tmp_path / "run", ("cleanup.policy=delete",), NOW_MS - DAY_MS)
+    told: Counter[str] = Counter()
+    for settings, now_ms in later_audits(rnd):
+        request = audit_request([str(disk)], {"config": settings, "now_ms": now_ms})
+        sound = SoundLogs(kept)
+        for task in open_audit(request, kept).tasks:
+            audited = sound.judge(task)
+            if audited is not None:
+                assert audited == audit_partition(task)
+                told[audited.retention.status] += 1
+                told.update(finding.kind for finding in audited.findings)
+    assert all(told[kind] for kind in ("due", "later", "never"))
