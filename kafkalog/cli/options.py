@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafkalog.cli.option_groups import in_groups
+from kafkalog.cli.restore_options import RESTORE_OPTIONS
 from kafkalog.cli.shared_options import SHARED_OPTIONS
 from kafkalog.cli.verb_options import VERB_OPTIONS
 from kafkalog.options import Option
@@ -161,10 +162,6 @@ VERBS = (
         "`kafkalog undo`. The source is not changed.",
         beside="May run beside a broker; with --apply not: those of --into must be stopped.",
         example="data/samples/broker --into data/samples/cleaning/before --topic orders",
-        refuses={
-            "--compact": "restore first, then `kafkalog compact` the target's log dirs with "
-            "--config cleanup.policy=compact, before its brokers start"
-        },
     ),
     Verb(
         "sql", "SQL over all views", "kafkalog.query", takes="DIR",
@@ -215,7 +212,7 @@ VERBS = (
     ),
 )  # fmt: skip
 
-OPTIONS: tuple[Option, ...] = (*SHARED_OPTIONS, *VERB_OPTIONS)
+OPTIONS: tuple[Option, ...] = (*SHARED_OPTIONS, *RESTORE_OPTIONS, *VERB_OPTIONS)
 
 
 def verb_named(name: str) -> Verb:

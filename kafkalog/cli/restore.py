@@ -119,6 +119,7 @@ def request_of(args: argparse.Namespace) -> RestoreRequest:
         () if args.output is not None else tuple(args.groups),
         args.offsets_partitions,
         remote_storage(args),
+        args.compact,
     )
 
 

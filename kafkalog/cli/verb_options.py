@@ -6,7 +6,6 @@ from kafkalog.cli.option_values import (
     parse_at,
     parse_bytes,
     parse_capacity,
-    parse_count,
     parse_duration,
     parse_feature,
     parse_memory,
@@ -30,8 +29,6 @@ _SQL = ("sql",)
 _EXPORT = ("export",)
 _BUCKET = ("bucket",)
 _ATTACH = ("attach",)
-_RESTORE = ("restore",)
-_RESTORING = (*_ATTACH, *_RESTORE)
 
 BYTES_FORMATS = ("text", "hex", "base64")
 RESULT_FORMATS = ("table", "json", "csv", "parquet")
@@ -46,55 +43,6 @@ VERB_OPTIONS = (
         "with their settings, settings of brokers and groups, quotas, ACLs; secrets are left out, "
         "and named",
         ("cluster",),
-    ),
-    Option(
-        "--into", "LOGDIR",
-        "a log dir of the stopped cluster that has the topics, empty, or of one that was never "
-        "started, in which they are made; give those of all replicas, repeatable",
-        _RESTORING, is_repeatable=True,
-        does_there={
-            "attach": "attach a bucket: a log dir of a node that is formatted and was never "
-            "started; give those of all nodes, repeatable",
-        },
-    ),
-    Option(
-        "--until", "TIME|OFFSETS",
-        "nothing later than a time (ms or ISO), or nothing from these offsets on: "
-        "orders-0=1200,orders-1=900; a batch that goes further stays out whole",
-        _RESTORE,
-    ),
-    Option(
-        "--end-transactions", "abort|cut",
-        "what becomes of transactions that are open at the cut: abort them, or cut in front of "
-        "them (default: refuse)",
-        _RESTORING, words=("abort", "cut"),
-        does_there={
-            "attach": "of a bucket: what becomes of transactions whose end was not copied: abort "
-            "them, or cut in front of them where a segment begins there (default: refuse)",
-        },
-    ),
-    Option(
-        "--groups", "NAME|GLOB",
-        "offsets that these groups of the source have committed, clamped to what is restored, in "
-        "the new cluster's __consumer_offsets, or with --output as CSV for "
-        "kafka-consumer-groups.sh --from-file; repeatable",
-        _RESTORE, is_repeatable=True,
-    ),
-    Option(
-        "--offsets-partitions", "N",
-        "partitions of a new cluster's __consumer_offsets (default: as many as the source's)",
-        _RESTORE, parse_count,
-    ),
-    Option(
-        "--replication-factor", "N",
-        "replicas of topics that are made (default: as many as in the source, else 3; at most one "
-        "a node)",
-        _RESTORE, parse_count,
-    ),
-    Option(
-        "--empty-followers", None,
-        "of topics that are made fill the leader's replica only; brokers copy the others",
-        _RESTORE,
     ),
     Option(
         "--strategy", "|".join(STRATEGIES),

@@ -9,7 +9,7 @@ Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`)
     segments  the segments up to the cut, with ids that the target cannot meet      files
     stage     the restored partition beside the target's, with its indexes; compared: consumers get
               from it what they get from the source, by bytes (`same_bytes`), else record by record
-              (`equal`); `beside` is what a large log has threads for
+              (`equal`); `beside` is what a large log has threads for; then `compacted`, if asked
     restore   one partition: staged, compared, swapped in                           RestoreResult
     run       all of them in the frame of verbs that change logs                    RestoreRun
     document  the run as JSON and as a table;  groups  committed offsets as a script

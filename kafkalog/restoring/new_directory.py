@@ -51,7 +51,9 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     like = Path(plan.log_dir, META_PROPERTIES_FILE).stat()
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
     try:
-        _, records = build_restored(source, cut, staged, like, identity, options, files)
+        built = build_restored(
+            source, cut, staged, like, identity, options, files, compacts=plan.compacts
+        )
     except LogChangedError:
         check_source(cut, task.max_batch_bytes)  # if it is that, it is said so
         raise
@@ -66,8 +68,8 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     _give_to_owner(staged)
     files.sync_directory(str(staged))
     return replace(
-        result, status=RESTORED, end_offset=cut.end_offset + len(cut.open), records=records,
-        bytes_after=cut.size_in_bytes, replaced=record,
+        result, status=RESTORED, end_offset=cut.end_offset + len(cut.open), records=built.records,
+        bytes_after=built.log.size_in_bytes, replaced=record, reason=built.note,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from kafkalog.restoring.plan import (
     RestorePlan,
     TransactionalIds,
     blank_plan,
+    compacting,
     cut_of,
     warnings_of,
     why_not_from,
@@ -56,7 +57,8 @@ def new_topic(
     goes to `notes`.
     """
     new = request.renamed.get(name, name)
-    config = settings_of(name, found, left, notes)
+    says_compact = request.compacts and name in request.topics
+    config = settings_of(name, found, left, notes, says_compact=says_compact)
     log_config = log_config_of(config)
     missing = _missing(found, left, name)
     plans = []
@@ -66,7 +68,7 @@ def new_topic(
         if not reason:
             cut, reason = cut_of(request, each, ids)
             warnings = () if cut is None else tuple(warnings_of(cut, log_config))
-            plan = replace(plan, cut=cut, warnings=warnings)
+            plan = compacting(replace(plan, cut=cut, warnings=warnings), request, log_config)
         plans.append(plan.refused(reason) if reason else plan)
     topic_ids = {each.topic_id for each in found}
     kept = topic_ids.pop() if len(topic_ids) == 1 and new == name else None

@@ -45,7 +45,8 @@ _SHOWN = 3
 class RestorePlan(JsonFacts):
     """One directory of the target. status: RESTORE, or REFUSED with a reason; warnings: what
     becomes of it that somebody may not expect; source_token: of the source's files, empty where
-    none of it is on a disk; remote_source: the source, where some of it is in remote storage.
+    none of it is on a disk; remote_source: the source, where some of it is in remote storage;
+    compacts: before it is put in place.
     """
 
     topic_partition: TopicPartition
@@ -60,6 +61,7 @@ class RestorePlan(JsonFacts):
     cut: LogCut | None = None
     warnings: tuple[str, ...] = ()
     remote_source: PartitionInventory | None = None
+    compacts: bool = False
 
     def refused(self, reason: str) -> RestorePlan:
         return replace(self, status=REFUSED, reason=reason)
@@ -131,7 +133,7 @@ def plan_restores(
             plan = replace(_at(blank, copy), cut=cut)
             config = target.settings.resolve(copy, needs_policy=False).config
             warnings = tuple(warnings_of(cut, config)) if cut is not None else ()
-            plan = replace(plan, warnings=warnings)
+            plan = compacting(replace(plan, warnings=warnings), request, config)
             reason_here = reason or _why_not_this(each, copy)
             yield plan.refused(reason_here) if reason_here else plan
 
@@ -275,6 +277,17 @@ def cut_of(
             f"{cut.last_stable_offset} on"
         )
     return cut, None
+
+
+def compacting(plan: RestorePlan, request: RestoreRequest, config: LogConfig) -> RestorePlan:
+    """The plan, which compacts where that is asked for and the topic's policy says it."""
+    if not request.compacts:
+        return plan
+    if config.is_compacted:
+        return replace(plan, compacts=True)
+    policy = ",".join(config.cleanup_policy)
+    said = f"is not compacted, since its cleanup.policy is {policy}"
+    return replace(plan, warnings=(*plan.warnings, said))
 
 
 def _missing_remotely(source: PartitionInventory, cut: LogCut) -> str | None:

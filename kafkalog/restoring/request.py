@@ -30,7 +30,7 @@ class RestoreRequest:
     refuse. Of topics that are made: replication_factor, None for the source's;
     leaves_followers_empty: whether only the leader's replica is filled; groups: names or globs of
     those whose offsets are in the new `__consumer_offsets`, which has offsets_partitions, None for
-    as many as the source's.
+    as many as the source's; compacts: those whose policy says so, on the way.
     """
 
     sources: tuple[str, ...]
@@ -44,6 +44,7 @@ class RestoreRequest:
     groups: tuple[str, ...] = ()
     offsets_partitions: int | None = None
     remote: RemoteStorage = NO_REMOTE_STORAGE
+    compacts: bool = False
 
     def until(self, name: TopicPartition) -> Until:
         """Where a partition of the source ends."""

@@ -120,8 +120,9 @@ def _restore(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Res
     mtime_ns = Path(plan.path).stat().st_mtime_ns
     source = source_of(plan)
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
-    with staged(source, cut, plan.path, identity, options, files) as (restored, records):
-        groups = _groups(restored, plan.path)
+    built = staged(source, cut, plan.path, identity, options, files, compacts=plan.compacts)
+    with built as restored:
+        groups = _groups(restored.log, plan.path)
         scratch = Scratch(plan.path, task.run_id)
         record = Replacement(
             task.run_id, RESTORE, new_attempt_id(), task.keeps_undo, mtime_ns,
@@ -130,10 +131,11 @@ def _restore(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Res
         with locked_partition(scratch):
             source_of(plan)
             check_unchanged(plan.path, plan.token)
-            record = _swap(scratch, record, groups, restored, files)
+            record = _swap(scratch, record, groups, restored.log, files)
     return replace(
-        result, status=RESTORED, end_offset=cut.end_offset + len(cut.open), records=records,
-        bytes_after=cut.size_in_bytes, replaced=record,
+        result, status=RESTORED, end_offset=cut.end_offset + len(cut.open),
+        records=restored.records, bytes_after=restored.log.size_in_bytes, replaced=record,
+        reason=restored.note,
     )  # fmt: skip
 
 

@@ -199,7 +199,7 @@ class Restore(Verb[RestorePlan, RestoreResult]):
         if result.status == RESTORED:
             return (
                 f"{plan.path}: restored from {plan.source}, {result.records} records compared, to "
-                f"offset {result.end_offset}"
+                f"offset {result.end_offset}{'; ' * bool(result.reason)}{result.reason}"
             )
         return f"{plan.path}: {result.status}: {result.reason}"
 

@@ -15,7 +15,8 @@ _BESIDE = 1.02
 
 def needed_bytes(plan: RestorePlan) -> int:
     """Bytes that a plan writes."""
-    return 0 if plan.cut is None else int(plan.cut.size_in_bytes * _BESIDE)
+    # Compacted it may lie there twice for a while.
+    return 0 if plan.cut is None else int(plan.cut.size_in_bytes * _BESIDE) * (1 + plan.compacts)
 
 
 def refuse_without_space(

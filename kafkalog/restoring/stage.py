@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,12 +21,22 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.repair.staged_copy import build_staged_copy
 from kafkalog.restoring.beside import beside
+from kafkalog.restoring.compacted import compacted
 from kafkalog.restoring.cut import LogCut
 from kafkalog.restoring.equal import check_equal
 from kafkalog.restoring.same_bytes import check_layout, check_segment, is_compared_by_bytes
 from kafkalog.restoring.segments import Identity, write_segments
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.scratch import Scratch
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A staged copy, how many records it and the source both had, and what is to be said."""
+
+    log: PartitionInventory
+    records: int
+    note: str = ""
 
 
 @contextmanager
@@ -36,12 +47,16 @@ def staged(
     identity: Identity,
     task: tuple[str, LogConfig, int, int],
     files: LocalFiles,
-) -> Iterator[tuple[PartitionInventory, int]]:
+    *,
+    compacts: bool,
+) -> Iterator[Restored]:
     """The restored partition, as of `build_restored`; gone at the end."""
     live = Path(target)
     directory = Path(Scratch(target, task[0]).restoring, live.name)
     try:
-        yield build_restored(source, cut, directory, _any_segment(live), identity, task, files)
+        yield build_restored(
+            source, cut, directory, _any_segment(live), identity, task, files, compacts=compacts
+        )
     finally:
         files.remove_directory(str(directory.parent))
 
@@ -54,11 +69,13 @@ def build_restored(
     identity: Identity,
     task: tuple[str, LogConfig, int, int],
     files: LocalFiles,
-) -> tuple[PartitionInventory, int]:
-    """The partition in a new directory of its name, whose parent is taken for its log dir, and how
-    many records both have; files look like `like`. task: run id, the topic's settings, the time,
-    the limit of batches. Errors as of `write_segments`, `check_segment` and `check_equal`;
-    LogChangedError where its files cannot be built.
+    *,
+    compacts: bool,
+) -> Restored:
+    """The partition in a new directory of its name, whose parent is taken for its log dir; files
+    look like `like`. task: run id, the topic's settings, the time,
+    the limit of batches; compacts: once both are equal. Errors as of `write_segments`,
+    `check_segment`, `check_equal` and `compacted`; LogChangedError where its files cannot be built.
     """
     run_id, config, now_ms, max_batch_bytes = task
     directory.mkdir(parents=True)
@@ -76,10 +93,15 @@ def build_restored(
         restored = build_staged_copy(
             directory, config, now_ms, run_id, files, max_batch_bytes=max_batch_bytes
         )
-    if cut.records is None or not by_bytes:
-        return restored, check_equal(source, cut, restored, identity, max_batch_bytes)
-    check_layout(cut, restored, identity)
-    return restored, cut.records
+    records = cut.records
+    if records is None or not by_bytes:
+        records = check_equal(source, cut, restored, identity, max_batch_bytes)
+    else:
+        check_layout(cut, restored, identity)
+    if not compacts:
+        return Restored(restored, records)
+    log, note = compacted(restored, cut.end_offset + len(cut.open), task, files)
+    return Restored(log, records, note)
 
 
 def _sync(path: str, files: LocalFiles) -> None:

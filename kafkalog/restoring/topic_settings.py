@@ -32,10 +32,14 @@ def settings_of(
     found: Sequence[PartitionInventory],
     left: LeftMetadata | None,
     notes: list[str],
+    *,
+    says_compact: bool = False,
 ) -> dict[str, str]:
-    """Keys and values; what is made up or left out is added to `notes`."""
+    """Keys and values; what is made up or left out is added to `notes`. says_compact: whether the
+    operator says so of this topic, which counts where nothing else tells.
+    """
     if left is None or topic not in left.ids:
-        is_compacted = any(each.checkpoints.cleaner is not None for each in found)
+        is_compacted = says_compact or any(each.checkpoints.cleaner is not None for each in found)
         policy = INTERNAL_POLICIES.get(topic)
         if policy == COMPACT or (policy is None and is_compacted):
             made_up = {"cleanup.policy": "compact"}

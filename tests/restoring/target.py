@@ -8,18 +8,25 @@ from pathlib import Path
 from kafkalog.cli.main import main
 from kafkalog.reading.tables import read_records
 from tests.support.log_builder import LogBuilder
-from tests.support.metadata_builder import MetadataBuilder, partition, topic
+from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
 
 TARGET_ID = "9L6g3nShT-eMCtK--X86sw"
 
 
-def empty_target(log_dir: Path, topics: Mapping[str, int] | None = None) -> Path:
-    """Node 1's log dir with these topics (name to partitions), none of which has a record."""
+def empty_target(
+    log_dir: Path,
+    topics: Mapping[str, int] | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> Path:
+    """Node 1's log dir with these topics (name to partitions), each with these settings, none of
+    which has a record.
+    """
     cluster = MetadataBuilder(log_dir)
     for number, (name, count) in enumerate((topics or {"orders": 1}).items()):
         topic_id = f"{number}{TARGET_ID[1:]}"
         records = [partition([1], topic_id, n) for n in range(count)]
-        cluster.batch(topic(name, topic_id), *records)
+        settings = [config(name, key, value) for key, value in (configs or {}).items()]
+        cluster.batch(topic(name, topic_id), *records, *settings)
         for n in range(count):
             LogBuilder(log_dir, f"{name}-{n}", topic_id=topic_id).segment().write()
     cluster.write()

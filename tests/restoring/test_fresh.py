@@ -162,22 +162,6 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return "".join(capsys.readouterr())
 
 
-def test_compacted_topic_is_cleaned_before_its_first_broker_starts(log_dir: Path) -> None:
-    source = copy_sample("cleaning/before", log_dir / "source")
-    target = fresh_node(log_dir / "target")
-    words = ["--into", str(target), "--topic", "accounts", "--apply"]
-    assert main(["restore", str(source), *words]) == 0
-    before = served(target / "accounts-0")[0]
-    checkpoint = (source / "replication-offset-checkpoint").read_bytes()
-    (target / "replication-offset-checkpoint").write_bytes(checkpoint)  # `served` takes it away
-    words = ["--config", "cleanup.policy=compact", "--config", "min.cleanable.dirty.ratio=0"]
-    assert main(["compact", str(target), "--topic", "accounts", *words, "--apply"]) == 0
-    after = served(target / "accounts-0")[0]
-    assert len(after) < len(before)
-    latest = {row[1]: row for row in before}
-    assert {row[1]: row for row in after}.items() <= latest.items()
-
-
 def test_voters_of_a_dynamic_quorum_stay(source: Path, log_dir: Path) -> None:
     target = fresh_node(log_dir / "target")
     directory = target / METADATA_DIR
