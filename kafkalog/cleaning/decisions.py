@@ -6,7 +6,7 @@ Source: Kafka Cleaner.cleanInto, shouldDiscardBatch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +17,12 @@ from kafkalog.batches.batch_table import is_legacy
 from kafkalog.batches.record_areas import complete_rows
 from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES, CorruptBatches, corrupt_batches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.joined_sources import JoinedSources
 from kafkalog.cleaning.producers import BatchRetention
 from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.cleaning.record_limit import refuse_large_records
 from kafkalog.cleaning.transactions import CleanedTransactionMetadata, expired_horizons
-from kafkalog.errors import CorruptRecordError, LogCleaningRefusedError
+from kafkalog.errors import CorruptRecordError, KafkaLogError, LogCleaningRefusedError
 from kafkalog.format.constants import CONTROL_FLAG_MASK
 from kafkalog.format.transaction_index import AbortedTxn
 from kafkalog.kernels.decide_batches import (
@@ -85,13 +86,14 @@ class Decider:
         budget: MemoryBudget,
         transactions: CleanedTransactionMetadata | None = None,
         kept_corrupt: CorruptBatches | None = None,
+        joined: JoinedSources | None = None,
     ) -> None:
         """Tombstones of magic 0 and 1 go from segments last modified at `legacy_horizon_ms` or
         before. `record_limit`: see `record_limit`, None without one. `replicated_end_offset`: see
         CompactionPlan. `transactions`: their state in
         front of the first group, if that is not the round's first. `kept_corrupt`: what the map
         left out, if corrupt batches are kept: where there is one nothing of transactions is
-        removed, since a marker may be in it.
+        removed, since a marker may be in it. `joined`: all sources, if they are worked on together.
         """
         self._flags = flags
         self._retention = retention
@@ -106,12 +108,20 @@ class Decider:
         self._record_limit = record_limit
         self._replicated_end_offset = replicated_end_offset
         self._buffers = buffers
+        self._joined = joined
         self.arena = Arena()
 
     def decide(
         self, sources: Sequence[SegmentInfo], stats: CleanerStats
     ) -> Iterator[tuple[SegmentInfo, Chunk, Decisions]]:
-        """What becomes of the batches of these segments, chunk by chunk, counted into `stats`."""
+        """What becomes of the batches of these segments, chunk by chunk, counted into `stats`. Of
+        joined sources the chunk comes with the first one.
+        """
+        if self._joined is not None:
+            chunk = self._joined.chunk
+            sound = np.zeros(chunk.rows.size, np.bool_)
+            yield sources[0], chunk, self._decide(chunk, sources[0], stats, chunk.rows, sound)
+            return
         for number, segment in enumerate(sources):
             # In front of the segment's first batch, never later: a batch is judged by what is known
             # by then.
@@ -133,6 +143,19 @@ class Decider:
                     chunk.rows["records_count"][corrupt] = 0
                     stats.corrupt_batches += int(corrupt.sum())
                 yield segment, chunk, self._decide(chunk, segment, stats, stored.rows, corrupt)
+
+    def by_source(
+        self, segment: SegmentInfo, chunk: Chunk
+    ) -> Iterable[tuple[SegmentInfo, NDArray[np.uint8], NDArray[np.void]]]:
+        """The sources that a chunk is of, each with its bytes and its batches."""
+        if self._joined is not None:
+            return self._joined.by_source()
+        return ((segment, chunk.buf, chunk.rows),)
+
+    def locate(self, error: KafkaLogError) -> None:
+        """Give an error of a chunk the place in its source."""
+        if self._joined is not None:
+            self._joined.locate(error)
 
     def take_aborted(self, sources: Sequence[SegmentInfo]) -> Sequence[AbortedTxn]:
         """The entries of the transaction index of a new segment, once its sources are decided."""

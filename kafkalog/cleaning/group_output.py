@@ -9,6 +9,7 @@ from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.decisions import Decider
 from kafkalog.cleaning.finished_group import FinishedGroup, fingerprint
+from kafkalog.cleaning.joined_sources import JoinedSources
 from kafkalog.cleaning.new_files import NewFiles, owner_of
 from kafkalog.cleaning.output_segment import OutputSegment
 from kafkalog.cleaning.producers import BatchRetention
@@ -46,14 +47,16 @@ def new_rewriter(
     aborted: AbortedTransactions,
     transactions: CleanedTransactionMetadata | None = None,
     kept_corrupt: CorruptBatches | None = None,
+    joined: JoinedSources | None = None,
 ) -> GroupRewriter:
     """For consecutive groups of the plan; `transactions` in front of the first one; `kept_corrupt`
-    where corrupt batches are kept.
+    where corrupt batches are kept; `joined`: the sources of its only group, where they are.
     """
     decider = decider_of(
-        writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, kept_corrupt
-    )
-    return GroupRewriter(decider, writing.budget)
+        writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, kept_corrupt,
+        joined,
+    )  # fmt: skip
+    return GroupRewriter(decider, writing.budget, writing.plan.source_bytes)
 
 
 def decider_of(
@@ -64,6 +67,7 @@ def decider_of(
     budget: MemoryBudget,
     transactions: CleanedTransactionMetadata | None = None,
     kept_corrupt: CorruptBatches | None = None,
+    joined: JoinedSources | None = None,
 ) -> Decider:
     """The same without a place for output."""
     return Decider(
@@ -80,6 +84,7 @@ def decider_of(
         budget=budget,
         transactions=transactions,
         kept_corrupt=kept_corrupt,
+        joined=joined,
     )
 
 

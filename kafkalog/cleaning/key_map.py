@@ -49,7 +49,7 @@ MOST_BUCKET_BITS = 10
 _RUN_RECORDS = 16 * 1024 * 1024
 # Entries that are looked up are copied so many blocks at a time.
 _COPY_BLOCKS = 256
-_BLOCK_BYTES = BLOCK_ENTRIES * ENTRY_WORDS * 8
+BLOCK_BYTES = BLOCK_ENTRIES * ENTRY_WORDS * 8
 
 
 class RunSink(Protocol):
@@ -95,7 +95,7 @@ class KeyMap:
         # Memory costs nothing until it is written to. Two blocks a bucket at least: each begins a
         # block with its first entry, and a pool that was full by then would close runs of a few
         # records.
-        blocks = max(budget.pool_bytes // _BLOCK_BYTES, 2 * self._tails.size)
+        blocks = max(budget.pool_bytes // BLOCK_BYTES, 2 * self._tails.size)
         self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
         self._block_bucket = np.empty(blocks, np.int32)
         self._state = np.zeros(MAP_STATE_SIZE, np.int64)

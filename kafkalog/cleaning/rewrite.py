@@ -26,6 +26,7 @@ from kafkalog.cleaning.decisions import Decider, Decisions
 from kafkalog.cleaning.output_segment import OutputSegment
 from kafkalog.errors import (
     CorruptRecordError,
+    KafkaLogError,
     LogSegmentOffsetOverflowError,
 )
 from kafkalog.format.checksum import crc32c
@@ -47,6 +48,7 @@ from kafkalog.resources.memory import MemoryBudget
 from kafkalog.resources.spilled_array import SpilledArray
 
 OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
+_LEAST_OUTPUT_BYTES = 64 * 1024
 
 
 class RebuiltBatches:
@@ -69,10 +71,14 @@ class RebuiltBatches:
 class GroupRewriter:
     """Rewrites the groups of one partition in offset order; keeps its buffers."""
 
-    def __init__(self, decider: Decider, budget: MemoryBudget) -> None:
+    def __init__(self, decider: Decider, budget: MemoryBudget, source_bytes: int) -> None:
+        """`source_bytes`: of all its groups together."""
         self._decider = decider
         self._budget = budget
-        self._out = np.empty(OUTPUT_BUFFER_BYTES, np.uint8)
+        # Of a small partition no more than it may fill: large arrays come in huge pages, each of
+        # which is cleared when it is first written to.
+        most = max(source_bytes + source_bytes // 2, _LEAST_OUTPUT_BYTES)
+        self._out = np.empty(min(most, OUTPUT_BUFFER_BYTES), np.uint8)
         self._arena = decider.arena
         self._bodies = BodyRebuilder(self._arena)
         self._source_checksums: dict[int, int] = {}
@@ -87,24 +93,38 @@ class GroupRewriter:
         stats = CleanerStats()
         rebuilt = RebuiltBatches(self._budget.kept_bytes)
         self._source_checksums |= {segment.base_offset: 0 for segment in sources}
+        try:
+            self._rewrite_chunks(sources, stats, output, rebuilt)
+        except KafkaLogError as error:
+            self._decider.locate(error)
+            raise
+        output.aborted_transactions = self._decider.take_aborted(sources)
+        stats.batches_retained = output.written_rows.size
+        stats.bytes_after = output.position
+        return stats, rebuilt
+
+    def _rewrite_chunks(
+        self,
+        sources: Sequence[SegmentInfo],
+        stats: CleanerStats,
+        output: OutputSegment,
+        rebuilt: RebuiltBatches,
+    ) -> None:
         for segment, chunk, decisions in self._decider.decide(sources, stats):
-            before = self._source_checksums[segment.base_offset]
-            # Of all bytes that the new segment was made from: the record of what was replaced has
-            # it, so undo knows the files again. The batches' own were checked by the map.
-            known = ~_are_among(chunk.rows, decisions.corrupt)
-            self._source_checksums[segment.base_offset] = extend_file_checksum(
-                before, chunk.buf, chunk.rows, known
-            )
+            for source, buf, rows in self._decider.by_source(segment, chunk):
+                before = self._source_checksums[source.base_offset]
+                # Of all bytes that the new segment was made from: the record of what was replaced
+                # has it, so undo knows the files again. The batches' own were checked by the map.
+                known = ~_are_among(rows, decisions.corrupt)
+                self._source_checksums[source.base_offset] = extend_file_checksum(
+                    before, buf, rows, known
+                )
             stats.bytes_before += chunk.buf.size
             try:
                 self._write(chunk, decisions, segment.path, output, rebuilt)
             except LogSegmentOffsetOverflowError as error:
                 error.path = segment.path
                 raise
-        output.aborted_transactions = self._decider.take_aborted(sources)
-        stats.batches_retained = output.written_rows.size
-        stats.bytes_after = output.position
-        return stats, rebuilt
 
     def take_source_checksums(self) -> tuple[tuple[int, int], ...]:
         """CRC-32C of the whole `.log` of each source read since it was asked for last, by base

@@ -140,6 +140,8 @@ class CleanedTransactionMetadata:
         # Batch by batch in Python, for each depends on those before it; of a log without
         # transactions it is none at all.
         of_interest = np.flatnonzero(attributes & (TRANSACTIONAL_FLAG_MASK | CONTROL_FLAG_MASK))
+        if not of_interest.size:
+            return result
         which = np.flatnonzero(attributes & CONTROL_FLAG_MASK)
         control = judge_chunk(chunk, which, path)
         if control.problems:

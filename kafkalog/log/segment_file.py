@@ -60,9 +60,14 @@ class ChunkBuffers:
 
     def read(self, file: SourceFile, position: int, length: int) -> NDArray[np.uint8]:
         """The bytes of a file range, in `data`; what `data` held is gone."""
+        data = self.reserve(length)
+        file.read_into(data, position, length)
+        return data
+
+    def reserve(self, length: int) -> NDArray[np.uint8]:
+        """So many bytes of `data`."""
         if self.data.size < length:
             self.data = np.empty(length, np.uint8)
-        file.read_into(self.data, position, length)
         return self.data[:length]
 
     def scan(

@@ -21,6 +21,7 @@ from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.dry_run import check_keyless, check_owners
 from kafkalog.cleaning.finished_group import FinishedGroup
 from kafkalog.cleaning.group_output import GroupWriting, new_rewriter, rewrite_group
+from kafkalog.cleaning.joined_sources import JoinedSources, join_sources, map_joined
 from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.cleaning.rewrite import GroupRewriter
 from kafkalog.cleaning.source_map import map_sources
@@ -133,7 +134,7 @@ class Cleaning:
             groups = group_segments(sources, plan.end_offset, plan.config)
         kept_corrupt = CorruptBatches() if self._run.keeps_corrupt else None
         # Mapped once, whatever is split: records keep their order, so their flags hold.
-        mapped = self._map(groups, aborted, end_offset, kept_corrupt)
+        mapped, joined = self._map(groups, aborted, end_offset, kept_corrupt)
         survivors = self._survivors(groups, aborted, end_offset)
         splits = 0
         while True:
@@ -145,7 +146,9 @@ class Cleaning:
             mapped.rewind()
             if survivors is not None:
                 survivors.rewind(aborted)
-            rewriter = new_rewriter(self._writing, mapped, aborted, kept_corrupt=kept_corrupt)
+            rewriter = new_rewriter(
+                self._writing, mapped, aborted, kept_corrupt=kept_corrupt, joined=joined
+            )
             finished: list[FinishedGroup] = []
             try:
                 self._rewrite(groups, rewriter, survivors, stats, finished)
@@ -178,9 +181,17 @@ class Cleaning:
         aborted: AbortedTransactions,
         end_offset: int,
         kept_corrupt: CorruptBatches | None,
-    ) -> RecordFlags:
-        """Which records a later one of their key supersedes."""
+    ) -> tuple[RecordFlags, JoinedSources | None]:
+        """Which records a later one of their key supersedes; the sources, if they are joined."""
         plan = self.swap.plan
+        joined = None
+        if kept_corrupt is None and aborted.is_empty:
+            joined = join_sources(groups, self._buffers, self._budget)
+        if joined is not None:
+            found = map_joined(joined, plan.first_dirty_offset, self._budget, end_offset - 1)
+            if found is not None:
+                self._check_keyless(found.keyless)
+                return found, joined
         mapped = map_sources(
             [segment for group in groups for segment in group.sources],
             plan.first_dirty_offset,
@@ -193,7 +204,7 @@ class Cleaning:
         )
         self.first_corrupt = "" if kept_corrupt is None else kept_corrupt.first
         self._check_keyless(mapped.keyless)
-        return mapped
+        return mapped, None
 
     def _rewrite(
         self,

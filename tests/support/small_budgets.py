@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest import mock
 
+from kafkalog.cleaning import joined_sources
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.operations import across_tasks, compact_partition
 from kafkalog.resources.memory import MemoryBudget, memory_budget
@@ -25,11 +26,14 @@ def small_budget(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> M
 
 @contextmanager
 def small_budgets() -> Iterator[None]:
-    """Within it every partition cleaned in this process has that budget."""
+    """Within it every partition cleaned in this process has that budget, and is read segment by
+    segment.
+    """
     few_bytes = mock.patch.object(across_tasks, "_MAP_TASK_BYTES", 1500)
     with (
         mock.patch.object(compact_partition, "memory_budget", small_budget),
         mock.patch.object(across_tasks, "memory_budget", small_budget),
+        mock.patch.object(joined_sources, "JOINED_BYTES", 0),
         few_bytes,
     ):
         yield
