@@ -38,22 +38,29 @@ def make_directories(path: Path, *, exist_ok: bool = False) -> None:
         sync_directory(directory.parent)
 
 
+def append(path: Path, data: bytes) -> None:
+    """Put bytes behind a file's last one, for good; a file that is not there is made."""
+    _append(path, data, syncs=True, keeps_lines=False)
+
+
 def append_lines(path: Path, lines: bytes, *, syncs: bool = True) -> None:
-    """Put whole lines behind a file's last one, for good; a file that is not there is made, a line
-    that was cut off stays one of its own. Without `syncs` they are there for every process, and for
-    good once the file is synced.
+    """The same of whole lines: one that was cut off stays one of its own. Without `syncs` they are
+    there for every process, and for good once the file is synced.
     """
+    _append(path, lines, syncs=syncs, keeps_lines=True)
+
+
+def _append(path: Path, data: bytes, *, syncs: bool, keeps_lines: bool) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         size = os.fstat(fd).st_size
-        is_new = size == 0
-        is_cut = not is_new and os.pread(fd, 1, size - 1) != b"\n"
-        write_all(fd, b"\n" + lines if is_cut else lines)
+        is_cut = keeps_lines and size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        write_all(fd, b"\n" + data if is_cut else data)
         if syncs:
             os.fsync(fd)
     finally:
         os.close(fd)
-    if is_new:
+    if size == 0:
         sync_directory(path.parent)
 
 
