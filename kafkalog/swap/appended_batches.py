@@ -17,7 +17,6 @@ from typing import Any
 from kafkalog.errors import InvalidConfigError, LogChangedError
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.segment_headers import scan_headers
-from kafkalog.runs import durable
 
 # The batch header up to its CRC: no two batches that say different things have the same.
 _HEAD_BYTES = 21
@@ -94,7 +93,10 @@ def append_batches(
         hashlib.sha256(data).hexdigest(),
     )
     note(appended)
-    durable.append(Path(segment.path), data)
+    with Path(segment.path).open("ab") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def why_not_taken_back(each: AppendedBatches, own_end: int) -> str | None:
