@@ -13,11 +13,13 @@ from pyspark.sql import SparkSession
 from kafkalog.cli.compact import run_with
 from kafkalog.job import Tell, run_job
 from kafkalog.spark.compact_topics import spark_executor
+from kafkalog.spark.tasks import usual_tasks
 
 
 def work(spark: SparkSession, args: argparse.Namespace, tell: Tell) -> int:
     """Clean with Spark tasks."""
-    return run_with(args, spark_executor(spark), tell)
+    workers = usual_tasks(spark)
+    return run_with(args, spark_executor(spark), tell, workers=workers, on_spark=True)
 
 
 if __name__ == "__main__":

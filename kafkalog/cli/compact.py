@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
@@ -38,11 +39,20 @@ def run(args: argparse.Namespace) -> ExitCode:
         # read twice, written, and read back: what stays of it is not known before
         return with_progress(results, sizes, place_of, "compact", passes=3)
 
-    return run_with(args, execute, say_above)
+    return run_with(args, execute, say_above, workers=workers)
 
 
-def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> ExitCode:
-    """The same with whatever turns plans into results; see `runs.carry_out`."""
+def run_with(
+    args: argparse.Namespace,
+    execute: Executor,
+    tell: Tell = say,
+    *,
+    workers: int,
+    on_spark: bool = False,
+) -> ExitCode:
+    """The same with whatever turns plans into results, so many of them at once; see
+    `runs.carry_out`.
+    """
     options: CompactionOptions = {
         **run_options(args),
         "dedupe_buffer_size": args.dedupe_buffer_size,
@@ -59,7 +69,7 @@ def run_with(args: argparse.Namespace, execute: Executor, tell: Tell = say) -> E
         "replicas": args.replicas,
         "require_replicas": args.require_replicas,
     }
-    request = compaction_request(args.log_dir, options)
+    request = replace(compaction_request(args.log_dir, options), workers=workers, on_spark=on_spark)
     if args.apply and args.output is not None:
         raise UsageError("--output writes beside the log dirs, --apply into them: one of them")
     run = planned_or_applied(
@@ -86,17 +96,21 @@ def _summary(run: CompactionRun, seconds: float, *, looked: bool) -> str:
         is_unread = not looked and any(plan.status == CLEAN for plan in run.plans)
         unread = "; records were not looked at: one without a key, or that cannot be read, would "
         unread += "be refused (--estimate looks)"
-        return f"{planned}; nothing was changed (--apply does){unread if is_unread else ''}"
+        takes = f", {run.estimate.explain()}" if run.estimate is not None else ""
+        return f"{planned}; nothing was changed (--apply does{takes}){unread if is_unread else ''}"
+    expected = f" (estimated {run.estimate.seconds:.1f} s)" if run.estimate is not None else ""
     done = [result for result in run.results if result.status in (COMPACTED, WRITTEN)]
     before = sum(result.stats.bytes_before for result in done)
     after = sum(result.stats.bytes_after for result in done)
     if run.output is not None:
         return (
             f"{len(done)} of {len(run.plans)} partitions written to {run.output} in {seconds:.1f} s"
-            f"{beyond}: {before} bytes to {after}; nothing was changed, {run.output}/{SCRIPT_FILE} "
-            f"swaps them in (run {run.run_id})"
+            f"{expected}{beyond}: {before} bytes to {after}; nothing was changed, "
+            f"{run.output}/{SCRIPT_FILE} swaps them in (run {run.run_id})"
         )
-    count = f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s{beyond}"
+    count = (
+        f"{len(done)} of {len(run.plans)} partitions compacted in {seconds:.1f} s{expected}{beyond}"
+    )
     if not done:
         return f"{count} (run {run.run_id})"
     return (

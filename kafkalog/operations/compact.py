@@ -23,6 +23,7 @@ from kafkalog.log.pace import paced
 from kafkalog.operations.clean_result import CleanResult, failed_result
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact_plan import may_be_changed, plan_partition
+from kafkalog.operations.estimates import estimate_plans
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Problems, Tell, plan_each
@@ -90,20 +91,21 @@ def plan_all(
         )  # fmt: skip
 
     problems = Problems(found.problems)
-    plans = plan_each(found, plan, problems)
+    plans = refuse_without_space(
+        limit_bytes(plan_each(found, plan, problems), request.max_bytes),
+        keeps_undo=request.keeps_undo,
+        swap_per_group=request.swap_per_group,
+        output=request.output,
+    )
     return CompactionRun(
         run_id,
         applied=False,
-        plans=refuse_without_space(
-            limit_bytes(plans, request.max_bytes),
-            keeps_undo=request.keeps_undo,
-            swap_per_group=request.swap_per_group,
-            output=request.output,
-        ),
+        plans=plans,
         problems=tuple(problems.texts),
         notes=(*settings.notes, *((BY_TIME_ALONE,) if by_time_alone else ())),
         faults=tuple(problems.faults),
         keeps_undo=request.keeps_undo,
+        estimate=estimate_plans(plans, request),
     )
 
 

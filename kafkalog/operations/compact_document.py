@@ -20,6 +20,7 @@ from kafkalog.planning.statuses import REFUSED
 def run_document(run: CompactionRun, seconds: float) -> dict[str, Any]:
     """The whole document, ready for `json.dumps`."""
     document = run_frame(run, seconds, [_partition(plan, result) for plan, result in _pairs(run)])
+    document["estimate"] = run.estimate and run.estimate.document()
     return document if run.output is None else {**document, "output": run.output}
 
 

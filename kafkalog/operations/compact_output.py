@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -56,7 +57,7 @@ def output_run(
     Raises InvalidConfigError for a place that is not new or empty, or inside a log dir.
     """
     assert request.output is not None, "asked for"  # noqa: S101
-    output = Path(request.output).absolute()
+    output, started = Path(request.output).absolute(), time.monotonic()
     with paced(request.max_bytes_per_second):
         found = request.open_all()
         selected = request.select(found)
@@ -87,6 +88,7 @@ def output_run(
         results=tuple(results),
         problems=(*problems.texts, *corrupt_kept(results)),
         faults=tuple(problems.faults),
+        estimate=planned.estimate and planned.estimate.taken(time.monotonic() - started),
     )
 
 

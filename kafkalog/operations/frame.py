@@ -7,6 +7,7 @@ here, Spark tasks there. Of a plan without a result nobody knows more than that 
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
@@ -115,7 +116,7 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
     Raises InvalidConfigError without topics, LogDirLockedError if a log dir is locked,
     LogCleaningRefusedError if no journal can be kept: then nothing was changed.
     """
-    request, problems = verb.request, Problems()
+    request, problems, started = verb.request, Problems(), time.monotonic()
     with locked_log_dirs(request) as (log_dirs, known):
         journal = begin_journal(request, verb.run_id, verb.kind, log_dirs)
         found = request.open_all(known)
@@ -150,7 +151,8 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
             problems.texts += journal.problems
             for line in problems.texts:
                 tell(line)
-        journal.finish(settled)
+        estimate = planned.estimate and planned.estimate.taken(time.monotonic() - started)
+        journal.finish(settled, **({} if estimate is None else {"estimate": estimate.to_json()}))
     problems.add_faults((f"{each.topic}-{each.partition}", each.fault) for each in settled)
     return replace(
         planned,
@@ -159,6 +161,7 @@ def apply(verb: Verb[Plan, Result], tell: Tell) -> Run[Plan, Result]:
         recovered=recovered,
         problems=tuple(problems.texts),
         faults=tuple(problems.faults),
+        estimate=estimate,
     )
 
 

@@ -14,6 +14,7 @@ from kafkalog.log.topic_partition import (
     parse_partition_dir_name,
 )
 from kafkalog.planning.log_config import LogConfig
+from kafkalog.planning.run_estimate import RunEstimate
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.swap.replacement import held_bytes
 from kafkalog.swap.scratch import Scratch
@@ -38,7 +39,8 @@ class Run(Generic[Plan, Result]):
     dirs could not be read, what went wrong in the end, when the partitions were done; notes: where
     the settings of each log dir came from; faults: tracebacks of errors that only a fault of ours
     can raise, each under its partition's name; keeps_undo: what was replaced is kept for `undo`;
-    output: where results went instead of into the log dirs.
+    output: where results went instead of into the log dirs; estimate: of compaction, how long it
+    will take, and behind it took.
     """
 
     run_id: str
@@ -51,6 +53,7 @@ class Run(Generic[Plan, Result]):
     faults: tuple[str, ...] = ()
     keeps_undo: bool = True
     output: str | None = None
+    estimate: RunEstimate | None = None
 
     @property
     def is_carried_out(self) -> bool:

@@ -115,6 +115,7 @@ def plan_compaction(
         has_transactions=any(f.has_transactional or f.has_control for f in facts.segments),
         strategy=_strategy(groups, strategy, is_bounded=dedupe_buffer_size is not None),
         deleted_files=partition.deleted_files if status == CLEAN else (),
+        codecs=_codecs(facts, groups),
     )
 
 
@@ -165,6 +166,13 @@ def _source_records(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> 
         for segment in facts.segments
     }
     return tuple(counts[source.base_offset] for group in groups for source in group.sources)
+
+
+def _codecs(facts: PartitionFacts, groups: tuple[SegmentGroup, ...]) -> tuple[int, ...]:
+    """Of the batches of all sources."""
+    sources = {source.base_offset for group in groups for source in group.sources}
+    found = {c for each in facts.segments if each.base_offset in sources for c in each.codecs}
+    return tuple(sorted(found))
 
 
 def _strategy(groups: tuple[SegmentGroup, ...], asked: str | None, *, is_bounded: bool) -> str:

@@ -70,6 +70,7 @@ class CompactionPlan(JsonFacts):
     `map_entries` is how many keys a broker's bounded map would hold, None for no bound.
     `source_records`: of each of `sources`, at most. `strategy`: how the key map is made.
     `deleted_files`: those that a broker marked `.deleted` and left; they go with the sources.
+    `codecs`: the numbers of those that batches of the sources are compressed with.
     `replicated_end_offset`: tombstones and markers from here on stay, since some replica has not
     got them; None where they go by time alone, as a broker's cleaner has it.
     """
@@ -105,6 +106,7 @@ class CompactionPlan(JsonFacts):
     strategy: str = WITHIN_TASK
     deleted_files: tuple[DeletedFile, ...] = ()
     replicated_end_offset: int | None = None
+    codecs: tuple[int, ...] = ()
 
     @property
     def sources(self) -> tuple[SegmentInfo, ...]:

@@ -23,8 +23,8 @@ def pack_evenly(
     """All items in packs of about the same bytes, the largest pack and in it the largest item
     first. As many packs as there are `task_bytes` in all, at least `min_tasks`, none of them empty.
     """
-    total = sum(map(size_of, items))
-    count = min(len(items), max(min_tasks, -(-total // task_bytes)))
+    sizes = [size_of(item) for item in items]
+    count = pack_count(sizes, task_bytes=task_bytes, min_tasks=min_tasks)
     packs: list[list[Item]] = [[] for _ in range(count)]
     # Largest item first, each into the pack that has the least; an item without bytes counts, too.
     least = [(0, number) for number in range(count)]
@@ -34,3 +34,8 @@ def pack_evenly(
         heapq.heappush(least, (size + max(size_of(item), 1), number))
     ordered = sorted(least, key=lambda pack: (-pack[0], pack[1]))
     return [tuple(packs[number]) for _, number in ordered]
+
+
+def pack_count(sizes: Sequence[int], *, task_bytes: int, min_tasks: int) -> int:
+    """In how many packs items of these sizes come."""
+    return min(len(sizes), max(min_tasks, -(-sum(sizes) // task_bytes)))

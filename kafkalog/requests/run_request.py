@@ -154,7 +154,8 @@ class CompactionRequest(RunRequest):
     written by all workers together; verify_deep: compare every record before the swap;
     keeps_corrupt: keep corrupt batches as they are instead of giving their partition up; estimates:
     a plan reads all records, to tell what would be refused for them; replicas: log dirs of other
-    nodes, see `requests.replicas`; requires_replicas: refuse where not all replicas are given.
+    nodes, see `requests.replicas`; requires_replicas: refuse where not all replicas are given;
+    workers, on_spark: who will do it, for the estimate of its time.
     """
 
     dedupe_buffer_size: int | None = None
@@ -170,6 +171,8 @@ class CompactionRequest(RunRequest):
     estimates: bool = False
     replicas: tuple[str, ...] = ()
     requires_replicas: bool = False
+    workers: int = 1
+    on_spark: bool = False
 
     def __post_init__(self) -> None:
         RunRequest.__post_init__(self)

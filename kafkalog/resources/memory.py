@@ -20,8 +20,9 @@ LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 
 _MIB = 1024 * 1024
 _PAGE_BYTES = resource.getpagesize()
-# What a Spark worker holds that has loaded the libraries; one of the command line 120 MiB.
+# What a Spark worker holds that has loaded the libraries, and one of the command line.
 _USUAL_BASE_BYTES = 192 * _MIB
+_COMMAND_LINE_BASE_BYTES = 120 * _MIB
 # Chunk, decompressed records and what the codec returned them in.
 _FORMS_OF_A_BATCH = 3
 # Rows of headers, flags of a run, tables: what comes by the MiB.
@@ -68,8 +69,19 @@ def largest_batch(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> 
 
 def memory_budget(memory_bytes: int, max_batch_bytes: int = MAX_BATCH_BYTES) -> MemoryBudget:
     """What this process may use, for a worker that is to stay within `memory_bytes`."""
+    return _budget_beside(_resident_bytes(), memory_bytes, max_batch_bytes)
+
+
+def usual_budget(memory_bytes: int, max_batch_bytes: int, *, on_spark: bool) -> MemoryBudget:
+    """What a worker will have that is still to be started."""
+    base = _USUAL_BASE_BYTES if on_spark else _COMMAND_LINE_BASE_BYTES
+    return _budget_beside(base, memory_bytes, max_batch_bytes)
+
+
+def _budget_beside(resident_bytes: int, memory_bytes: int, max_batch_bytes: int) -> MemoryBudget:
+    """What may be used beside what the process holds already."""
     max_batch_bytes = largest_batch(memory_bytes, max_batch_bytes)
-    left = memory_bytes - _resident_bytes() - _FORMS_OF_A_BATCH * max_batch_bytes
+    left = memory_bytes - resident_bytes - _FORMS_OF_A_BATCH * max_batch_bytes
     pool_bytes = max(left - _SMALL_THINGS_BYTES, _LEAST_POOL_BYTES)
     return MemoryBudget(
         pool_bytes=pool_bytes,

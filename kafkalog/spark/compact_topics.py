@@ -9,6 +9,7 @@ that finds another disk there stops by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
@@ -26,7 +27,7 @@ from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES
 from kafkalog.requests.run_request import CompactionOptions, compaction_request
 from kafkalog.spark.staged_tasks import run_stages
-from kafkalog.spark.tasks import run_packs, tasks_at_once
+from kafkalog.spark.tasks import run_packs, tasks_at_once, usual_tasks
 
 
 def compact(
@@ -50,7 +51,9 @@ def compact(
     Raises InvalidConfigError for what Kafka would refuse, LogDirLockedError if a broker runs. What
     stops one partition is in its result.
     """
-    request = compaction_request(log_dirs, options)
+    request = replace(
+        compaction_request(log_dirs, options), workers=usual_tasks(spark), on_spark=True
+    )
     if request.output is not None:
         if apply:
             raise InvalidConfigError("output writes beside the log dirs, apply into them: not both")

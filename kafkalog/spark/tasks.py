@@ -100,6 +100,17 @@ def tasks_at_once(spark: SparkSession) -> int:
     return max(count(), count(), 1)
 
 
+def usual_tasks(spark: SparkSession) -> int:
+    """The same as far as the driver knows, which starts no job: executors may still be to come.
+    With Spark Connect it knows the setting alone, 1 without it.
+    """
+    context = getattr(spark, "sparkContext", None)
+    if context is not None:
+        return max(int(context.defaultParallelism), 1)
+    given = str(spark.conf.get("spark.default.parallelism", "1"))
+    return max(int(given), 1) if given.isdigit() else 1
+
+
 @contextmanager
 def described(spark: SparkSession, description: str) -> Iterator[None]:
     """Jobs started meanwhile carry this text: as their description, and as a tag of the session,

@@ -104,9 +104,9 @@ class RunJournal:
         except OSError as error:
             self._note(error)
 
-    def finish(self, results: Sequence[Ended]) -> None:
-        """The run has come to its end; how many partitions ended how."""
-        facts = {"partitions": dict(Counter(result.status for result in results))}
+    def finish(self, results: Sequence[Ended], **more: Any) -> None:
+        """The run has come to its end; how many partitions ended how, and what the kind adds."""
+        facts = {"partitions": dict(Counter(result.status for result in results)), **more}
         try:
             finish_run(self.run, finished_ms=now_ms(), facts=facts)
         except OSError as error:

@@ -21,6 +21,7 @@ FIGURES = (
     ("compact", "--cores", "2", "--codec", "zstd"),
     ("scale",),
     ("scale", "--distinct", "100000000"),
+    ("cost_model",),
     ("many_partitions",),
     ("small_partitions",),
     ("group_offsets", "--spark"),

@@ -28,18 +28,20 @@ from tests.support.sparse_log import KIB, SparseLog
 BATCHES, BATCH_BYTES = 16, 64 * KIB
 
 
-def generate(log_dir: Path, topics: int, partitions: int, segments: int) -> int:
+def generate(
+    log_dir: Path, topics: int, partitions: int, segments: int, batches: int = BATCHES
+) -> int:
     """One partition is built, the others are copies of it; returns how many there are."""
     first = SparseLog(log_dir, "topic0-0")
     for _ in range(segments):
-        first.fill(BATCH_BYTES, BATCHES)
+        first.fill(BATCH_BYTES, batches)
     names = [(f"topic{t}", p) for t in range(topics) for p in range(partitions)]
     for topic, partition in names[1:]:
         copy = log_dir / f"{topic}-{partition}"
         copy.mkdir()
         for file in first.path.iterdir():
             if file.suffix == ".log":
-                _copy_headers(file, copy / file.name)
+                _copy_headers(file, copy / file.name, batches)
             else:
                 shutil.copy2(file, copy / file.name)
     for name in (checkpoints.HIGH_WATERMARK_FILE, checkpoints.RECOVERY_POINT_FILE):
@@ -48,14 +50,14 @@ def generate(log_dir: Path, topics: int, partitions: int, segments: int) -> int:
     return len(names)
 
 
-def _copy_headers(source: Path, target: Path) -> None:
+def _copy_headers(source: Path, target: Path, batches: int) -> None:
     """The same holes."""
     with source.open("rb") as original, target.open("wb") as file:
-        for number in range(BATCHES):
+        for number in range(batches):
             original.seek(number * BATCH_BYTES)
             file.seek(number * BATCH_BYTES)
             file.write(original.read(61))
-        file.truncate(BATCHES * BATCH_BYTES)
+        file.truncate(batches * BATCH_BYTES)
 
 
 def measure(log_dir: Path, workers: int) -> dict[str, object]:

@@ -28,6 +28,7 @@ from kafkalog.format.limits import LIMITS
 from kafkalog.reading.function_views.table import FUNCTION_VIEWS
 from kafkalog.reading.option_table import OPTIONS
 from kafkalog.reading.views import VIEWS
+from tests.support.cost_tables import cost_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where a verb is explained, below docs/guides.
@@ -71,7 +72,7 @@ SPARK_NAMES = {
 
 def code_tables() -> dict[str, list[str]]:
     """Each block that is made from tables in the code, by its name."""
-    tables = {
+    tables = cost_tables() | {
         "verbs": verb_sections(),
         "options": source_options(),
         "findings": finding_kinds(KINDS),

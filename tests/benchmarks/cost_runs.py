@@ -1,0 +1,149 @@
+"""The runs that the cost model is fitted to and held against: what each is, and what it took."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
+from kafkalog.log.log_dir import open_log_dir
+from kafkalog.planning.cost_model import CompactionWork, Cost, Rates, Workers, compaction_cost
+from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, usual_budget
+from tests.benchmarks import bench_audit, bench_many_partitions
+from tests.benchmarks.bench_scale import generate
+from tests.support.process_costs import ProcessCosts, run_counted
+
+NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
+_BUDGET = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=False)
+ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.window_records)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A partition of the generator; `partitions` counts small ones of a MiB instead."""
+
+    name: str
+    records: int = 0
+    keys: int = 0
+    value_bytes: int = 100
+    codec: CompressionType = CompressionType.NONE
+    is_distinct: bool = False
+    options: tuple[str, ...] = ()
+    partitions: int = 0
+
+    def write(self, log_dir: Path) -> None:
+        """Write it, by a process of its own."""
+        if self.partitions:
+            bench_many_partitions.generate(log_dir, self.partitions)
+            return
+        arguments = ["--records", str(self.records), "--keys", str(self.keys)]
+        arguments += ["--value-bytes", str(self.value_bytes), "--codec", self.codec.name.lower()]
+        generate(log_dir, *arguments, *(["--distinct"] if self.is_distinct else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A run, what the model makes of its work, and what it took."""
+
+    name: str
+    works: tuple[CompactionWork, ...]
+    took: ProcessCosts
+    other_bytes_written: int
+
+    def cost(self, rates: Rates) -> Cost:
+        """By the model."""
+        return compaction_cost(self.works, ONE_WORKER, rates)
+
+
+M = 1_000_000
+TO_FIT = (
+    Log("start", 2_000, 500),
+    Log("small", partitions=150),
+    Log("quarter", 4 * M, 1 * M),
+    Log("gib", 8 * M, 2 * M),
+    Log("few-keys", 4 * M, 80_000),
+    Log("distinct", 4 * M, 4 * M, is_distinct=True),
+    Log("1-kb", 600_000, 150_000, 1000),
+    Log("1-kb-distinct", 600_000, 600_000, 1000, is_distinct=True),
+    Log("no-values", 12 * M, 3 * M, 0),
+    Log("no-values-distinct", 24 * M, 24 * M, 0, is_distinct=True),
+    Log("gzip", 1 * M, M // 4, codec=CompressionType.GZIP),
+    Log("snappy", 4 * M, M, codec=CompressionType.SNAPPY),
+    Log("lz4", 4 * M, M, codec=CompressionType.LZ4),
+    Log("zstd", 4 * M, M, codec=CompressionType.ZSTD),
+    Log("compared", 2 * M, M // 2, options=("--verify", "deep")),
+)
+# Bytes of a record as the generator writes it, batch headers shared out.
+_RECORD_BYTES = 127
+
+
+def of_size(gib: float) -> Log:
+    """127-byte records over a quarter as many keys."""
+    records = int(gib * 2**30 / _RECORD_BYTES)
+    return Log(f"{gib:g}-gib", records, records // 4)
+
+
+def compact(log: Log, log_dir: Path, settle: float = 0) -> Compared:
+    """Write the log, wait so many seconds, compact it, remove it."""
+    log.write(log_dir)
+    time.sleep(settle)
+    sources = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
+    segments = len(list(log_dir.rglob("*.log")))
+    topic = open_log_dir(str(log_dir)).partitions[0].topic_partition.topic
+    document, took = run_counted(
+        "compact", "--log-dir", str(log_dir), "--topic", topic, "--apply", "--json", "--no-undo",
+        "--workers", "1", "--config", "cleanup.policy=compact",
+        "--run-dir", str(log_dir.parent / "runs"), *log.options,
+    )  # fmt: skip
+    partitions = document["partitions"]
+    indexes = sum(path.stat().st_size for path in log_dir.rglob("*index"))
+    shutil.rmtree(log_dir)
+    work = CompactionWork(
+        source_bytes=sources,
+        records=sum(each["recordsRead"] for each in partitions),
+        dirty_records=sum(each["recordsRead"] for each in partitions),
+        # Of distinct ones the formula of keys drawn evenly would take some for the same.
+        keys=2**62 if log.is_distinct else log.keys,
+        kept_bytes=sum(each["bytesAfter"] for each in partitions),
+        segments=segments,
+        groups=sum(len(each["groups"]) for each in partitions),
+        codec=int(log.codec),
+        is_compared="deep" in log.options,
+    )
+    return Compared(log.name, tuple(_shares(work, len(partitions))), took, indexes)
+
+
+def _shares(work: CompactionWork, count: int) -> Iterator[CompactionWork]:
+    for _ in range(count):
+        yield replace(
+            work,
+            source_bytes=work.source_bytes // count,
+            records=work.records // count,
+            dirty_records=work.dirty_records // count,
+            kept_bytes=work.kept_bytes // count,
+        )
+
+
+# Topics of ten partitions, segments of each, batches of each segment.
+AUDITS = ((1, 1, 16), (50, 2, 16), (20, 20, 16), (10, 10, 160))
+LARGER_AUDIT = (60, 15, 48)
+
+
+def audit(log_dir: Path, topics: int, segments: int, batches: int) -> ProcessCosts:
+    """An audit of sparse logs."""
+    bench_audit.generate(log_dir, topics, 10, segments, batches)
+    _, took = run_counted(
+        "audit", "--log-dir", str(log_dir), "--json", "--workers", "1",
+        "--config", "cleanup.policy=delete", "--run-dir", str(log_dir.parent / "runs"),
+    )  # fmt: skip
+    shutil.rmtree(log_dir)
+    shutil.rmtree(log_dir.parent / "runs", ignore_errors=True)
+    return took
+
+
+def lowest(runs: Sequence[ProcessCosts]) -> ProcessCosts:
+    """By CPU: what disturbs a run only adds to it."""
+    return min(runs, key=lambda run: run.cpu_seconds)

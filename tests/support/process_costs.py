@@ -1,0 +1,56 @@
+"""Runs `kafkalog` with these arguments and prints, as the last line, what the process took as JSON.
+
+    python -m tests.support.process_costs compact --log-dir DIR …
+
+Bytes are those that it asked the system for, of any file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.peak_memory import peak_mib
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCosts:
+    """Of a process as a whole, its start included; CPU with its children's."""
+
+    cpu_seconds: float
+    peak_bytes: int
+    bytes_read: int
+    bytes_written: int
+
+
+def run_counted(*arguments: str) -> tuple[dict[str, Any], ProcessCosts]:
+    """The JSON document that `kafkalog` prints with these arguments, and what it took."""
+    command = [sys.executable, "-m", "tests.support.process_costs", *arguments]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    *document, last = process.stdout.read().splitlines()
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 1):
+        raise RuntimeError(f"{command}: status {status}")
+    process.returncode = 0
+    return json.loads("\n".join(document)), ProcessCosts(
+        usage.ru_utime + usage.ru_stime, *json.loads(last)
+    )
+
+
+if __name__ == "__main__":
+    from kafkalog.cli.main import main
+
+    code = main(sys.argv[1:])
+    lines = Path("/proc/self/io").read_text().splitlines()
+    counts = {name: int(value) for name, value in (line.split(": ") for line in lines)}
+    costs = [int(peak_mib() * 2**20), counts["rchar"], counts["wchar"]]
+    print("\n" + json.dumps(costs))  # noqa: T201 - a command's result
+    sys.exit(code)
