@@ -4,6 +4,7 @@ Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`)
 
     request   what is asked for                                                     RestoreRequest
     source    log dirs, their segments in remote storage, or that alone             LogInventory
+    copies    of several copies of a partition the one that goes furthest           Source
     cut       where a restored log ends, which transactions are open there          LogCut
     plan      which source goes into which directories, and why not                 RestorePlan
     segments  the segments up to the cut, with ids that the target cannot meet      files

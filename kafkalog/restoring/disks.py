@@ -30,6 +30,7 @@ from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.reading.tables import read_records
 from kafkalog.replicas.replica import Replica, replica_facts
+from kafkalog.restoring.copies import how_far
 
 # A value of `__transaction_state` begins with its version, two bytes, and the producer id.
 _PRODUCER_ID = slice(2, 10)
@@ -160,9 +161,7 @@ def _copy(
 ) -> DiskCopy:
     facts = replica_facts(Replica("", partition, node.cluster_id, node.node_id))
     name = partition.topic_partition
-    end = min(facts.sound_end_offset, facts.log_end_offset)
-    # A leader notes its epoch before it appends anything, a follower only with a record of it.
-    last_epoch = max((e for e, start in facts.leader_epochs if start < end), default=-1)
+    last_epoch, end = how_far(facts)
     epochs, producers = zip((facts.last_epoch, -1), *_traces(partition), strict=True)
     if name.topic == TRANSACTION_TOPIC:
         producers = (*producers, _highest_of_coordinator(partition.path, max_batch_bytes))

@@ -145,11 +145,13 @@ def _apply(
 
 
 def _prepare(request: RunRequest, restore: RestoreRequest, work_dir: Path) -> _Prepared:
-    source = open_source(restore)
+    opened = open_source(restore)
+    source = opened.found
     restore.check(source)
     target = read_fresh_dirs(request.log_dirs)
     limits = request.now_ms, request.max_batch_bytes
     plan = plan_fresh(restore, source, target, work_dir, limits)
+    plan = replace(plan, plans=tuple(opened.noted(plan.plans)))
     places: tuple[MetadataPlace, ...] = ()
     if plan.metadata.partitions:
         places = tuple(_places(plan, target, request.now_ms))

@@ -199,8 +199,8 @@ def why_not_from(source: PartitionInventory, found: LogInventory) -> str | None:
         )
     if len(live) > 1:
         return (
-            f"the source has it {len(live)} times ({', '.join(live)}): `kafkalog compare` tells "
-            "which is right; give that one's log dir alone"
+            f"the source has it {len(live)} times ({', '.join(live)}), of several clusters or "
+            "topic ids: give the log dirs of one alone"
         )
     holder = None if source.is_remote_alone else lock_holder(source.log_dir)
     if holder is not None:

@@ -113,13 +113,14 @@ class Restore(Verb[RestorePlan, RestoreResult]):
 
     def plan(self, found: LogInventory, settings: RunSettings) -> RestoreRun:
         """A plan for each directory of the target."""
-        source = open_source(self._restore)
+        opened = open_source(self._restore)
+        source = opened.found
         self._restore.check(source)
         log_dirs = [str(path) for path in expand_paths(self.request.log_dirs, reads_buckets=False)]
         target = Target.of(found, settings, log_dirs)
         self._copies = {each.path: each for each in found}
         plans = plan_restores(self._restore, source, target, self.request.max_batch_bytes)
-        chosen = tuple(refuse_without_space(plans))
+        chosen = tuple(refuse_without_space(opened.noted(plans)))
         self._configs = {
             each.path: settings.resolve(self._copies[each.path], needs_policy=False).config
             for each in chosen

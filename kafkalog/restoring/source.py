@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kafkalog.log.inventory import LogInventory, PartitionInventory, PartitionKind
+from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.remote_segments import REMOTE, with_remote_segments
 from kafkalog.log.remote_tree import open_logs
 from kafkalog.reading.remote_log_events import copy_states
+from kafkalog.restoring.copies import Source, one_copy_each
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
 from kafkalog.swap.plan_check import check_unchanged
@@ -24,23 +25,28 @@ from kafkalog.swap.plan_check import check_unchanged
 _PLAIN_COPY = re.compile(r"(.*/)?\d{20}\.log", re.ASCII)
 
 
-def open_source(restore: RestoreRequest) -> LogInventory:
-    """What is there; tiered partitions that are asked for whole where remote storage is named.
+def open_source(restore: RestoreRequest) -> Source:
+    """What is there, one copy of each partition that is asked for; tiered ones whole where remote
+    storage is named.
 
     Raises as `open_log_dir`, and as `with_remote_segments`.
     """
     remote = restore.remote
     if remote.is_tree:
-        return open_logs(
+        logs = open_logs(
             restore.sources, remote, accepts=lambda name: restore.takes(name.topic)
         )  # fmt: skip
-    found = open_log_dir(*restore.sources, reads_buckets=False)
+        return Source(logs, {})
+    everything = open_log_dir(*restore.sources, reads_buckets=False)
+    source = one_copy_each(everything, restore.takes)
     if not remote.places:
-        return found
+        return source
+    found = source.found
     tiered = {each.path: each for each in found if _is_tiered(each, restore)}
-    whole = with_remote_segments(tiered.values(), remote, copy_states(found))
+    whole = with_remote_segments(tiered.values(), remote, copy_states(everything))
     tiered |= {each.path: each for each in whole}
-    return replace(found, partitions=tuple(tiered.get(each.path, each) for each in found))
+    partitions = tuple(tiered.get(each.path, each) for each in found)
+    return replace(source, found=replace(found, partitions=partitions))
 
 
 def _is_tiered(partition: PartitionInventory, restore: RestoreRequest) -> bool:

@@ -50,8 +50,12 @@ Rows = Mapping[tuple[str, str], list[Row]]
 WRONG = ("Truncating to offset", "truncation of conflicting", "marked stray", "UNCLEAN partition")
 
 
-def lost_cluster(broker_factory: BrokerFactory, path: Path) -> tuple[Path, Path, Rows]:
-    """Its log dir and its bucket once it is stopped, and what consumers got."""
+def lost_cluster(
+    broker_factory: BrokerFactory, path: Path, *, begins_a_segment: bool = False
+) -> tuple[Path, Path, Rows]:
+    """Its log dir and its bucket once it is stopped, and what consumers got. begins_a_segment:
+    whether the transaction at the end does.
+    """
     store = path / "store"
     store.mkdir()
     broker = broker_factory(path / "source", settings(store))
@@ -63,7 +67,9 @@ def lost_cluster(broker_factory: BrokerFactory, path: Path) -> tuple[Path, Path,
             await_upload(broker.log_dir, topic)
         broker.stop()
         broker.start()
-    one_transaction(broker.bootstrap_servers, "txn", 500)
+    if begins_a_segment:  # as each batch from here on
+        configure(broker.bootstrap_servers, "txn", "segment.ms", "1")
+    one_transaction(broker.bootstrap_servers, "txn", 200 if begins_a_segment else 500)
     await_upload(broker.log_dir, "txn")
     found = {(t, v): consumed(broker.bootstrap_servers, t, v) for t in TOPICS for v in LEVELS}
     broker.stop()
@@ -82,14 +88,16 @@ def one_transaction(servers: str, topic: str, count: int) -> None:
     producer.commit_transaction(120)
 
 
-def attach(bucket: Path, into: Iterable[Path], runs: Path, old: Path | None) -> BucketAttachRun:
+def attach(
+    bucket: Path, into: Iterable[Path], runs: Path, old: Path | None, ends: str = "abort"
+) -> BucketAttachRun:
     request = BucketAttachRequest(
         RemoteStorage((str(bucket),)),
         tuple(map(str, into)),
         now_ms(),
         metadata_from=() if old is None else (str(old),),
         metadata_partitions=2,
-        end_transactions="abort",
+        end_transactions=ends,
         run_dir=str(runs),
     )
     done = bucket_attach_run(request, lambda _: None)
@@ -99,9 +107,9 @@ def attach(bucket: Path, into: Iterable[Path], runs: Path, old: Path | None) -> 
 
 def expected(before: Rows, done: BucketAttachRun) -> dict[tuple[str, str], str]:
     """SHA-256 of what was copied; what transactions that were open at the end had written is
-    aborted. The only producer of transactions has one at a time.
+    aborted, or left out with its segments. The only producer of transactions has one at a time.
     """
-    assert [log.topic for log in done.logs if log.open] == ["txn"]
+    assert [log.topic for log in done.logs if log.open or log.left_out] == ["txn"]
     found = {}
     for log in done.logs:
         first_open = min((each.first_offset for each in log.open), default=log.end_offset)
@@ -168,11 +176,13 @@ def wrong(logs: Iterable[Path]) -> list[str]:
     return [line for line in lines if any(text in line for text in WRONG)]
 
 
-@pytest.mark.parametrize("source", ["manifests", "records"])
+@pytest.mark.parametrize(
+    ("source", "ends"), [("manifests", "abort"), ("records", "abort"), ("manifests", "cut")]
+)
 def test_one_node_goes_on_over_the_bucket(
-    broker_factory: BrokerFactory, tmp_path: Path, source: str
+    broker_factory: BrokerFactory, tmp_path: Path, source: str, ends: str
 ) -> None:
-    log_dir, store, before = lost_cluster(broker_factory, tmp_path)
+    log_dir, store, before = lost_cluster(broker_factory, tmp_path, begins_a_segment=ends == "cut")
     old = None
     if source == "records":
         old = tmp_path / "old"
@@ -191,7 +201,7 @@ def test_one_node_goes_on_over_the_bucket(
         )
     target.format()
     try:
-        done = attach(store, [target.log_dir], tmp_path / "runs", old)
+        done = attach(store, [target.log_dir], tmp_path / "runs", old, ends)
         target.start()
         check_goes_on(target.bootstrap_servers, target.log_dir, store, done, before)
         assert wrong([target.log_file]) == []
