@@ -61,12 +61,14 @@ class ReadRequest:
         include_control: bool = False,
         row_filter: RowFilter = EVERYTHING,
         max_batch_bytes: int = MAX_BATCH_BYTES,
+        remote_cache_bytes: int | None = None,
     ) -> ReadRequest:
         """A request under the table's own schema."""
         schema = arrow_schema(columns, all_nullable=mode == ReadMode.PERMISSIVE)
         return cls(
-            columns, schema, mode, verify_checksums, include_control, row_filter, max_batch_bytes
-        )
+            columns, schema, mode, verify_checksums, include_control, row_filter, max_batch_bytes,
+            remote_cache_bytes,
+        )  # fmt: skip
 
     @property
     def checks_batches(self) -> bool:

@@ -20,6 +20,7 @@ from kafkalog.reading.scan import first_range, open_paths, plan_scan, read_task
 from kafkalog.reading.selection import EARLIEST, LATEST, PartitionSelection, is_all_replicas
 from kafkalog.reading.view_reader import ScanNeeds
 from kafkalog.reading.views import default_columns, select_columns, view_named
+from kafkalog.remote.cache import check_cache_bytes, tell_cache_bytes
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, KeyFiles
 from kafkalog.remote.scans_in_turn import in_turn
 
@@ -43,6 +44,7 @@ def read_records(
     remote_dirs: str | Sequence[str] = (),
     remote_layout: str | None = None,
     remote_keys: Mapping[str, str] | None = None,
+    remote_cache_bytes: int | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
@@ -57,7 +59,9 @@ def read_records(
     Of tiered partitions the segments below `remote_dirs` (`log.remote_segments`) come first;
     `remote_layout` says how they are laid out (`remote.layouts`; default: found out by looking),
     and without `remote_dirs` that `path` itself is remote storage, read without a log dir;
-    `remote_keys` has the files of RSA keys by their ids, for encrypted ones.
+    `remote_keys` has the files of RSA keys by their ids, for encrypted ones. This process keeps
+    `remote_cache_bytes` of it at most, and fetches no more than that ahead (default what
+    KAFKALOG_REMOTE_CACHE_BYTES says, or 64 MiB).
     A batch of more than `max_batch_bytes`, stored or decompressed, is not read, as `mode` has it.
     A partition that is there more than once, as replicas of several brokers are, is refused unless
     `replicas` is "all".
@@ -91,6 +95,7 @@ def read_records(
         include_control=include_control,
         row_filter=RowFilter(keys=wanted_keys),
         max_batch_bytes=max_batch_bytes,
+        remote_cache_bytes=remote_cache_bytes,
     )
 
 
@@ -104,6 +109,7 @@ def read_batches(
     remote_dirs: str | Sequence[str] = (),
     remote_layout: str | None = None,
     remote_keys: Mapping[str, str] | None = None,
+    remote_cache_bytes: int | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
@@ -128,6 +134,7 @@ def read_batches(
         mode=read_mode(mode),
         verify_checksums=verify_checksums,
         max_batch_bytes=max_batch_bytes,
+        remote_cache_bytes=remote_cache_bytes,
     ).read_all()
 
 
@@ -141,6 +148,7 @@ def read_view(
     remote_dirs: str | Sequence[str] = (),
     remote_layout: str | None = None,
     remote_keys: Mapping[str, str] | None = None,
+    remote_cache_bytes: int | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
@@ -170,6 +178,7 @@ def read_view(
         mode=read_mode(mode),
         verify_checksums=view_named(view).checks_checksums,
         max_batch_bytes=max_batch_bytes,
+        remote_cache_bytes=remote_cache_bytes,
     ).read_all()
 
 
@@ -197,6 +206,7 @@ def _stream(
     mode: ReadMode,
     verify_checksums: bool,
     max_batch_bytes: int,
+    remote_cache_bytes: int | None,
     include_control: bool = False,
     row_filter: RowFilter = EVERYTHING,
 ) -> pa.RecordBatchReader:
@@ -211,8 +221,10 @@ def _stream(
         include_control=include_control,
         row_filter=row_filter,
         max_batch_bytes=check_max_batch_bytes(max_batch_bytes),
+        remote_cache_bytes=check_cache_bytes(remote_cache_bytes),
     )
     selection = replace(selection, bears_damage=mode != ReadMode.FAILFAST)
+    tell_cache_bytes(request.remote_cache_bytes)  # the plan reads indexes
     inventory, named_paths = open_paths(paths_in(path), selection)
     tasks = plan_scan(view, inventory, selection.naming(named_paths), ScanNeeds.of(request))
     batches = (batch for task in in_turn(tasks, first_range) for batch in read_task(task, request))

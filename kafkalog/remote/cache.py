@@ -25,6 +25,13 @@ CACHE_VARIABLE = "KAFKALOG_REMOTE_CACHE_BYTES"
 _told: int | None = None
 
 
+def check_cache_bytes(most_bytes: int | None) -> int | None:
+    """The bound itself; InvalidConfigError for one that cannot be."""
+    if most_bytes is not None and most_bytes < 0:
+        raise InvalidConfigError(f"a cache of {most_bytes} bytes; it is 0 (keeps none) or more")
+    return most_bytes
+
+
 def tell_cache_bytes(most_bytes: int | None) -> None:
     """The bound of this process from now on; None: what its environment says."""
     global _told

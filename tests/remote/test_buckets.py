@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,12 @@ from kafkalog import fetch, list_offsets, read_records, sql
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, LogChangedError, RemoteStorageError
 from kafkalog.log.storage import open_file
-from kafkalog.reading.lookups import TimestampAndOffset
+from kafkalog.reading.lookups import TimestampAndOffset, opened, storage_of
+from kafkalog.reading.request import ReadCounts, ReadRequest
+from kafkalog.reading.selection import PartitionSelection
+from kafkalog.reading.split_chunks import SplitChunks
+from kafkalog.reading.split_plan import plan_splits
+from kafkalog.reading.views import select_columns
 from kafkalog.remote import bucket_client, scans_in_turn
 from kafkalog.remote.cache import BLOCKS, CACHE_VARIABLE, Block, BlockCache, cache_bytes
 from kafkalog.remote.paths import ManifestPath
@@ -341,6 +347,12 @@ def test_an_option_says_how_much_is_kept(
     options = {"remoteDir": f"s3://{BUCKET}", "remoteKey": keys, "remoteCacheBytes": "0"}
     assert sql(str(local), query, **options)["n"].to_pylist() == [201]
     assert (seen[-1], BLOCKS.size_in_bytes) == (0, 0)
+    seen.clear()
+    assert read(local, remote_cache_bytes=10 * 1024).num_rows == 201
+    assert set(seen) == {10 * 1024}
+    assert BLOCKS.size_in_bytes <= 10 * 1024
+    with pytest.raises(InvalidConfigError, match="a cache of -1 bytes"):
+        read(local, remote_cache_bytes=-1)
     assert read(local).num_rows == 201
     assert seen[-1] == 30_000_000
 
@@ -358,3 +370,34 @@ def test_what_a_process_keeps_of_objects_is_bounded_by_its_environment(
     with pytest.raises(InvalidConfigError, match="a number of bytes is expected"):
         read(local)
     assert bucket.read_bytes[key] >= 2 * len(bucket.objects[key])
+
+
+def test_two_splits_have_one_chunk_in_common_at_most(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one where the batch ends that crosses it: each task has a process of its own."""
+    partition = opened(local / "orders-0", storage_of(f"s3://{BUCKET}", None, KEYS))
+    (segment,) = (s for s in partition.segments if isinstance(s.path, ManifestPath))
+    splits = [
+        each
+        for each in plan_splits([partition], PartitionSelection(), split_bytes=40_000)
+        if each.path == segment.path
+    ]
+    assert len(splits) > 3
+    fetched: Counter[int] = Counter()
+    decoded = ChunkedSegment.blocks
+
+    def blocks(self: ChunkedSegment, first: int, count: int) -> list[Block]:
+        fetched.update(range(first, first + count))
+        return decoded(self, first, count)
+
+    monkeypatch.setattr(ChunkedSegment, "blocks", blocks)
+    request = ReadRequest.of(select_columns("records", ("offset", "value"), with_error=False))
+    for split in splits:
+        BLOCKS.clear()
+        for _ in SplitChunks(request, ReadCounts()).of(split):
+            pass
+    chunks = len(range(0, segment.size_in_bytes, 16384))
+    assert sorted(fetched) == list(range(chunks))
+    assert max(fetched.values()) == 2
+    assert fetched.total() == chunks + len(splits) - 1
