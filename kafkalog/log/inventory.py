@@ -104,6 +104,17 @@ class PartitionCheckpoints(JsonFacts):
     cleaner: int | None = None
 
 
+# Fields of a partition as its token has them, whatever they are.
+_NOT_IN_TOKEN = {
+    "other_segments": [],
+    "leftovers": [],
+    "problems": [],
+    "digest": "",
+    "orphan_indexes": [],
+    "deleted_files": [],
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionInventory(JsonFacts):
     """One partition directory.
@@ -165,9 +176,12 @@ class PartitionInventory(JsonFacts):
         """The log as a broker loads it where its topic is not tiered: a log start line below the
         first segment is stale, and the log starts with the segment.
         """
+        return replace(self, has_remote_segments=False, log_start_offset=self._local_start_offset)
+
+    @property
+    def _local_start_offset(self) -> int:
         first_base = self.segments[0].base_offset if self.segments else 0
-        log_start = max(self.checkpoints.log_start or 0, first_base)
-        return replace(self, has_remote_segments=False, log_start_offset=log_start)
+        return max(self.checkpoints.log_start or 0, first_base)
 
     def as_never_cleaned(self) -> PartitionInventory:
         """The log as a broker finds it whose cleaner checkpoint has no line of it."""
@@ -184,11 +198,9 @@ class PartitionInventory(JsonFacts):
         # Whether older segments are in tiered storage is said by settings, not by the directory.
         # The digest takes the log as a local one, so that the same files have the same token either
         # way.
-        own = replace(
-            self.as_local_log(), other_segments=(), leftovers=(), problems=(), digest="",
-            orphan_indexes=(), deleted_files=(),
-        )  # fmt: skip
-        depends_on = own.to_json()
+        depends_on = self.to_json()
+        depends_on |= {"has_remote_segments": False, "log_start_offset": self._local_start_offset}
+        depends_on |= _NOT_IN_TOKEN
         return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
 
 

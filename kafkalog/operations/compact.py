@@ -8,7 +8,7 @@ and changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kafkalog.cleaning.dry_run import refuse_by_owners, refuse_by_records
@@ -39,6 +39,7 @@ from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.interrupted_swap import clear_run
 from kafkalog.swap.journal import COMPACT, RunJournal
 from kafkalog.swap.local_files import LocalFiles
+from kafkalog.swap.plan_check import planned_here
 from kafkalog.swap.scratch import Scratch
 
 # Takes plans in the order they are to be begun.
@@ -132,6 +133,7 @@ class Compact(Verb[CompactionPlan, CleanResult]):
         self._compaction = request
         self._execute = execute
         self._run = new_clean_run(request, self.run_id)
+        self._found: dict[str, PartitionInventory] = {}
 
     def may_be_changed(self, partition: PartitionInventory, settings: RunSettings) -> bool:
         """Whether its settings allow anything: where they do not, nothing is resolved either."""
@@ -139,6 +141,7 @@ class Compact(Verb[CompactionPlan, CleanResult]):
 
     def plan(self, found: LogInventory, settings: RunSettings) -> CompactionRun:
         """The plans of these partitions."""
+        self._found = {partition.path: partition for partition in found}
         return plan_all(self._compaction, self.run_id, found, settings)
 
     def chosen(self, plans: Sequence[CompactionPlan]) -> list[CompactionPlan]:
@@ -151,9 +154,10 @@ class Compact(Verb[CompactionPlan, CleanResult]):
 
     def execute(
         self, plans: Sequence[CompactionPlan], journal: RunJournal
-    ) -> Iterable[CleanResult]:
+    ) -> Iterator[CleanResult]:
         """Carry them out."""
-        return self._execute(plans, self._run)
+        with planned_here((self._found[plan.path], plan.token) for plan in plans):
+            yield from self._execute(plans, self._run)
 
     def failed(self, plan: CompactionPlan, reason: str) -> CleanResult:
         """The result of a plan that could not be carried out."""

@@ -23,15 +23,18 @@ from pathlib import PurePath
 import numpy as np
 
 from kafkalog.batches.arena import Arena
-from kafkalog.batches.batch_table import verify_checksums
-from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.batches.batch_table import is_legacy, verify_checksums
+from kafkalog.batches.record_areas import iterate_record_areas, open_record_areas
 from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
+from kafkalog.format.record_batch import BATCH_ROW
+from kafkalog.kernels.scan_batches import scan_batches
 from kafkalog.log.header_facts import SegmentFacts
 from kafkalog.log.index_lookup import walk_headers
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import ChunkBuffers, read_chunks
+from kafkalog.log.storage import open_file
 from kafkalog.reading.lookups import records_of
 
 # Batches that are opened: of a segment's with one record of such a time; where no header tells.
@@ -74,8 +77,11 @@ def find_negative_timestamp(
                 return found
     # A header has the first record's time and the largest one: a negative one between them no
     # header tells. Who writes such times mostly does so everywhere, so some batches stand for all.
+    samples = segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]
     buffers = ChunkBuffers()
-    for segment in segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]:
+    if not _may_be_in_first_batches(samples, buffers):
+        return None
+    for segment in samples:
         found = _in_first_batch(segment, buffers)
         if found is not None:
             return found
@@ -97,6 +103,35 @@ def _by_header(segment: SegmentInfo) -> Iterator[np.void]:
             singles = int(numbers[-1]) if numbers.size else singles
     except (KafkaLogError, OSError):
         return
+
+
+def _may_be_in_first_batches(segments: Sequence[SegmentInfo], buffers: ChunkBuffers) -> bool:
+    """Whether one of them has to be looked at by itself: it has such a time, or it is not a sound
+    batch of magic 2 of usual size. All are decoded at once: one by one they were a twentieth of
+    compacting a partition of a few small segments.
+    """
+    if not segments:
+        return False
+    buf = buffers.reserve(len(segments) * _SAMPLE_BYTES)
+    rows = np.zeros(len(segments), BATCH_ROW)
+    try:
+        for number, segment in enumerate(segments):
+            start, length = number * _SAMPLE_BYTES, min(_SAMPLE_BYTES, segment.size_in_bytes)
+            with open_file(segment.path) as file:
+                file.read_into(buf[start:], 0, length)
+            head = buf[start : start + length]
+            count, *_ = scan_batches(head, 0, length, length, start, rows[number : number + 1])
+            if not count:
+                return True
+        if is_legacy(rows).any() or not verify_checksums(buf, 0, rows).all():
+            return True
+        for _, areas in iterate_record_areas(buf, 0, rows, Arena(), arena_bytes=_SAMPLE_BYTES):
+            spans = decode_spans(areas, areas.rows)
+            if (spans.timestamps[: spans.n] < NO_TIMESTAMP).any():
+                return True
+    except (KafkaLogError, OSError):
+        return True
+    return False
 
 
 def _in_first_batch(segment: SegmentInfo, buffers: ChunkBuffers) -> NegativeTimestamp | None:

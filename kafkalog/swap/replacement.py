@@ -147,7 +147,8 @@ def read_record(path: str) -> Replacement | None:
     try:
         # A record that is not whole was never renamed into place by us, or a disk has lost it:
         # nothing in it is believed.
-        record = Replacement.from_json(json.loads(Path(path).read_bytes()))
+        with open(path, "rb") as file:  # noqa: PTH123 - as `path_in`
+            record = Replacement.from_json(json.loads(file.read()))
     except (ValueError, TypeError, KeyError, FileNotFoundError, RecursionError):
         return None
     return record if record.schema == SCHEMA else None

@@ -103,4 +103,4 @@ class Scratch:
 
     def owns(self, name: str) -> bool:
         """Whether a bare file name belongs to this run."""
-        return is_scratch(name) and name.startswith(f"{PREFIX}{self.run_id}-")
+        return name.startswith(f"{PREFIX}{self.run_id}-") and is_scratch(name)

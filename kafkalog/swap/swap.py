@@ -105,7 +105,7 @@ def swap_groups(
     directory = scratch.directory
     begin_replacement(scratch, record, files, cleaned_names(directory, finished))
     # From here on nobody else may finish: what other attempts of the same task wrote goes.
-    own = {Path(output.path).name for group in finished for output in group.outputs}
+    own = {output.path.rpartition("/")[2] for group in finished for output in group.outputs}
     remove_other_attempts(scratch, record.attempt_id, files, own)
     remove_left_by_broker(scratch, record, files)
     # All groups in one swap: a group by itself could be finished when a crash undoes the next one,
@@ -157,10 +157,10 @@ def remove_other_attempts(
     these names.
     """
     others = scratch.swap_record, scratch.done_record, scratch.lock, scratch.healing
-    kept = {Path(path).name for path in others}
+    kept = {path.rpartition("/")[2] for path in others}
     kept.update(outputs)
     # By the attempt's part of the name: what this very attempt is about to move must not go.
-    own = Path(scratch.output(attempt_id, "")).name.removesuffix(".tmp")
+    own = scratch.output(attempt_id, "").rpartition("/")[2].removesuffix(".tmp")
     for name in list_names(scratch.directory):
         if scratch.owns(name) and name not in kept and not name.startswith(own):
             files.remove(path_in(scratch.directory, name))
