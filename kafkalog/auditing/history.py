@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
+from kafkalog.auditing.row_tables import table_of
 from kafkalog.runs.run_dir import Run, list_runs
 
 KIND = "audit"
@@ -162,7 +163,12 @@ def _scans(runs: Sequence[Run], problems: list[str]) -> KeptScans:
 
 
 def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(run.path / name, schema=schema).to_pylist()
+    path = run.path / name
+    # Not by `read_table`, which imports pandas, unless the file is another version's.
+    with pq.ParquetFile(path) as file:
+        is_own = file.schema_arrow.equals(schema)
+        table = file.read() if is_own else pq.read_table(path, schema=schema)
+    rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
@@ -192,7 +198,7 @@ def write_history(
         (TOPICS_FILE, topics, _TOPICS),
         (VIOLATIONS_FILE, broken, _VIOLATIONS),
     ):
-        table = pa.Table.from_pylist(rows, schema=schema)
+        table = table_of(rows, schema)
         pq.write_table(table, run.path / name, compression="zstd")
     (run.path / SCANS_FILE).write_bytes(scans)
 

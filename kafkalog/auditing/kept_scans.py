@@ -26,7 +26,9 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.known_scan import UNREADABLE, code_digest
 from kafkalog.auditing.number_lists import NumberLists
 from kafkalog.auditing.packed_text import pack_text, unpack_text
+from kafkalog.auditing.row_tables import numbers_array, table_of
 from kafkalog.auditing.sound_facts import (
+    SEGMENT_NUMBERS,
     SoundFacts,
     SoundLog,
     segment_info,
@@ -57,7 +59,7 @@ class KeptScans(Mapping[str, KnownDirectory]):
 
     def __init__(self, table: pa.Table | None = None) -> None:
         # In one piece: taking rows out of many pieces puts these together each time.
-        self._table = (_SCHEMA.empty_table() if table is None else table).combine_chunks()
+        self._table = (table_of((), _SCHEMA) if table is None else table).combine_chunks()
         column = self._table.column
         self._places = {path: n for n, path in enumerate(column("path").to_pylist())}
         self._digests: list[str] = column("digest").to_pylist()
@@ -67,6 +69,7 @@ class KeptScans(Mapping[str, KnownDirectory]):
         self._topic_ids: list[str | None] = column("topic_id").to_pylist()
         self._snapshots = NumberLists(column("snapshots"))
         self._segments = NumberLists(column("segments"))
+        self._looked_at: dict[str, SoundLog] = {}
         self._slices, self._producers = (NumberLists(column(n)) for n in ("slices", "producers"))
 
     def __len__(self) -> int:
@@ -80,6 +83,8 @@ class KeptScans(Mapping[str, KnownDirectory]):
         place = self._places[path]
         known = self.sound_log(path)
         if known is not None:
+            # It is asked for once more, when the log is judged: the numbers are held once.
+            self._looked_at[path] = known
             last = len(known.segments) - 1
             return KnownDirectory(
                 digest=self._digests[place],
@@ -107,12 +112,16 @@ class KeptScans(Mapping[str, KnownDirectory]):
 
     def sound_log(self, path: str) -> SoundLog | None:
         """The numbers of a log that nothing was wrong with, None of any other."""
+        if path in self._looked_at:
+            return self._looked_at.pop(path)
         place = self._places.get(path)
         if place is None or self._logs is None:
             return None
-        return sound_log(
-            self._logs[place], self._segments[place], self._slices[place], self._producers[place]
-        )
+        log = self._logs[place]
+        if not log:
+            return None
+        segments = self._segments.rows(place, SEGMENT_NUMBERS)
+        return sound_log(log, segments, self._slices[place], self._producers[place])
 
     def scan(self, path: str) -> bytes:
         """What was read of a partition, packed; nothing of one that is not there."""
@@ -121,7 +130,7 @@ class KeptScans(Mapping[str, KnownDirectory]):
 
     def tables(self, places: list[int]) -> Iterator[pa.Table]:
         """The rows at these places, some at once."""
-        ordered = pa.array(sorted(places), pa.int64())
+        ordered = numbers_array(sorted(places))
         for first in range(0, len(ordered), _ROWS_AT_ONCE):
             yield self._table.take(ordered[first : first + _ROWS_AT_ONCE])
 
@@ -177,7 +186,7 @@ class NextScans:
         if not self._rows:
             return
         try:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
+            self._writer.write_table(table_of(self._rows, _SCHEMA))
         except UnicodeEncodeError as error:  # the run is not kept, and goes on
             self._problem = error
         self._rows = []
@@ -207,6 +216,7 @@ def read_scans(run_path: Path) -> KeptScans | None:
     path = run_path / SCANS_FILE
     if not path.exists():
         return None
-    if not pq.read_schema(path).equals(_SCHEMA):
-        return KeptScans()  # of another version
-    return KeptScans(pq.read_table(path, page_checksum_verification=True))
+    # Not by `read_table`, which imports pandas.
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        # Of another version there are none.
+        return KeptScans(file.read() if file.schema_arrow.equals(_SCHEMA) else None)

@@ -1,23 +1,52 @@
-"""A column of lists of numbers, each had by its place without the others."""
+"""A column of lists of numbers, each had by its place without the others.
+
+By buffers, as in `row_tables`: pyarrow makes arrays of numpy by way of pandas.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 
 class NumberLists:
     """Of a column of `large_list(int64)` without nulls."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        chunks = [chunk for chunk in column.chunks if len(chunk)]
-        # A table that was put together has one; of more than one the values are copied.
-        values = [np.asarray(chunk.flatten()) for chunk in chunks]
-        counts = [np.diff(np.asarray(chunk.offsets)) for chunk in chunks]
-        self._values = np.concatenate(values) if values else np.empty(0, np.int64)
-        sizes = np.concatenate(counts) if counts else np.empty(0, np.int64)
-        self._ends: list[int] = [0, *np.cumsum(sizes).tolist()]
+        # A table that was put together has one chunk; of more the numbers are copied.
+        chunks = [_numbers_and_ends(chunk) for chunk in column.chunks if len(chunk)]
+        self._numbers = _joined([numbers for numbers, _ in chunks])
+        counts = _joined([np.diff(ends) for _, ends in chunks])
+        self._ends: list[int] = [0, *np.cumsum(counts).tolist()]
 
     def __getitem__(self, place: int) -> list[int]:
-        found: list[int] = self._values[self._ends[place] : self._ends[place + 1]].tolist()
+        found: list[int] = self._numbers[self._ends[place] : self._ends[place + 1]].tolist()
         return found
+
+    def rows(self, place: int, width: int) -> list[list[int]]:
+        """The same in rows of so many numbers; none of what is not whole rows."""
+        numbers = self._numbers[self._ends[place] : self._ends[place + 1]]
+        if numbers.size % width:
+            return []
+        found: list[list[int]] = numbers.reshape(-1, width).tolist()
+        return found
+
+
+def _numbers_and_ends(lists: pa.LargeListArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ends = _int64s(lists.buffers()[1], lists.offset, len(lists) + 1)
+    first, last = int(ends[0]), int(ends[-1])
+    values = lists.values
+    return _int64s(values.buffers()[1], values.offset + first, last - first), ends
+
+
+def _int64s(buffer: pa.Buffer | None, first: int, count: int) -> NDArray[np.int64]:
+    if buffer is None or not count:
+        return np.empty(0, np.int64)
+    return np.frombuffer(buffer, np.int64, count, first * 8)
+
+
+def _joined(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.contents.segment_statistics import CODEC_NAMES
-from kafkalog.format.file_names import log_file_name
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
 
 # Of a TimeSlice.
@@ -72,6 +71,9 @@ class SegmentNumbers(NamedTuple):
     time_file_bytes: int
 
 
+SEGMENT_NUMBERS = len(SegmentNumbers._fields)
+
+
 @dataclass(frozen=True, slots=True)
 class SoundFacts(JsonFacts):
     """`log`: LogNumbers; `segments`: SegmentNumbers one after the other; `slices`: the fields of
@@ -94,20 +96,26 @@ class SoundLog(NamedTuple):
 
 
 def sound_log(
-    log: Sequence[int], segments: Sequence[int], slices: Sequence[int], producers: Sequence[int]
+    log: Sequence[int],
+    segments: Sequence[Sequence[int]],
+    slices: Sequence[int],
+    producers: Sequence[int],
 ) -> SoundLog | None:
-    """Of numbers as SoundFacts has them; None of no log, and where they cannot be its."""
-    size = len(SegmentNumbers._fields)
-    are_whole = len(segments) % size == 0 and len(slices) % SLICE_NUMBERS == 0
-    if len(log) != len(LogNumbers._fields) or not segments or not are_whole:
+    """Of numbers as SoundFacts has them, those of segments in rows; None of no log, and where they
+    cannot be its.
+    """
+    are_whole = len(segments) > 0 and len(slices) % SLICE_NUMBERS == 0
+    if len(log) != len(LogNumbers._fields) or not are_whole:
         return None
-    rows = [
-        SegmentNumbers._make(segments[first : first + size])
-        for first in range(0, len(segments), size)
-    ]
+    rows = list(map(SegmentNumbers._make, segments))
     if not all(NONE <= row.codec < len(CODEC_NAMES) for row in rows):
         return None
     return SoundLog(LogNumbers._make(log), rows, slices, producers)
+
+
+def segment_path(directory: str, base_offset: int) -> str:
+    """Of its `.log`; as `log_file_name` has it, in a fifth of the time."""
+    return f"{directory}/{base_offset:020}.log"
 
 
 def segment_info(directory: str, numbers: SegmentNumbers, *, is_active: bool) -> SegmentInfo:
@@ -115,7 +123,7 @@ def segment_info(directory: str, numbers: SegmentNumbers, *, is_active: bool) ->
     size, mtime_ns = numbers.size_in_bytes, numbers.mtime_ns
     return SegmentInfo(
         numbers.base_offset,
-        f"{directory}/{log_file_name(numbers.base_offset)}",
+        segment_path(directory, numbers.base_offset),
         "live",
         size,
         FileIdentity(size, mtime_ns, numbers.inode),

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 from kafkalog.auditing.known_scan import KnownLog, KnownSegment
-from kafkalog.auditing.sound_facts import NONE, LogNumbers, SegmentNumbers, SoundFacts
+from kafkalog.auditing.sound_facts import NONE, LogNumbers, SegmentNumbers, SoundFacts, segment_path
 from kafkalog.contents.header_contents import HeaderContents
 from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.format.file_names import log_file_name
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
 from kafkalog.log.known_directory import known_directory
 from kafkalog.log.segment_span import span_of_facts
@@ -63,7 +62,7 @@ def _is_sound_directory(partition: PartitionInventory) -> bool:
         and not partition.has_remote_segments
         and known_directory(partition) is not None
         and all(
-            info.path == f"{partition.path}/{log_file_name(info.base_offset)}"
+            info.path == segment_path(partition.path, info.base_offset)
             for info in partition.segments
         )
     )

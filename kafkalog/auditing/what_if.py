@@ -236,8 +236,8 @@ def simulate(
 
 class _Curve:
     """What one scenario makes of the logs. `_points`: (bytes, records, expected bytes, bytes in
-    remote storage, as they were and as billed) of each topic by time, those of topic "" for all
-    together; `_by_topic`: settings, and bytes of the largest segment, of each partition;
+    remote storage, as they were and as billed) of each topic by time, in the end those of topic ""
+    for all together; `_by_topic`: settings, and bytes of the largest segment, of each partition;
     `_only_compacted`: topics of which nothing is deleted; `_refused`: of topics whose settings a
     broker would not take.
     """
@@ -258,23 +258,31 @@ class _Curve:
         except InvalidConfigError as error:
             self._refused.setdefault(log.topic, error.reason)
         local, largest = local_config(config), log.largest_segment_bytes
-        of_topic, of_all = self._points_of(log.topic), self._points_of("")
-        kept = kept_at(log, config, times_ms)
-        for number, (at_ms, (size, records)) in enumerate(zip(times_ms, kept, strict=True)):
-            expected = expected_bytes(
-                log.outlook,
-                local,
-                kept_bytes=size,
-                bytes_now=log.size_in_bytes,
-                largest_segment_bytes=largest,
-                elapsed_ms=at_ms - times_ms[0],
-                was_compacted=log.config.is_compacted,
-                now_ms=times_ms[0],
-            )
-            remote = remote_bytes_at(log, config, at_ms)
-            for point in (of_topic[number], of_all[number]):
-                for at, value in enumerate((size, records, expected, *remote)):
-                    point[at] += value
+        bytes_now, outlook = log.size_in_bytes, log.outlook
+        # Where nothing arrives and nothing is given back, what is kept is all there will be.
+        is_still = not outlook.bytes_per_ms and not outlook.gain_bytes
+        for point, at_ms, (size, records) in zip(
+            self._points_of(log.topic), times_ms, kept_at(log, config, times_ms), strict=True
+        ):
+            expected = size
+            if not is_still:
+                expected = expected_bytes(
+                    outlook,
+                    local,
+                    kept_bytes=size,
+                    bytes_now=bytes_now,
+                    largest_segment_bytes=largest,
+                    elapsed_ms=at_ms - times_ms[0],
+                    was_compacted=log.config.is_compacted,
+                    now_ms=times_ms[0],
+                )
+            point[0] += size
+            point[1] += records
+            point[2] += expected
+            if log.remote is not None:
+                was, billed = remote_bytes_at(log, config, at_ms)
+                point[3] += was
+                point[4] += billed
         self._by_topic.setdefault(log.topic, []).append((config, largest))
         if config.cleanup_policy == ("compact",):
             self._only_compacted.add(log.topic)
@@ -287,6 +295,11 @@ class _Curve:
 
     def row(self, growth: Mapping[str, int], price: float | None) -> dict[str, object]:
         """To be called once."""
+        if self._points:
+            self._points[""] = [
+                [sum(numbers) for numbers in zip(*points, strict=True)]
+                for points in zip(*self._points.values(), strict=True)
+            ]
         self._follow(growth)
         scenario, by_topic = self._scenario, self._by_topic
         return {

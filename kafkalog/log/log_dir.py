@@ -85,13 +85,16 @@ def open_log_dir(
     found: list[PartitionInventory] = []
     # Once a log dir, not once a partition: there may be thousands in one.
     log_dirs: dict[Path, LogDirFiles] = {}
+    files_of: dict[Path, LogDirFiles] = {}
     for directory in wanted:
-        if directory.parent not in log_dirs:
-            log_dirs[directory.parent] = read_log_dir_files(directory.parent)
+        parent = directory.parent
+        if parent not in log_dirs:
+            log_dirs[parent] = read_log_dir_files(parent)
+        files_of[directory] = log_dirs[parent]
 
     def read(directory: Path) -> tuple[PartitionInventory | None, list[str], list[UnreadPartition]]:
         own: tuple[list[str], list[UnreadPartition]] = [], []
-        files = log_dirs[directory.parent]
+        files = files_of[directory]
         return _read(directory, files, wanted[directory], *own, known), *own
 
     # A store is asked about several partitions at once.

@@ -22,6 +22,7 @@ Source: Kafka LogLoader, LogSegment, LazyIndex; LogManager.checkpointLogStartOff
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -104,6 +105,7 @@ def read_partition_dir(
     digest = "" if known is None else directory_digest(entries)
     # The digest is over names, sizes and times of all entries: where an earlier run saw the same,
     # its facts hold and no file is opened.
+    place = path_text(path)
     own = known.get(str(path)) if known else None
     if own is None or own.digest != digest:
         own = None
@@ -129,8 +131,8 @@ def read_partition_dir(
     return PartitionInventory(
         topic_partition=name.topic_partition,
         kind=name.kind,
-        path=path_text(path),
-        log_dir=path_text(path.parent),
+        path=place,
+        log_dir=path_text(log_dir.path),
         directory_id=log_dir.meta.directory_id if log_dir.meta else None,
         dir_device=log_dir.device,
         dir_inode=log_dir.inode,
@@ -157,7 +159,8 @@ def _name_of(path: Path, problems: list[str]) -> PartitionDirName:
     if name is None:
         problems.append(f"{path.name} is not the name of a partition's directory")
         name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
-    if path.is_symlink():
+    # Asked of each partition: pathlib takes ten times as long.
+    if os.path.islink(path):  # noqa: PTH114
         problems.append(f"a link to {path.resolve()}: it is read, and changed by its broker only")
     return name
 

@@ -83,8 +83,11 @@ def _retention_rules(
 ) -> Iterator[Refusal]:
     yield from _never_rules(partition, "deleted from")
     # Of a tiered topic the log begins in remote storage.
-    local = replace(partition, has_remote_segments=False)
-    yield from _state_rules(local if config.remote_storage_enable else partition, high_watermark)
+    if config.remote_storage_enable:
+        local = replace(partition, has_remote_segments=False)
+        yield from _state_rules(local, high_watermark)
+    else:
+        yield from _state_rules(partition, high_watermark)
     active_base = partition.segments[-1].base_offset
     for segment in facts.segments:
         base = segment.base_offset
