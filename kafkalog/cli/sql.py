@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import os
 import signal
 import sys
 
@@ -22,6 +24,9 @@ def check_arguments(args: argparse.Namespace) -> None:
     """UsageError for what contradicts itself, whatever engine it is for."""
     if not args.paths and not args.zookeeper_dir:
         raise UsageError("sql needs a log dir, a partition directory or a .log file")
+    for path in args.paths:
+        if len(path.split()) > 1 and "://" not in path and not _is_there(path):
+            raise UsageError(f"{path!r} is not there; if it is a statement: --sql in front of it")
     if args.zk_root is not None and not args.zookeeper_dir:
         raise UsageError("--zk-root is for --zookeeper-dir")
     if args.format == "parquet" and args.output is None:
@@ -30,6 +35,10 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise UsageError("--output is for --format parquet; redirect the others")
     if args.engine == "spark" and args.memory is not None:
         raise UsageError("--memory is for --engine duckdb; Spark has spark.driver.memory")
+
+
+def _is_there(path: str) -> bool:
+    return os.path.lexists(path) or bool(glob.glob(path))  # noqa: PTH207 - it may be absolute
 
 
 def given_statements(args: argparse.Namespace) -> list[str]:

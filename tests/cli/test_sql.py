@@ -164,6 +164,13 @@ def test_without_a_log_dir_it_is_usage(tmp_path: Path, capsys: pytest.CaptureFix
     assert "no such file or directory" in capsys.readouterr().err
 
 
+def test_statement_in_a_log_dirs_place_is_usage(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", path, "SELECT 1"]) == 2
+    assert "'SELECT 1' is not there; if it is a statement: --sql" in capsys.readouterr().err
+
+
 def test_a_dead_zookeepers_tables_are_views_too(
     path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
