@@ -54,7 +54,9 @@ def earlier_runs(run_dir: Path) -> Iterator[tuple[float, float]]:
         except InvalidConfigError:
             continue
         seconds = _seconds(facts.get("estimate"))
-        is_whole = set(facts.get("partitions") or ()) == {COMPACTED}
+        # Of an audit it is a number: each kind of run has its own facts.
+        ended = facts.get("partitions")
+        is_whole = isinstance(ended, dict) and set(ended) == {COMPACTED}
         if facts.get("kind") == COMPACT and is_whole and seconds is not None:
             yield seconds
 

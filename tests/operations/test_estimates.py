@@ -84,6 +84,7 @@ def test_a_plan_goes_by_runs_that_did_all_of_their_partitions(
     write_run(runs, "g", 7, schema=2)
     (runs / "h").mkdir()
     (runs / "i").write_text("no directory")
+    write_run(runs, "anaudit", 9, kind="audit", partitions=20)
     assert list(earlier_runs(runs)) == [(10.0, 50.0), (10.0, 30.0)]
     assert list(earlier_runs(tmp_path / "none")) == []
     write_partition(log_dir, "t-0")
