@@ -14,7 +14,7 @@ from kafkalog.clock import now_ms
 from kafkalog.format.redaction import redacted_name
 from kafkalog.overview.disk import LogDir
 from kafkalog.overview.document import overview_document
-from kafkalog.overview.groups import Groups
+from kafkalog.overview.groups import GroupLag, Groups
 from kafkalog.overview.overview import Life, Overview, Topic, read_overview
 from kafkalog.texts import format_bytes, format_count
 
@@ -149,7 +149,7 @@ def _groups(groups: Groups) -> Iterator[str]:
         yield "groups: none" if groups.is_whole else "groups: kafkalog lag reads them"
         yield from _unread_commits(groups)
         return
-    shown = ", ".join(_lag(g.group, g.lag, g.unknown) for g in own[:_MOST_GROUPS])
+    shown = ", ".join(map(_lag, own[:_MOST_GROUPS]))
     more = f" and {len(own) - _MOST_GROUPS} more" if len(own) > _MOST_GROUPS else ""
     yield f"{format_count(len(own), 'group')}, records behind: {shown}{more}"
     if groups.read_bytes < groups.total_bytes:
@@ -164,8 +164,11 @@ def _unread_commits(groups: Groups) -> Iterator[str]:
         yield f"  without the commits behind {problem}{more}; kafkalog lag reads all"
 
 
-def _lag(group: str, lag: int, unknown: int) -> str:
-    return f"{group} {lag}" + (f" (+{unknown} partitions elsewhere)" if unknown else "")
+def _lag(own: GroupLag) -> str:
+    if not own.partitions:  # a share group, or one whose members never committed
+        return f"{own.group} - (nothing committed)"
+    elsewhere = f" (+{own.unknown} partitions elsewhere)" if own.unknown else ""
+    return f"{own.group} {own.lag}{elsewhere}"
 
 
 def _findings(overview: Overview) -> Iterator[str]:

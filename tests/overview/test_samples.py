@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import kafkalog
+from kafkalog.cli.main import main
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.overview.document import overview_document
 from kafkalog.overview.overview import read_overview
@@ -107,6 +108,15 @@ def test_sizes_and_lag_are_those_of_reading_everything(name: str, tmp_path: Path
                 behind[group] = behind.get(group, 0) + max(0, (end or 0) - offset)
     committed = [row for row in found["groups"]["groups"] if row["partitions"]]
     assert {row["group"]: row["lag"] for row in committed} == behind
+
+
+def test_group_without_commits_is_not_said_to_be_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log_dir,) = copied("share", tmp_path)
+    assert main(["info", str(log_dir), "--now", str(NOW_MS)]) == 0
+    nothing = "others - (nothing committed), readers - (nothing committed)"
+    assert f"2 groups, records behind: {nothing}" in capsys.readouterr().out
 
 
 if __name__ == "__main__":
