@@ -4,22 +4,26 @@ batch.
 Strategy, as a broker does when it loads a log: take the newest readable snapshot that is not past
 the log's end, drop what is expired, then replay the batch headers from there to the end
 (`producer_replay`). A marker's timestamp is its batch's max timestamp, so headers are enough.
-Without any snapshot a broker assumes an upgrade and starts with nothing; we replay the whole log
-instead, which knows more producers and so keeps more empty batches, never fewer.
+Of a tiered log the snapshots count, too, that the plug-in copied with its segments: without a log
+dir there are no others. Without any snapshot a broker assumes an upgrade and starts with nothing;
+we replay the whole log instead, which knows more producers and so keeps more empty batches, never
+fewer.
 
 Source: Kafka ProducerStateManager, UnifiedLog.rebuildProducerState; KIP-98, KIP-890.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.errors import CorruptSnapshotError
+from kafkalog.errors import CorruptSnapshotError, RemoteStorageError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import producer_snapshot_file_name
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
@@ -35,6 +39,8 @@ from kafkalog.log.producer_replay import (
 )
 from kafkalog.log.producer_runs import Data
 from kafkalog.log.small_files import read_small_file
+from kafkalog.remote.paths import ManifestPath
+from kafkalog.remote.segment import look_at_manifest, read_manifest
 
 __all__ = [
     "MAX_SNAPSHOT_BYTES",
@@ -46,6 +52,7 @@ __all__ = [
     "loadable_snapshots",
     "producers_past_damage",
     "restore_producer_state",
+    "uploaded_snapshots",
 ]
 
 # 46 bytes an entry: a snapshot of 1.4 million producers.
@@ -145,6 +152,9 @@ def _producers_at_end(
         following = partition.segments[number + 1 : number + 2]
         if following and following[0].base_offset <= start_offset:
             continue
+        # A segment of a broker's disk is walked all the same: its end is nowhere else.
+        if isinstance(segment.path, ManifestPath) and partition.log_end_offset <= start_offset:
+            continue
         end_offset = following[0].base_offset if following else None
         rows, damages = headers_past_damage(FileRange.of(segment, end_offset))
         if damages and not bears_damage:
@@ -167,18 +177,35 @@ def restore_producer_state(
 
     A snapshot that cannot be read is left out for the next older one, as Kafka does.
     """
-    for offset in sorted(loadable_snapshots(partition), reverse=True):
-        path = Path(partition.path) / producer_snapshot_file_name(offset)
+    for offset, path in _snapshots(partition):
         try:
-            entries = parse_producer_snapshot(
-                read_small_file(path, MAX_SNAPSHOT_BYTES), path=str(path)
-            )
-        except (CorruptSnapshotError, FileNotFoundError):
+            entries = parse_producer_snapshot(read_small_file(path, MAX_SNAPSHOT_BYTES), path=path)
+        except (CorruptSnapshotError, FileNotFoundError, RemoteStorageError):
             continue
         return ProducerState(
             offset, (entry for entry in entries if not _is_expired(entry, now_ms, expiration_ms))
         )
     return ProducerState(partition.log_start_offset)
+
+
+def _snapshots(partition: PartitionInventory) -> Iterator[tuple[int, str]]:
+    """(offset, path) of those that a replay may begin from, the newest first."""
+    own = [
+        (offset, str(Path(partition.path) / producer_snapshot_file_name(offset)))
+        for offset in sorted(loadable_snapshots(partition), reverse=True)
+    ]
+    return heapq.merge(own, uploaded_snapshots(partition), key=itemgetter(0), reverse=True)
+
+
+def uploaded_snapshots(partition: PartitionInventory) -> Iterator[tuple[int, str]]:
+    """The same of those that lie with segments behind manifests. One is the state at its segment's
+    end: where another one is read from some offset before that on, it says too much."""
+    ends = [*(segment.base_offset for segment in partition.segments[1:]), partition.log_end_offset]
+    for segment, end in zip(reversed(partition.segments), reversed(ends), strict=True):
+        if isinstance(segment.path, ManifestPath) and segment.has_snapshot:
+            copied = read_manifest(look_at_manifest(segment.path.manifest)).copied
+            if copied is not None and copied.end_offset + 1 == end:
+                yield end, segment.beside(".snapshot")
 
 
 def kept_snapshots(partition: PartitionInventory) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,15 @@ import pytest
 import kafkalog
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError, OffsetOutOfRangeError, RemoteStorageError
+from kafkalog.log import producer_state
+from kafkalog.log.producer_state import active_producers, uploaded_snapshots
 from kafkalog.log.remote_tree import open_logs
 from kafkalog.reading.following import end_offsets, first_offsets
+from kafkalog.reading.lookups import last_stable_offset
 from kafkalog.reading.selection import PartitionSelection
+from kafkalog.remote.cache import BLOCKS, Block
 from kafkalog.remote.paths import RemoteStorage
+from kafkalog.remote.segment import ChunkedSegment
 from tests.remote.test_aiven import BROKER, KEYS, STORE, TOPICS
 from tests.support.aiven_store import Plugin
 from tests.support.buckets import served
@@ -26,6 +32,7 @@ from tests.support.log_builder import LogBuilder
 from tests.support.s3_server import BUCKET, S3Server
 
 TREE: dict[str, Any] = {"remote_layout": "aiven", "remote_keys": KEYS}
+STORED = RemoteStorage(layout="aiven", keys=tuple(KEYS.items()))
 KEY_WORDS = [f"--remote-key={key_id}={file}" for key_id, file in KEYS.items()]
 TIERED = Path("data/samples/tiered")
 SHOWN = ("topic", "partition", "offset", "timestampMs", "key", "value")
@@ -101,6 +108,40 @@ def test_fetches_and_lookups_of_a_tree_are_those_of_the_broker() -> None:
     assert kafkalog.list_offsets(directory, -1, **TREE).offset == 2890
     with pytest.raises(InvalidConfigError, match="4 partitions are there"):
         kafkalog.fetch(STORE, 0, **TREE)
+
+
+def test_the_end_of_a_tree_is_judged_by_the_snapshot_of_its_last_segment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same producers and transactions as by a replay of all of it, which reads every chunk."""
+    read: set[tuple[str, int]] = set()
+    real = ChunkedSegment.blocks
+
+    def blocks(self: ChunkedSegment, first: int, count: int) -> list[Block]:
+        read.update((str(self.path), number) for number in range(first, first + count))
+        return real(self, first, count)
+
+    monkeypatch.setattr(ChunkedSegment, "blocks", blocks)
+    logs = {each.topic_partition.topic: each for each in open_logs([str(STORE)], STORED)}
+    stable = {}
+    for topic in TOPICS:
+        BLOCKS.clear()
+        stable[topic] = last_stable_offset(logs[topic])
+    assert read == set()
+    known = active_producers(logs["b-txn"], 0, 1)
+    fetched = kafkalog.fetch(logs["b-txn"], 700, 20_000)
+    assert len(read) == 3  # of 16 KiB, for 20,000 bytes
+    # Where another segment is read from some offset on, what lies in front of it does not count.
+    first, second, *_ = logs["b-txn"].segments
+    moved = replace(second, base_offset=second.base_offset - 1)
+    of_two = replace(logs["b-txn"], segments=(first, moved), log_end_offset=10_000)
+    assert list(uploaded_snapshots(of_two)) == []
+    monkeypatch.setattr(producer_state, "uploaded_snapshots", lambda _: iter(()))
+    assert {topic: last_stable_offset(logs[topic]) for topic in TOPICS} == stable
+    assert stable["b-txn"] < logs["b-txn"].log_end_offset
+    assert len(read) > 10
+    assert active_producers(logs["b-txn"], 0, 1) == known
+    assert kafkalog.fetch(logs["b-txn"], 700, 20_000) == fetched
 
 
 def test_a_tree_of_local_tiered_storage_reads_as_by_a_consumer(capfdbinary: Any) -> None:
