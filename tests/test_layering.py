@@ -53,7 +53,9 @@ FLOORS: dict[str, Floor] = {
     "html": floor("", "jinja2"),
     "options": floor("", barred_stdlib=INPUT_OUTPUT),
     "format": floor("errors", "numpy", barred_calls=FILES),
-    "kernels": floor("format.constants format.record_batch", "numba numpy", barred_calls=FILES),
+    "kernels": floor(
+        "format.constants format.record_batch", "llvmlite numba numpy", barred_calls=FILES
+    ),
     # What is reached by address, and what does its work where it is not there.
     "native": floor(
         "format kernels.jit kernels.big_endian kernels.single_blocks kernels.join_checksums",

@@ -19,8 +19,9 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import verify_checksums
 from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaning.checked_chunks import CLEANER_ARENA_BYTES
-from kafkalog.cleaning.key_map import BLOCK_BYTES, KeyMap, bucket_bits
+from kafkalog.cleaning.key_map import KeyMap, bucket_bits
 from kafkalog.cleaning.record_flags import RecordFlags
+from kafkalog.cleaning.run_map import KEY_BYTES
 from kafkalog.cleaning.source_map import SpilledRuns
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import (
@@ -29,7 +30,7 @@ from kafkalog.format.constants import (
     MAX_INT32,
     TRANSACTIONAL_FLAG_MASK,
 )
-from kafkalog.kernels.hash_keys import BLOCK_ENTRIES, DATA
+from kafkalog.kernels.hash_keys import DATA
 from kafkalog.kernels.status import OK
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers
@@ -140,11 +141,10 @@ def map_joined(
                 # Only now: the counts of these batches were held against their bytes.
                 records = int(areas.rows["records_count"].sum(dtype=np.int64))
                 expected = records * chunk.rows.size // areas.rows.size
-                bits = bucket_bits(expected)
                 key_map = KeyMap(
                     first_dirty_offset,
-                    bits,
-                    _with_small_pool(budget, expected, bits),
+                    bucket_bits(expected),
+                    _with_small_pool(budget, expected),
                     runs,
                     latest_offset=latest_offset,
                 )
@@ -155,9 +155,9 @@ def map_joined(
     return runs.record_flags(key_map)
 
 
-def _with_small_pool(budget: MemoryBudget, records: int, bits: int) -> MemoryBudget:
-    """The budget with a pool that holds so many entries: a pool of its usual size has huge pages,
-    each of which is cleared when it is first written to.
+def _with_small_pool(budget: MemoryBudget, records: int) -> MemoryBudget:
+    """The budget with a pool that holds so many keys, and some more: a pool of its usual size has
+    huge pages, each of which is cleared when it is first written to.
     """
-    blocks = records // BLOCK_ENTRIES + (1 << bits) + 1
-    return replace(budget, pool_bytes=min(budget.pool_bytes, blocks * BLOCK_BYTES))
+    keys = records + records // 8
+    return replace(budget, pool_bytes=min(budget.pool_bytes, keys * KEY_BYTES))

@@ -1,12 +1,12 @@
 """Which records of the cleanable range a later record of the same key supersedes.
 
-Strategy: one pass over the sources hashes every key (kernels.hash_keys) into the buckets of a pool
-in memory. When the pool is full, or at the end, a run is closed: each bucket is merged by itself
-(kernels.buckets), which says what records of the run supersede each other. If there is one run
-only, that is all. Else the latest entry of each key, and the entries that are looked up, go to a
-`RunSink`: to local disk (`SpilledRuns`) or to other tasks, and the runs' buckets are merged in the
-same way. The answer is one byte per record in record order, so the rewrite never hashes a key.
-Every batch's CRC is checked on the way, and every record's structure.
+Strategy: one pass over the sources hashes every key (kernels.hash_keys), and what was hashed enters
+the map of a run (`run_map`), which notes what records of the run supersede each other. If all keys
+have room in it that is all. Else the run is closed: the latest entry of each key, and the entries
+that are looked up, go to a `RunSink` bucket by bucket: to local disk (`SpilledRuns`) or to other
+tasks, where the buckets of all runs are merged. The answer is one byte per record in record order,
+so the rewrite never hashes a key. Every batch's CRC is checked on the way, and every record's
+structure.
 
 Source: Kafka Cleaner.buildOffsetMap.
 """
@@ -14,42 +14,42 @@ Source: Kafka Cleaner.buildOffsetMap.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.record_areas import RecordAreas
-from kafkalog.cleaning.bucket_map import BucketMap, Marks, Piece
+from kafkalog.cleaning.run_map import RunMap
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.kernels.hash_keys import (
-    BLOCK_ENTRIES,
     DONE_OF_BATCH,
+    ENTRIES,
     ENTRY_WORDS,
-    FREE_BLOCK,
     KEYLESS,
-    LOOKUP_BIT,
     MAP_STATE_SIZE,
     NEXT_INDEX,
     PREVIOUS_OFFSET,
     SUPERSEDED,
     map_records,
 )
+from kafkalog.kernels.siphash_lanes import LANE_WORDS
 from kafkalog.kernels.status import OUTPUT_FULL, STATUS_TEXT
 from kafkalog.resources.memory import MemoryBudget
 
 # So many entries to a bucket that they and their table (4 bytes a slot) stay in a processor's
-# cache, and so few buckets that a pass over the records writes to each without missing a page.
-_ENTRIES_PER_BUCKET = 16 * BLOCK_ENTRIES
+# cache.
+_ENTRIES_PER_BUCKET = 8192
 MOST_BUCKET_BITS = 10
 # A run is closed at so many records even if few of them have keys: their flags are in memory.
 _RUN_RECORDS = 16 * 1024 * 1024
-# Entries that are looked up are copied so many blocks at a time.
-_COPY_BLOCKS = 256
-BLOCK_BYTES = BLOCK_ENTRIES * ENTRY_WORDS * 8
+# So many keys are hashed before they enter the map: they stay in the cache meanwhile.
+_STAGED_ENTRIES = 32 * 1024
+# What the table of the map is made for, in time and memory: more keys make it grow.
+_RECORDS_PER_KEY = 4
+# Flags are marked so many at a time.
+_MARKED_FLAGS = 1024 * 1024
 
 
 class RunSink(Protocol):
@@ -90,17 +90,17 @@ class KeyMap:
         self._first_dirty_offset = first_dirty_offset
         self._latest_offset = latest_offset
         self._sink = sink
-        self._tails = np.zeros(1 << bucket_bits, np.int64)
+        self._bucket_bits = bucket_bits
         self._k0, self._k1 = (secret or KeySecret()).words
-        # Memory costs nothing until it is written to. Two blocks a bucket at least: each begins a
-        # block with its first entry, and a pool that was full by then would close runs of a few
-        # records.
-        blocks = max(budget.pool_bytes // BLOCK_BYTES, 2 * self._tails.size)
-        self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
-        self._block_bucket = np.empty(blocks, np.int32)
+        expected_records = _ENTRIES_PER_BUCKET << bucket_bits
+        self._map = RunMap(budget.pool_bytes, expected_records // _RECORDS_PER_KEY)
+        # A run ends when the map may have no room for all of these.
+        staged = min(_STAGED_ENTRIES, self._map.most_keys)
+        self._staged = np.empty(staged * ENTRY_WORDS, np.uint64)
+        self._lanes = np.zeros(LANE_WORDS, np.uint64)
         self._state = np.zeros(MAP_STATE_SIZE, np.int64)
         self._state[[NEXT_INDEX, PREVIOUS_OFFSET]] = first_index, -1
-        self._map = BucketMap(budget.most_keys)
+        self._map.begin(first_index)
         self._flags: list[NDArray[np.uint8]] = []
         self._run_first = first_index
         self.runs = 0
@@ -129,16 +129,16 @@ class KeyMap:
         first_batch, done = 0, 0
         self._state[DONE_OF_BATCH] = 0
         while True:
-            # One call for all of the chunk, and one more for each time the pool is full: then the
-            # run is closed, which empties the pool, and the kernel goes on in the middle of the
-            # batch it stopped in.
+            # The kernel stops when it has hashed as many keys as there is room for, within a batch
+            # if it must, and goes on there when they have entered the map.
             part = slice(first_batch, rows.size)
             found, status, position, b = map_records(
                 areas.buf, rows[part], starts[part], areas.ends[part], roles[part],
                 self._k0, self._k1, self._first_dirty_offset, self._latest_offset,
-                self._pool, self._block_bucket, self._tails, self._state, flags[done:],
+                self._lanes, self._state, self._staged, flags[done:],
             )  # fmt: skip
             b += first_batch
+            self._enter()
             self._flags.append(flags[done : done + found])
             done += found
             # How many records of the batch it stopped in are done.
@@ -153,7 +153,6 @@ class KeyMap:
                     position=int(rows["position"][b]),
                     offset=int(rows["base_offset"][b]),
                 )
-            self._close_run(self._sink)
             first_batch, self._state[DONE_OF_BATCH], starts[b] = b, in_batch, position
         self.keyless += int(np.count_nonzero(flags & KEYLESS))
         if self.records - self._run_first > _RUN_RECORDS:
@@ -169,6 +168,7 @@ class KeyMap:
         self._close_run(self._sink)
         # Numbers may leave a gap, never go back: an index says which record is later.
         self._state[NEXT_INDEX] = self._run_first = index
+        self._map.begin(index)
 
     def close(self, *, is_whole: bool) -> NDArray[np.uint8] | None:
         """Close the last run. If it is the only one and the map `is_whole`, nothing has gone to the
@@ -176,60 +176,49 @@ class KeyMap:
         """
         # The common case: all entries were in the pool at once, so what is marked now is all there
         # is, and nothing was written to disk.
+        flags = None
         if is_whole and not self.runs:
-            return self._close_run(None)
-        if self._flags:
+            flags = self._close_run(None)
+        elif self._flags:
             self._close_run(self._sink)
-        self._pool = np.empty(0, np.uint64)
-        return None
+        # Its memory goes back: what comes next needs its own.
+        self._map = RunMap(0)
+        return flags
+
+    def _enter(self) -> None:
+        """Enter what was hashed; the flags of its records are not among the run's yet."""
+        entries = self._staged[: int(self._state[ENTRIES]) * ENTRY_WORDS]
+        if not self._map.has_room(entries.size // ENTRY_WORDS):
+            self._close_run(self._sink)
+        self._map.enter(entries, self.records)
 
     def _close_run(self, sink: RunSink | None) -> NDArray[np.uint8]:
-        # Within the run every bucket is merged at once, so that of each key about one entry goes on
-        # to the sink, however often it came: a log with few keys leaves little behind, whatever its
-        # size.
+        # Of each key one entry goes on to the sink, however often it came: a log with few keys
+        # leaves little behind, whatever its size.
         flags = np.concatenate(self._flags) if self._flags else np.empty(0, np.uint8)
         self._flags = []
-        marks = Marks(self._run_first, np.zeros(-(-flags.size // 8), np.uint8))
-        for bucket, piece in self._buckets():
-            keep = None if sink is None else partial(sink.add_entries, bucket)
-            self.distinct_keys += self._map.merge(lambda p=piece: (p,), piece.count, marks, keep)  # type: ignore[misc]
-            # Clean records go on, too: a later run may hold the dirty record that supersedes them.
-            if keep is not None and self._map.has_lookups:
-                _keep_lookups(piece, keep)
-        superseded = np.unpackbits(marks.bits, count=flags.size, bitorder="little")
-        flags |= superseded * np.uint8(SUPERSEDED)
+        self._map.end()
+        self.distinct_keys += self._map.distinct_keys
+        _mark(flags, self._map.marks.bits)
         if sink is not None:
+            # Clean records go on, too: a later run may hold the dirty record that supersedes them.
+            for bucket, entries in self._map.buckets(self._bucket_bits):
+                sink.add_entries(bucket, entries)
             sink.end_run(self._run_first, flags)
-        self._run_first = self.records
-        self._tails[:] = 0
-        self._state[FREE_BLOCK] = 0
+        self._run_first += flags.size
+        self._map.begin(self._run_first)
         self.runs += 1
         return flags
 
-    def _buckets(self) -> Iterator[tuple[int, Piece]]:
-        """The buckets that have entries."""
-        # Blocks were given out in the order in which buckets asked. A stable sort by owner puts
-        # those of a bucket together and leaves them in the order they were filled: all but the last
-        # are full.
-        owners = self._block_bucket[: int(self._state[FREE_BLOCK])]
-        order = np.argsort(owners, kind="stable").astype(np.int32)
-        edges = np.searchsorted(owners[order], np.arange(self._tails.size + 1))
-        for bucket in np.flatnonzero(np.diff(edges)).tolist():
-            blocks = order[edges[bucket] : edges[bucket + 1]]
-            in_last = int(self._tails[bucket]) - int(blocks[-1]) * BLOCK_ENTRIES
-            count = (blocks.size - 1) * BLOCK_ENTRIES + in_last
-            yield bucket, Piece(self._pool, blocks, count)
 
-
-def _keep_lookups(piece: Piece, keep: Callable[[NDArray[np.uint64]], None]) -> None:
-    """The entries of a piece that do not enter the map."""
-    by_block = piece.entries.reshape(-1, BLOCK_ENTRIES * ENTRY_WORDS)
-    for first in range(0, piece.blocks.size, _COPY_BLOCKS):
-        blocks = piece.blocks[first : first + _COPY_BLOCKS]
-        entries = by_block[blocks].reshape(-1, ENTRY_WORDS)[: piece.count - first * BLOCK_ENTRIES]
-        lookups = entries[entries[:, 2] >= np.uint64(LOOKUP_BIT)]
-        if lookups.size:
-            keep(lookups.reshape(-1))
+def _mark(flags: NDArray[np.uint8], marks: NDArray[np.uint8]) -> None:
+    """Set SUPERSEDED in the flags whose bit is set; records without a bit are not."""
+    for start in range(0, min(flags.size, 8 * marks.size), _MARKED_FLAGS):
+        part = flags[start : start + _MARKED_FLAGS]
+        bits = np.unpackbits(
+            marks[start // 8 : (start + part.size + 7) // 8], count=part.size, bitorder="little"
+        )
+        part |= bits * np.uint8(SUPERSEDED)
 
 
 def bucket_bits(expected_records: int) -> int:

@@ -30,15 +30,15 @@ from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT64, RECORD_BATCH_OVERHEAD
 from kafkalog.kernels.encode_records import RECORD_GROWTH_BYTES
 from kafkalog.kernels.hash_keys import (
-    BLOCK_ENTRIES,
     DATA,
+    ENTRIES,
     ENTRY_WORDS,
-    FREE_BLOCK,
     MAP_STATE_SIZE,
     MARKER,
     PREVIOUS_OFFSET,
     map_records,
 )
+from kafkalog.kernels.siphash_lanes import LANE_WORDS
 from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.json_facts import JsonFacts
 
@@ -49,8 +49,6 @@ NULL_TEXT = b"null"
 
 # flags of a key's latest record
 _TOMBSTONE, _EMPTY_VALUE, _NULL_TEXT_VALUE = 1, 2, 4
-# Two buckets, since none is no number of bits.
-_SHIFT, _BUCKETS = 63, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +225,8 @@ class KeyHasher:
 
     def __init__(self) -> None:
         self._k0, self._k1 = KeySecret().words
-        self._pool = np.empty(0, np.uint64)
+        self._lanes = np.zeros(LANE_WORDS, np.uint64)
+        self._entries = np.empty(0, np.uint64)
 
     def hash_keys(
         self, areas: RecordAreas, roles: Int64s, path: str
@@ -237,17 +236,14 @@ class KeyHasher:
         """
         rows = areas.rows
         count = int(rows["records_count"].sum(dtype=np.int64))
-        # As many as all records can fill, and a last one of each bucket that is not full: the
-        # kernel never stops for want of a block.
-        blocks = count // BLOCK_ENTRIES + _BUCKETS + 1
-        if self._pool.size < blocks * BLOCK_ENTRIES * ENTRY_WORDS:
-            self._pool = np.empty(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
-        owners, tails = np.full(blocks, -1, np.int32), np.zeros(_BUCKETS, np.int64)
+        # One more than all records can fill: the kernel never stops for want of room.
+        if self._entries.size < (count + 1) * ENTRY_WORDS:
+            self._entries = np.empty((count + 1) * ENTRY_WORDS, np.uint64)
         state = np.zeros(MAP_STATE_SIZE, np.int64)
         state[PREVIOUS_OFFSET] = int(rows["base_offset"][0]) - 1
         _, status, position, b = map_records(
             areas.buf, rows, areas.starts, areas.ends, roles.astype(np.uint8), self._k0, self._k1,
-            0, MAX_INT64, self._pool, owners, tails, state, np.empty(count, np.uint8),
+            0, MAX_INT64, self._lanes, state, self._entries, np.empty(count, np.uint8),
         )  # fmt: skip
         if status != OK:
             raise CorruptRecordError(
@@ -256,25 +252,8 @@ class KeyHasher:
                 position=int(rows["position"][b]),
                 offset=int(rows["base_offset"][b]),
             )
-        found = [
-            self._of_bucket(bucket, owners[: state[FREE_BLOCK]], tails)
-            for bucket in range(_BUCKETS)
-        ]
-        entries = np.concatenate(found)
-        # From buckets back to the order of the records.
-        entries = entries[np.argsort(entries[:, 2], kind="stable")]
-        return entries[:, 0], entries[:, 2].astype(np.int64)
-
-    def _of_bucket(
-        self, bucket: int, owners: NDArray[np.int32], tails: Int64s
-    ) -> NDArray[np.uint64]:
-        blocks = np.flatnonzero(owners == bucket)
-        if not blocks.size:
-            return np.empty((0, ENTRY_WORDS), np.uint64)
-        in_last = int(tails[bucket]) - int(blocks[-1]) * BLOCK_ENTRIES
-        by_block = self._pool.reshape(-1)[: owners.size * BLOCK_ENTRIES * ENTRY_WORDS]
-        entries = by_block.reshape(-1, BLOCK_ENTRIES, ENTRY_WORDS)[blocks]
-        return entries.reshape(-1, ENTRY_WORDS)[: (blocks.size - 1) * BLOCK_ENTRIES + in_last]
+        entries = self._entries[: int(state[ENTRIES]) * ENTRY_WORDS].reshape(-1, ENTRY_WORDS)
+        return entries[:, 0].copy(), entries[:, 2].astype(np.int64)
 
 
 def _part(areas: RecordAreas, which: slice) -> RecordAreas:

@@ -1,21 +1,13 @@
-"""Hash the key of every record, note what the cleaner must know of the record, and sort the hashes
-into buckets.
+"""Hash the key of every record, and note what the cleaner must know of the record.
 
 The hash is SipHash-2-4 with 128 bits of output, keyed with a secret drawn for each job: a hash
 match deletes a record, so nobody may be able to craft two keys that match. Kafka uses MD5 here,
 which is 128 bits without a secret.
 
-Entries of three words (hash, hash, record index) go to the bucket of the hash's top bits. A bucket
-is several blocks in one pool, so a single pass over the records is enough and no count is needed
-first:
-
-    pool          uint64[blocks * BLOCK_ENTRIES * 3]
-    block_bucket  int32[blocks]       whose a block is; a bucket's blocks are filled in their order
-    tails         int64[buckets]      pool entry to write next; a block's first entry means that
-                                      there is none, or that the last block is full
-
-When the pool is full the kernel stops, within a batch if it must, and is called again with an empty
-one.
+Each record that meets the map gives an entry of three words (hash, hash, record index), in record
+order. Keys are hashed batch by batch, while they are in the processor's nearest cache, several side
+by side. When there is no room for another entry the kernel stops, within a batch if it must, and is
+called again when those there are have been taken.
 
 Source: Kafka SkimpyOffsetMap for what it replaces.
 """
@@ -28,7 +20,6 @@ import numpy as np
 
 from kafkalog.kernels import status
 from kafkalog.kernels.jit import (
-    I32_OUT,
     I64,
     I64_IN,
     I64_OUT,
@@ -37,7 +28,6 @@ from kafkalog.kernels.jit import (
     U8_OUT,
     U64,
     U64_OUT,
-    I32Array,
     I64Array,
     RowArray,
     U8Array,
@@ -47,7 +37,8 @@ from kafkalog.kernels.jit import (
     kernel,
 )
 from kafkalog.kernels.record_walk import RecordParts, read_header, read_record
-from kafkalog.kernels.siphash import siphash_128
+from kafkalog.kernels.siphash import last_word, read_word, siphash_128
+from kafkalog.kernels.siphash_lanes import COUNTS, HASHES, LANE_KEY_WORDS, LANES, hash_lanes
 
 # What is noted of a record, one byte: no key; null value; replaced by a later record (set by
 # buckets.mark_superseded); not encoded as Kafka would encode it, so that a rewritten batch must
@@ -68,65 +59,45 @@ ONLY_LOOKED_UP = 2
 # Set in an entry's record index where the entry is only looked up: a clean record's, too.
 LOOKUP_BIT = 1 << 63
 
-BLOCK_ENTRIES = 512
 ENTRY_WORDS = 3
 
 # `state` of map_records, carried from call to call: the partition-wide index of the next record;
-# the offset before it; the next free block; how many records of the first batch are done already.
+# the offset before it; how many records of the first batch are done already; and how many entries
+# the last call made.
 NEXT_INDEX = 0
 PREVIOUS_OFFSET = 1
-FREE_BLOCK = 2
-DONE_OF_BATCH = 3
+DONE_OF_BATCH = 2
+ENTRIES = 3
 MAP_STATE_SIZE = 4
 
 _LOOKUP_BIT = np.uint64(LOOKUP_BIT)
+# Unsigned indexes: see kernels.buckets.
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_WORDS = np.uint64(ENTRY_WORDS)
 
 
 class Window(NamedTuple):
-    """Which records go into the map, and the secret of the hash."""
+    """Which records go into the map."""
 
     first_dirty_offset: int
     latest_offset: int
+
+
+class Secret(NamedTuple):
+    """That of the hash, and memory for keys that are hashed side by side."""
+
     k0: np.uint64
     k1: np.uint64
-
-
-class Pool(NamedTuple):
-    """The buckets; a hash shifted right by `shift` is the number of its bucket."""
-
-    entries: U64Array
-    block_bucket: I32Array
-    tails: I64Array
-    shift: np.uint64
+    lanes: U64Array
 
 
 class Progress(NamedTuple):
-    """Where the walk is: records done in this call, next free block, offset of the last record."""
+    """Where the walk is: records and entries done in this call, offset of the last record."""
 
     records: int
-    free_block: int
+    entries: int
     previous_offset: int
-
-
-@inlined
-def _put(pool: Pool, free_block: int, first: np.uint64, second: np.uint64, index: np.uint64) -> int:
-    """Append an entry to its bucket; returns the next free block. The caller has seen that there is
-    one.
-    """
-    # Whatever the shift is, the bucket is one of those there are.
-    bucket: Any = I64(first >> pool.shift) & (pool.tails.size - 1)
-    entry = pool.tails[bucket]
-    # The bucket has no block yet, or its last one is full: take the pool's next free one.
-    if entry % BLOCK_ENTRIES == 0:
-        pool.block_bucket[free_block] = bucket
-        entry = free_block * I64(BLOCK_ENTRIES)
-        free_block += 1
-    at = entry * ENTRY_WORDS
-    pool.entries[at] = first
-    pool.entries[at + 1] = second
-    pool.entries[at + 2] = index
-    pool.tails[bucket] = entry + 1
-    return free_block
 
 
 @inlined
@@ -202,11 +173,11 @@ def _check_encoding(buf: U8Array, pos: int, record: RecordParts) -> tuple[int, i
 
 @inlined
 def _enter(
-    buf: U8Array, record: RecordParts, offset: int, role: int, index: int, window: Window,
-    pool: Pool, free_block: int,
+    record: RecordParts, offset: int, role: int, index: int, window: Window, entries: U64Array,
+    count: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Put a record into the bucket of its key, where it has one and the map goes so far: (next
-    free block, what to note of it).
+    """Make an entry of a record, where it has a key and the map goes so far: (how many there are
+    then, what to note of it). Where its key lies stands in for the hash until the batch is done.
     """
     # PAST_MAP is noted before the key is hashed: such a record needs no entry, since nothing is
     # known of what follows it, and it stays.
@@ -216,61 +187,105 @@ def _enter(
     if offset > window.latest_offset:
         noted |= PAST_MAP
     elif record.key_length >= 0:
-        first, second = siphash_128(buf, record.key, record.key_length, window.k0, window.k1)
-        entry = np.uint64(index)
+        at = np.uint64(count) * _WORDS
+        entries[at] = np.uint64(record.key)
+        entries[at + _ONE] = np.uint64(record.key_length)
+        entries[at + _TWO] = np.uint64(index)
         # A clean record is only looked up: what it would say is known to have been said before.
         if offset < window.first_dirty_offset or role == ONLY_LOOKED_UP:
-            entry |= _LOOKUP_BIT
-        free_block = _put(pool, free_block, first, second, entry)
-    return free_block, noted
+            entries[at + _TWO] |= _LOOKUP_BIT
+        count += 1
+    return count, noted
+
+
+@inlined
+def _lay_out(buf: U8Array, pos: int, length: int, lanes: U64Array, lane: int) -> int:
+    """Put the words of a key into its lane; how many, 0 for a key that is too long for lanes."""
+    words: Any = (length >> 3) + 1
+    if words > LANE_KEY_WORDS:
+        return 0
+    at = np.uint64(lane)
+    for w in range(words - 1):
+        lanes[at] = read_word(buf, pos + 8 * w)
+        at += np.uint64(LANES)
+    lanes[at] = last_word(buf, pos + (length & ~7), length)
+    return int(words)
+
+
+@helper
+def _hash_entries(buf: U8Array, entries: U64Array, first: int, end: int, secret: Secret) -> None:
+    """Put hashes into entries [first, end) in place of where their keys lie."""
+    lanes = secret.lanes
+    counts, hashes = np.uint64(COUNTS), np.uint64(HASHES)
+    for start in range(first, end, LANES):
+        count = min(end - start, LANES)
+        most: Any = I64(0)
+        for lane in range(LANES):
+            words: Any = I64(0)
+            if lane < count:
+                at = np.uint64(start + lane) * _WORDS
+                words = _lay_out(buf, I64(entries[at]), I64(entries[at + _ONE]), lanes, lane)
+            lanes[counts + np.uint64(lane)] = np.uint64(words)
+            most = max(most, words)
+        if most > 0:
+            hash_lanes(lanes, most, secret.k0, secret.k1)
+        for lane in range(count):
+            at, which = np.uint64(start + lane) * _WORDS, np.uint64(lane)
+            if lanes[counts + which] > 0:
+                first_word = lanes[hashes + which]
+                second_word = lanes[hashes + np.uint64(LANES) + which]
+            else:
+                first_word, second_word = siphash_128(
+                    buf, I64(entries[at]), I64(entries[at + _ONE]), secret.k0, secret.k1
+                )
+            entries[at] = first_word
+            entries[at + _ONE] = second_word
 
 
 @helper
 def _map_batch(
-    buf: U8Array, pos: int, end: int, left: int, row: Any, role: int, window: Window, pool: Pool,
-    first_index: int, progress: Progress, flags_out: U8Array,
+    buf: U8Array, pos: int, end: int, left: int, row: Any, role: int, window: Window,
+    first_index: int, progress: Progress, entries: U64Array, flags_out: U8Array,
 ) -> tuple[int, int, Progress]:  # fmt: skip
     """Map the `left` records of a batch from `pos` on: (status, position of the first byte not
     understood or not done, progress).
     """
     base_offset, last_offset = row["base_offset"], row["last_offset"]
-    r, free_block, previous = progress.records, progress.free_block, progress.previous_offset
-    # One block is enough for any record: it makes one entry at most.
+    r, count, previous = progress.records, progress.entries, progress.previous_offset
+    room = entries.size // ENTRY_WORDS
     for _ in range(left):
-        # Before a record that may need a block, so that what is done is done in full.
-        if free_block == pool.block_bucket.size:
-            return status.OUTPUT_FULL, pos, Progress(r, free_block, previous)
+        # Before a record that may need an entry, so that what is done is done in full.
+        if count == room:
+            return status.OUTPUT_FULL, pos, Progress(r, count, previous)
         record = read_record(buf, pos, end)
         if record.status != status.OK:
-            return record.status, pos, Progress(r, free_block, previous)
+            return record.status, pos, Progress(r, count, previous)
         # Offsets rise within a partition. If one did not, "later" would have no meaning, and an
         # older value could replace a newer one.
         offset: Any = base_offset + record.offset_delta
         if offset <= previous or offset > last_offset:
-            return status.OFFSET_ORDER, pos, Progress(r, free_block, previous)
+            return status.OFFSET_ORDER, pos, Progress(r, count, previous)
         # All fields of a record are walked here: what does not decode is found before anything is
         # written.
         code, noted = _check_encoding(buf, pos, record)
         if code != status.OK:
-            return code, pos, Progress(r, free_block, previous)
+            return code, pos, Progress(r, count, previous)
         if role != MARKER:
-            free_block, more = _enter(
-                buf, record, offset, role, first_index + r, window, pool, free_block
-            )
+            count, more = _enter(record, offset, role, first_index + r, window, entries, count)
             noted |= more
         flags_out[r] = noted
         r += 1
         previous = offset
         pos = record.end
     if pos != end:
-        return status.TRAILING_BYTES, pos, Progress(r, free_block, previous)
-    return status.OK, pos, Progress(r, free_block, last_offset)
+        return status.TRAILING_BYTES, pos, Progress(r, count, previous)
+    return status.OK, pos, Progress(r, count, last_offset)
 
 
 @kernel(
     (
         *(U8_IN, ROW_IN, I64_IN, I64_IN, U8_IN, U64, U64, I64, I64),
-        *(U64_OUT, I32_OUT, I64_OUT, I64_OUT, U8_OUT),
+        *(U64_OUT, I64_OUT, U64_OUT, U8_OUT),
     )
 )
 def map_records(
@@ -283,37 +298,29 @@ def map_records(
     k1: np.uint64,
     first_dirty_offset: int,
     latest_offset: int,
-    entries: U64Array,
-    block_bucket: I32Array,
-    tails: I64Array,
+    lanes: U64Array,
     state: I64Array,
+    entries_out: U64Array,
     flags_out: U8Array,
 ) -> tuple[int, int, int, int]:
-    """Put every keyed record of some batches into its bucket, and note KEYLESS, TOMBSTONE, FOREIGN
-    and PAST_MAP of each.
+    """Make an entry of every keyed record of some batches, and note KEYLESS, TOMBSTONE, FOREIGN and
+    PAST_MAP of each.
 
     in   buf uint8[n] read-only: the uncompressed records of batch b are buf[starts[b]:ends[b]], of
          the first one those behind DONE_OF_BATCH
          rows BATCH_ROW[b]; roles uint8[b]: MARKER, DATA or ONLY_LOOKED_UP; of a marker's records
          FOREIGN alone is noted; latest_offset: where the map ends, later records are not put there
-    i/o  entries, block_bucket, tails: the buckets, a power of two; state int64[MAP_STATE_SIZE]
-    out  flags_out uint8[r], r >= sum of records_count
+    i/o  lanes uint64[siphash_lanes.LANE_WORDS]; state int64[MAP_STATE_SIZE]
+    out  entries_out uint64[3 * e], ENTRIES of them; flags_out uint8[r], r >= sum of records_count
     returns (records done, status, position of the first byte not understood or not done, its
-            batch); OUTPUT_FULL when a record may need a block and the pool has none
+            batch); OUTPUT_FULL when a record may need an entry and there is no room
     """
-    window = Window(first_dirty_offset, latest_offset, k0, k1)
-    # The bucket is the hash's top log2(buckets) bits. A shift of 64 has no defined result, so with
-    # one bucket the shift stays 63 and `_put` masks the bit away.
-    shift = np.uint64(63)
-    while np.uint64(tails.size) >> (np.uint64(64) - shift) > np.uint64(1):
-        shift -= np.uint64(1)
-    pool = Pool(entries, block_bucket, tails, shift)
-    # What is carried over from the call before: blocks in use stay in use until the caller empties
-    # the pool, and offsets go on rising from chunk to chunk.
-    progress = Progress(I64(0), state[FREE_BLOCK], state[PREVIOUS_OFFSET])
+    window, secret = Window(first_dirty_offset, latest_offset), Secret(k0, k1, lanes)
+    # What is carried over from the call before: offsets go on rising from chunk to chunk.
+    progress = Progress(I64(0), I64(0), state[PREVIOUS_OFFSET])
     code, pos, b = I64(status.OK), I64(0), I64(0)
     while b < rows.size and code == status.OK:
-        # Where the pool was full within a batch, the caller hands over the rest of it: its offsets
+        # Where there was no room within a batch, the caller hands over the rest of it: its offsets
         # begin in the middle, so they are not compared with the batch's header again.
         done = state[DONE_OF_BATCH] if b == 0 else I64(0)
         pos = starts[b]
@@ -322,13 +329,15 @@ def map_records(
             code = I64(status.OFFSET_ORDER)
             break
         left = rows[b]["records_count"] - done
+        first_entry = progress.entries
         code, pos, progress = _map_batch(
-            buf, pos, ends[b], left, rows[b], roles[b], window, pool, state[NEXT_INDEX], progress,
-            flags_out,
+            buf, pos, ends[b], left, rows[b], roles[b], window, state[NEXT_INDEX], progress,
+            entries_out, flags_out,
         )  # fmt: skip
+        _hash_entries(buf, entries_out, first_entry, progress.entries, secret)
         b += code == status.OK
     # Written at every end, so that a call which stopped within a batch is gone on with where it
     # stopped.
     state[NEXT_INDEX] += progress.records
-    state[FREE_BLOCK], state[PREVIOUS_OFFSET] = progress.free_block, progress.previous_offset
+    state[PREVIOUS_OFFSET], state[ENTRIES] = progress.previous_offset, progress.entries
     return progress.records, code, pos, b

@@ -37,7 +37,8 @@ def _round(
 
 
 @inlined
-def _read_u64_little_endian(buf: U8Array, pos: int) -> np.uint64:
+def read_word(buf: U8Array, pos: int) -> np.uint64:
+    """Eight bytes, the first one lowest."""
     return (
         np.uint64(buf[pos])
         | (np.uint64(buf[pos + 1]) << np.uint64(8))
@@ -51,12 +52,17 @@ def _read_u64_little_endian(buf: U8Array, pos: int) -> np.uint64:
 
 
 @inlined
-def _last_word(buf: U8Array, pos: int, length: int) -> np.uint64:
+def last_word(buf: U8Array, pos: int, length: int) -> np.uint64:
     """The bytes that are left, and the length in the highest one, so that a key and the same key
     with zeros behind it differ.
     """
     word = np.uint64(length & 0xFF) << np.uint64(56)
-    for i in range(length & 7):
+    left = length & 7
+    # Eight bytes are read at once where the buffer has them, whatever the last ones belong to.
+    if pos + 8 <= buf.size:
+        mask = (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+        return word | (read_word(buf, pos) & mask)
+    for i in range(left):
         word |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
     return word
 
@@ -75,13 +81,13 @@ def siphash_128(
     # Two rounds (the 2 of 2-4) for each word of eight bytes.
     whole = pos + (length & ~7)
     while pos < whole:
-        word = _read_u64_little_endian(buf, pos)
+        word = read_word(buf, pos)
         v3 ^= word
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0 ^= word
         pos += 8
-    word = _last_word(buf, pos, length)
+    word = last_word(buf, pos, length)
     v3 ^= word
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
@@ -106,12 +112,12 @@ def siphash_1_3(buf: U8Array, pos: int, length: int, k0: np.uint64, k1: np.uint6
     v3 = k1 ^ np.uint64(0x7465646279746573)
     whole = pos + (length & ~7)
     while pos < whole:
-        word = _read_u64_little_endian(buf, pos)
+        word = read_word(buf, pos)
         v3 ^= word
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0 ^= word
         pos += 8
-    word = _last_word(buf, pos, length)
+    word = last_word(buf, pos, length)
     v3 ^= word
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     v0 ^= word

@@ -20,15 +20,16 @@ from kafkalog.kernels.buckets import (
     merge_entries,
 )
 from kafkalog.kernels.hash_keys import (
-    BLOCK_ENTRIES,
+    DONE_OF_BATCH,
+    ENTRIES,
     ENTRY_WORDS,
-    FREE_BLOCK,
     MAP_STATE_SIZE,
     NEXT_INDEX,
     PREVIOUS_OFFSET,
     SUPERSEDED,
     map_records,
 )
+from kafkalog.kernels.siphash_lanes import LANE_WORDS
 from kafkalog.kernels.status import OUTPUT_FULL
 from tests.batches.logs import rows_of
 
@@ -43,10 +44,7 @@ class Mapped:
     status: int
     batch: int
     flags: NDArray[np.uint8]
-    pool: NDArray[np.uint64]
-    block_bucket: NDArray[np.int32]
-    tails: NDArray[np.int64]
-    free_block: int
+    entries: NDArray[np.uint64]
 
 
 def map_log(
@@ -55,11 +53,11 @@ def map_log(
     first_dirty_offset: int = 0,
     latest_offset: int = MAX_INT64,
     roles: Sequence[bool] | None = None,
-    bucket_bits: int = 2,
     pieces: int = 1,
+    room: int = 1000,
 ) -> Mapped:
-    """Map an uncompressed log, in several calls of whole batches. `roles`: which batches meet the
-    map, all without it.
+    """Map an uncompressed log, in several calls of whole batches, each of which makes up to `room`
+    entries. `roles`: which batches meet the map, all without it.
     """
     rows = rows_of(data)
     meets = np.ones(rows.size, np.uint8) if roles is None else np.array(roles, np.uint8)
@@ -67,64 +65,46 @@ def map_log(
     starts = rows["position"] + 61
     ends = rows["position"] + rows["size_in_bytes"]
     count = int(rows["records_count"].sum())
-    buckets = 1 << bucket_bits
-    blocks = count // BLOCK_ENTRIES + buckets + 1
-    pool = np.zeros(blocks * BLOCK_ENTRIES * ENTRY_WORDS, np.uint64)
-    block_bucket, tails = np.full(blocks, -77, np.int32), np.zeros(buckets, np.int64)
     flags = np.full(count, NO_FLAGS, np.uint8)
-    state = np.zeros(MAP_STATE_SIZE, np.int64)
+    state, lanes = np.zeros(MAP_STATE_SIZE, np.int64), np.zeros(LANE_WORDS, np.uint64)
     state[PREVIOUS_OFFSET] = -1
-
-    def mapped(status: int, batch: int) -> Mapped:
-        done, free_block = int(state[NEXT_INDEX]), int(state[FREE_BLOCK])
-        return Mapped(done, status, batch, flags, pool, block_bucket, tails, free_block)
-
+    made, entries = [np.empty(0, np.uint64)], np.empty(room * ENTRY_WORDS, np.uint64)
     for part in np.array_split(np.arange(rows.size), pieces):
-        with np.errstate(over="ignore"):
-            _, status, _, b = map_records(
-                buf, rows[part], starts[part], ends[part], meets[part],
-                np.uint64(1), np.uint64(2), first_dirty_offset, latest_offset,
-                pool, block_bucket, tails, state, flags[state[NEXT_INDEX] :],
-            )  # fmt: skip
+        first, status = 0, OUTPUT_FULL
+        while status == OUTPUT_FULL:
+            which, done = part[first:], int(state[NEXT_INDEX])
+            with np.errstate(over="ignore"):
+                _, status, position, b = map_records(
+                    buf, rows[which], starts[which], ends[which], meets[which],
+                    np.uint64(1), np.uint64(2), first_dirty_offset, latest_offset,
+                    lanes, state, entries, flags[done:],
+                )  # fmt: skip
+            made.append(entries[: state[ENTRIES] * ENTRY_WORDS].copy())
+            first += b
+            in_front = rows["records_count"][: part[first]].sum() if status else 0
+            state[DONE_OF_BATCH] = state[NEXT_INDEX] - in_front if status else 0
+            if status == OUTPUT_FULL:
+                starts[part[first]] = position
         if status:
-            assert status != OUTPUT_FULL
-            return mapped(status, b)
-    return mapped(0, rows.size)
+            return Mapped(int(state[NEXT_INDEX]), status, b, flags, np.concatenate(made))
+    return Mapped(int(state[NEXT_INDEX]), 0, rows.size, flags, np.concatenate(made))
 
 
 def superseded(mapped: Mapped, *, table_slots: int | None = None, parts: int = 1) -> int:
     """Mark in `mapped.flags`; how many distinct keys, or -1 if the table is too small."""
-    entries = mapped.block_bucket.size * BLOCK_ENTRIES
-    slots = 1 << (2 * entries).bit_length() if table_slots is None else table_slots
+    count = mapped.entries.size // ENTRY_WORDS
+    slots = 2 * count + 2 if table_slots is None else table_slots
     held = np.empty(slots // 2 * ENTRY_WORDS, np.uint64)
     marks = np.zeros(mapped.flags.size // 8 + 1, np.uint8)
     distinct = 0
-    for bucket in range(mapped.tails.size):
-        blocks = np.flatnonzero(mapped.block_bucket[: mapped.free_block] == bucket)
-        if not blocks.size:
-            continue
-        count = (blocks.size - 1) * BLOCK_ENTRIES
-        count += int(mapped.tails[bucket]) - int(blocks[-1]) * BLOCK_ENTRIES
-        for part in range(parts):
-            table, state = np.full(slots, EMPTY, np.uint32), np.zeros(STATE_SIZE, np.int64)
-            for step in (ENTER, LOOK_UP) if mapped.free_block else ():
-                status = merge_entries(
-                    mapped.pool,
-                    blocks.astype(np.int32),
-                    count,
-                    step,
-                    part,
-                    parts,
-                    table,
-                    held,
-                    0,
-                    marks,
-                    state,
-                )
-                if status != OK:
-                    return -1
-            assert state[LOOKUPS] <= count
-            distinct += int(state[HELD])
+    for part in range(parts):
+        table, state = np.full(slots, EMPTY, np.uint32), np.zeros(STATE_SIZE, np.int64)
+        for step in (ENTER, LOOK_UP):
+            status = merge_entries(mapped.entries, step, part, parts, table, held, 0, marks, state)
+            if status != OK:
+                return -1
+        assert state[LOOKUPS] <= count
+        distinct += int(state[HELD])
     bits = np.unpackbits(marks, bitorder="little", count=mapped.flags.size)
     mapped.flags |= bits * np.uint8(SUPERSEDED)
     return distinct

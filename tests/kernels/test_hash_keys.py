@@ -9,7 +9,9 @@ from kafkalog.format.record import Record, pack_record
 from kafkalog.format.record_batch import pack_batch
 from kafkalog.format.varint import pack_varint
 from kafkalog.kernels import status
+from kafkalog.kernels.buckets import sort_by_bucket
 from kafkalog.kernels.hash_keys import (
+    ENTRY_WORDS,
     FOREIGN,
     KEYLESS,
     PAST_MAP,
@@ -80,7 +82,7 @@ records = st.lists(
     st.integers(0, 130),
     st.integers(1, 9),
     st.integers(1, 4),
-    st.integers(1, 3),
+    st.integers(1, 70),
     st.sampled_from([1, 2, 8]),
 )
 @settings(max_examples=80)
@@ -89,7 +91,7 @@ def test_superseded_records_are_those_a_dict_finds(
     first_dirty: int,
     per_batch: int,
     pieces: int,
-    bucket_bits: int,
+    room: int,
     parts: int,
 ) -> None:
     offset, made = 0, list[Record]()
@@ -98,7 +100,7 @@ def test_superseded_records_are_those_a_dict_finds(
         offset += step
     batches = [made[i : i + per_batch] for i in range(0, len(made), per_batch)]
     log = b"".join(pack_batch(batch) for batch in batches)
-    mapped = map_log(log, first_dirty_offset=first_dirty, bucket_bits=bucket_bits, pieces=pieces)
+    mapped = map_log(log, first_dirty_offset=first_dirty, room=room, pieces=pieces)
     assert (mapped.records, mapped.status) == (len(made), status.OK)
     for record, flag in zip(made, mapped.flags, strict=True):
         assert bool(flag & KEYLESS) == (record.key is None)
@@ -155,20 +157,47 @@ def test_batches_without_a_role_and_records_past_the_map_meet_nothing(
 
 
 @pytest.mark.parametrize("first_dirty", [0, 700, 2600])
-def test_buckets_of_many_blocks_give_the_same_answer(first_dirty: int) -> None:
+def test_many_entries_give_the_same_answer(first_dirty: int) -> None:
     keys = [b"%d" % (i * i % 1999) for i in range(2600)]
     made = [Record(i, 0, key, b"v") for i, key in enumerate(keys)]
     log = b"".join(pack_batch(made[i : i + 300]) for i in range(0, len(made), 300))
-    mapped = map_log(log, first_dirty_offset=first_dirty, bucket_bits=1, pieces=5)
-    assert mapped.free_block >= 6  # a bucket of 1300 entries has three blocks
+    mapped = map_log(log, first_dirty_offset=first_dirty, pieces=5)
     assert superseded(mapped) == len(set(keys[first_dirty:]))
     gone, _ = expected_superseded(keys, range(len(keys)), first_dirty)
     assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone
 
 
+@given(st.lists(st.none() | st.binary(max_size=80), min_size=1, max_size=40), st.integers(1, 50))
+@settings(max_examples=60)
+def test_entries_have_the_plain_hash_of_their_key_in_record_order(
+    keys: list[bytes | None], room: int
+) -> None:
+    # Of any lengths beside each other, in lanes and by themselves, at the end of the buffer too.
+    log = pack_batch([Record(i, 0, key, b"") for i, key in enumerate(keys)])
+    entries = map_log(log, room=room).entries.reshape(-1, ENTRY_WORDS)
+    secret = np.array([1, 2], np.uint64).tobytes()
+    expected = [(siphash_2_4_128(secret, k), i) for i, k in enumerate(keys) if k is not None]
+    assert [(entry[:2].tobytes(), int(entry[2])) for entry in entries] == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99)), max_size=300), st.integers(1, 6))
+def test_entries_are_sorted_by_bucket_and_none_is_lost(
+    specs: list[tuple[int, int]], bits: int
+) -> None:
+    words = [(high << 60 | number, number, i) for i, (high, number) in enumerate(specs)]
+    entries = np.array(words, np.uint64).reshape(-1)
+    starts, scratch = np.empty((1 << bits) + 1, np.uint64), np.empty(1 << bits, np.uint64)
+    sort_by_bucket(entries, starts, scratch)
+    found = entries.reshape(-1, ENTRY_WORDS)
+    buckets = [int(first) >> 64 - bits for first in found[:, 0]]
+    assert starts.tolist() == [sum(b < n for b in buckets) for n in range((1 << bits) + 1)]
+    assert buckets == sorted(buckets)
+    assert sorted(map(tuple, found.tolist())) == sorted(words)
+
+
 def test_a_map_that_is_too_small_is_a_status() -> None:
     log = pack_batch([Record(i, 0, b"%d" % i, b"v") for i in range(600)])
-    mapped = map_log(log, bucket_bits=1)
+    mapped = map_log(log)
     assert superseded(mapped, table_slots=512) == -1
 
 
