@@ -47,7 +47,7 @@ _RUN_RECORDS = 16 * 1024 * 1024
 # So many keys are hashed before they enter the map: they stay in the cache meanwhile.
 _STAGED_ENTRIES = 32 * 1024
 # What the table of the map is made for, in time and memory: more keys make it grow.
-_RECORDS_PER_KEY = 4
+_RECORDS_PER_KEY = 3
 # Flags are marked so many at a time.
 _MARKED_FLAGS = 1024 * 1024
 

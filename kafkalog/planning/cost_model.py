@@ -12,10 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# An entry of the key map, and the room it takes in a pool of blocks (`cleaning.key_map`).
+# An entry of the key map, and the room a key takes with its places of the table
+# (`cleaning.run_map`).
 ENTRY_BYTES = 24
-_POOL_BYTES_PER_ENTRY = 24.3
+_POOL_BYTES_PER_KEY = 32
 _RUN_RECORDS = 16 * 1024 * 1024
+# Records of a window for each byte of flags that stays in memory (`resources.memory`).
+_WINDOW_PER_KEPT = 32
 # Flags and marks of a record, compressed, both ways (`cleaning.shuffle_rows`).
 _FLAG_BYTES_SHUFFLED = 0.5
 # Of `operations.across_tasks`.
@@ -246,15 +249,22 @@ def _bytes_read(work: CompactionWork) -> int:
     return times * (2 * work.source_bytes + work.kept_bytes)
 
 
-def _run_records(workers: Workers) -> float:
-    return min(workers.pool_bytes / _POOL_BYTES_PER_ENTRY, _RUN_RECORDS)
+def _most_keys(workers: Workers) -> float:
+    """Keys of a run: dirty ones, and records that are only looked up."""
+    return workers.pool_bytes / _POOL_BYTES_PER_KEY
 
 
-def _entries_of_runs(work: CompactionWork, run_records: float) -> float:
-    """Entries that runs of so many records leave: each run's distinct dirty keys once, and all
-    records that are only looked up.
+def _records_of(distinct: float, keys: float) -> float:
+    """How many records, drawn evenly from so many keys, have so many different ones."""
+    return math.inf if keys <= distinct else -keys * math.log1p(-distinct / keys)
+
+
+def _entries_of_runs(work: CompactionWork, workers: Workers, most_records: float) -> float:
+    """Entries that runs of up to so many records leave: each run's distinct dirty keys once, and
+    all records that are only looked up.
     """
     dirty = min(work.dirty_records, work.records)
+    run_records = min(_records_of(_most_keys(workers), work.keys), most_records)
     left, found = float(dirty), 0.0
     whole = int(left // run_records)
     found += whole * distinct_keys(run_records, work.keys)
@@ -262,25 +272,35 @@ def _entries_of_runs(work: CompactionWork, run_records: float) -> float:
     return found + work.records - dirty
 
 
+def _keys_at_once(work: CompactionWork, workers: Workers) -> float:
+    """What the map has of a run at the most."""
+    dirty = min(work.dirty_records, work.records)
+    looked_up = min(work.records - dirty, _RUN_RECORDS)
+    held = distinct_keys(min(dirty, _RUN_RECORDS), work.keys)
+    return min(held + looked_up, _most_keys(workers))
+
+
 def _entries(work: CompactionWork, workers: Workers) -> float:
     """Entries that go to disk: none where one run holds all."""
-    run_records = _run_records(workers)
-    return 0.0 if work.records <= run_records else _entries_of_runs(work, run_records)
+    has_room = _keys_at_once(work, workers) < _most_keys(workers)
+    if has_room and work.records <= _RUN_RECORDS:
+        return 0.0
+    return _entries_of_runs(work, workers, _RUN_RECORDS)
 
 
 def _entries_shuffled(work: CompactionWork, workers: Workers) -> float:
     """A run ends with its task, too."""
     maps = max(min(work.segments, -(-work.source_bytes // _MAP_TASK_BYTES)), 1)
     per_task = max(work.records / maps, 1.0)
-    return _entries_of_runs(work, min(_run_records(workers), per_task))
+    return _entries_of_runs(work, workers, min(_RUN_RECORDS, per_task))
 
 
 def _spilled(work: CompactionWork, workers: Workers) -> int:
     """Entries, and a byte of flags a record."""
     if work.across_tasks:
         return int(_entries_shuffled(work, workers) * ENTRY_BYTES)
-    entries = _entries(work, workers)
-    return int(entries * ENTRY_BYTES + work.records) if entries else 0
+    flags = work.records if work.records > workers.window_records // _WINDOW_PER_KEPT else 0
+    return int(_entries(work, workers) * ENTRY_BYTES + flags)
 
 
 def _shuffled(work: CompactionWork, workers: Workers) -> int:
@@ -291,5 +311,4 @@ def _shuffled(work: CompactionWork, workers: Workers) -> int:
 def _memory(work: CompactionWork, workers: Workers) -> int:
     if work.is_compared:
         return _BASE_BYTES + workers.pool_bytes
-    in_pool = min(work.records * _POOL_BYTES_PER_ENTRY, workers.pool_bytes)
-    return int(_BASE_BYTES + in_pool)
+    return int(_BASE_BYTES + _keys_at_once(work, workers) * _POOL_BYTES_PER_KEY)
