@@ -119,7 +119,8 @@ def _started_since(places: Sequence[Place], run_id: str) -> str | None:
         for place, record in found
     )
     directories = sorted({Path(place.log_dir, METADATA_DIR) for place in places})
-    if not makes_partitions:
+    # A run that makes partitions makes metadata of them, in the log dir itself.
+    if not makes_partitions or all(place.path != place.log_dir for place in places):
         return None
     return next((str(path) for path in directories if has_metadata_records(path)), None)
 

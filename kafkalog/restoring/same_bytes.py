@@ -1,15 +1,17 @@
-"""A restored log has the source's bytes up to the cut, and behind them nothing but the markers that
-were added: consumers get the same. Where batches get other leader epochs and producer ids, these
-and the checksum are what may differ, and are looked at by themselves. That every batch has its
-checksum was seen when its indexes were built.
+"""A restored log has the source's batches up to the cut, and behind them nothing but the markers
+that were added: consumers get the same.
+
+Where batches stay as they are their headers are compared, checksums among them: what no checksum
+covers is there, and that every restored batch has its checksum is seen when its indexes are built.
+So each byte of both is looked at, and is read once, as a copy of more than fits into memory needs.
+Where batches get other leader epochs and producer ids all bytes are compared but these and the
+checksum, which are looked at by themselves.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import zip_longest
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,11 @@ from kafkalog.errors import LogChangedError
 from kafkalog.format.record_batch import field_position
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
+from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.restoring.cut import KeptSegment, LogCut
 from kafkalog.restoring.segments import RESTORED_EPOCH, Identity, abort_markers
 
 _DIFFERS = "differs from the source's"
-# Two pieces stay in a processor's cache.
-_PIECE_BYTES = 256 * 1024
 
 
 def is_compared_by_bytes(cut: LogCut) -> bool:
@@ -41,16 +42,14 @@ def check_segment(
     from reading.
     """
     segment = cut.segments[number]
-    with ExitStack() as opened:
-        fds = [os.open(each, os.O_RDONLY | os.O_CLOEXEC) for each in (segment.path, path)]
-        for fd in fds:
-            opened.callback(os.close, fd)
-        if identity.is_kept:
-            _check_all(fds[0], fds[1], segment.valid_bytes, path)
-        else:
-            _check_batches(segment, path, identity, max_batch_bytes)
-        tail = _tail(cut, number, identity)
-        if os.pread(fds[1], len(tail) + 1, segment.valid_bytes) != tail:
+    if identity.is_kept:
+        _check_headers(segment, path)
+    else:
+        _check_batches(segment, path, identity, max_batch_bytes)
+    tail = _tail(cut, number, identity)
+    with Path(path).open("rb") as file:
+        file.seek(segment.valid_bytes)
+        if file.read(len(tail) + 1) != tail:
             raise LogChangedError(
                 "does not end as the source's does, with the markers that were added",
                 path=path,
@@ -75,11 +74,21 @@ def _tail(cut: LogCut, number: int, identity: Identity) -> bytes:
     return abort_markers(cut, identity) if number == len(cut.segments) - 1 else b""
 
 
-def _check_all(source: int, restored: int, length: int, path: str) -> None:
-    for position, before, after in _pieces(source, restored, length):
-        if before != after:
-            differs = next(n for n in range(len(before)) if before[n] != after[n])
-            raise LogChangedError(_DIFFERS, path=path, position=position + differs)
+def _check_headers(segment: KeptSegment, path: str) -> None:
+    """All that no checksum covers is in the headers, and so are the checksums."""
+    scans = (iterate_headers(each, end=segment.valid_bytes) for each in (segment.path, path))
+    position = 0
+    for before, after in zip_longest(*scans):
+        rows, made = (None if scan is None else scan.rows for scan in (before, after))
+        if rows is None or made is None or rows.size != made.size or (rows != made).any():
+            if rows is not None and made is not None:
+                count = min(rows.size, made.size)
+                same = int(np.argmin(np.append(rows[:count] == made[:count], np.False_)))
+                position = int(rows["position"][same]) if same < rows.size else position
+            raise LogChangedError(_DIFFERS, path=path, position=position)
+        position = after.valid_bytes
+    if position != segment.valid_bytes:
+        raise LogChangedError(_DIFFERS, path=path, position=position)
 
 
 def _check_batches(
@@ -128,16 +137,3 @@ def _without_identity(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDA
     for name, width in (("partition_leader_epoch", 4), ("crc", 4), ("producer_id", 8)):
         data[(starts + field_position(name))[:, None] + np.arange(width)] = 0
     return data
-
-
-def _pieces(source: int, restored: int, length: int) -> Iterator[tuple[int, bytearray, bytearray]]:
-    """Position and bytes of both."""
-    before, after = bytearray(_PIECE_BYTES), bytearray(_PIECE_BYTES)
-    for position in range(0, length, _PIECE_BYTES):
-        size = min(_PIECE_BYTES, length - position)
-        if size < _PIECE_BYTES:
-            before, after = bytearray(size), bytearray(size)
-        for fd, buffer in ((source, before), (restored, after)):
-            if os.preadv(fd, [buffer], position) < size:
-                raise LogChangedError("is shorter than it was when it was read", position=position)
-        yield position, before, after

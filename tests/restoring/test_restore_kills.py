@@ -84,7 +84,27 @@ def test_restore_that_is_killed_is_finished_or_begun_again(
         assert served(undo_place / "orders-0") == after, (what, again.plans, again.results)
         undone(run_dir)
         found, wanted = contents(place), original
-        assert {n: its[0] for n, its in found.items()} == {n: its[0] for n, its in wanted.items()}
+        assert {n: its[0] for n, its in found.items()} == {
+            n: its[0] for n, its in wanted.items()
+        }, what
+
+
+def test_run_that_died_over_its_small_files_is_undone_behind_the_next(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    source, before = prepared(log_dir)
+    place, run_dir = copied(before, log_dir / "place"), tmp_path / "runs"
+    counting = CountingFiles()
+    run(source, place, tmp_path / "whole", counting)
+    step = counting.steps.index("rename to leader-epoch-checkpoint")
+    copied(before, place)
+    original = contents(place)
+    assert run_in_child(lambda: run(source, place, run_dir, DyingFiles(step))) == -signal.SIGKILL
+    assert restore_statuses(run(source, place, run_dir, None)) == [RESTORED]
+    undone(run_dir)
+    assert {n: its[0] for n, its in contents(place).items()} == {
+        n: its[0] for n, its in original.items()
+    }
 
 
 @pytest.mark.oracle
