@@ -50,9 +50,9 @@ def sound_facts(
         ),
         tuple(producer.last_timestamp_ms for producer in log.facts.active_producers),
     )  # fmt: skip
-    numbers = chain(found.log, found.segments, found.slices, found.producers)
+    numbers = (*found.log, *found.segments, *found.slices, *found.producers)
     # An inode may have all 64 bits.
-    return found if all(-MAX_INT64 <= number <= MAX_INT64 for number in numbers) else None
+    return found if -MAX_INT64 <= min(numbers) and max(numbers) <= MAX_INT64 else None
 
 
 def _is_sound_directory(partition: PartitionInventory) -> bool:

@@ -64,14 +64,14 @@ def whole_audit(
     InvalidConfigError for paths that do not exist, settings that Kafka would refuse, and a policy
     or a capacity that make no sense.
     """
-    with _no_collection():
+    with no_collection():
         return _whole_audit(request, options, execute, clock)
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Without looking for cycles meanwhile: there are none among some hundred thousand small
-    objects that all stay, and each look goes over all of them.
+    objects that all stay, and each look goes over all of them. For who writes the document, too.
     """
     was_enabled = gc.isenabled()
     gc.disable()

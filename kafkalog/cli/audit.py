@@ -16,7 +16,7 @@ from kafkalog.auditing.document import topic_rows, totals
 from kafkalog.auditing.partition_audit import audit_partition, partition_died
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
 from kafkalog.auditing.what_if import parse_scenarios
-from kafkalog.auditing.whole import AuditOptions, whole_audit
+from kafkalog.auditing.whole import AuditOptions, WholeAudit, no_collection, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import count_found
 from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
@@ -93,7 +93,13 @@ def run_with(
     }
     request = audit_request(args.log_dir, options, scope_of(args))
     audit_options = AuditOptions(args.policy, dict(args.capacity), makes_rows_anew=True)
-    whole = whole_audit(request, audit_options, execute, now_ms)
+    with no_collection():
+        whole = whole_audit(request, audit_options, execute, now_ms)
+        return _told(args, whole, tell)
+
+
+def _told(args: argparse.Namespace, whole: WholeAudit, tell: Callable[[str], None]) -> ExitCode:
+    """Write what was found where it is asked for."""
     done, document = whole.run, whole.document
     if args.report is not None:
         write_page(document, args.report)

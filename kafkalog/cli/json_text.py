@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from json.encoder import encode_basestring
 from math import isfinite
@@ -87,6 +87,12 @@ def _flat_rows(rows: list[dict[str, Any]], newline: str) -> str:
     return f"{{{field}{text}{newline}}}"
 
 
+@lru_cache(maxsize=4096)
+def _key(text: str) -> str:
+    """The same ones come in each row."""
+    return encode_basestring(text)
+
+
 @cache
 def _encoder(separator: str) -> json.JSONEncoder:
     return json.JSONEncoder(ensure_ascii=False, separators=(separator, ": "))
@@ -106,7 +112,7 @@ def json_text(value: Any, newline: str = "\n") -> str:
         for key, item in value.items():
             scalar = _SCALARS.get(type(item))
             text = json_text(item, inner) if scalar is None else scalar(item)
-            pairs.append(f"{encode_basestring(key)}: {text}")
+            pairs.append(f"{_key(key)}: {text}")
         return f"{{{inner}{f',{inner}'.join(pairs)}{newline}}}"
     if kind is list or kind is tuple:
         if not value:
