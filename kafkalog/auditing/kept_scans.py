@@ -40,16 +40,19 @@ from kafkalog.log.known_directory import KnownDirectory, known_directory
 SCANS_FILE = "scans.parquet"
 _ROWS_AT_ONCE = 512
 
+_NUMBERS = ("snapshots", "log", "segments", "slices", "producers")
 _SCHEMA = pa.schema(
     [
         ("path", pa.large_string()), ("digest", pa.large_string()),
         ("directory", pa.large_binary()), ("scan", pa.large_binary()),
-        ("topic_id", pa.large_string()), ("snapshots", pa.large_list(pa.int64())),
-        ("log", pa.large_list(pa.int64())), ("segments", pa.large_list(pa.int64())),
-        ("slices", pa.large_list(pa.int64())), ("producers", pa.large_list(pa.int64())),
+        ("topic_id", pa.large_string()),
+        *((name, pa.large_list(pa.int64())) for name in _NUMBERS),
     ]
 )  # fmt: skip
-_PACKED = ("digest", "directory", "scan")
+_COMPRESSION = {
+    "path": "zstd", "digest": "none", "directory": "none", "scan": "none", "topic_id": "zstd",
+    **{f"{name}.list.element": "zstd" for name in _NUMBERS},
+}  # fmt: skip
 _CODE = b"code"
 _NOT_SOUND = SoundFacts((), (), (), ())
 
@@ -69,7 +72,6 @@ class KeptScans(Mapping[str, KnownDirectory]):
         self._topic_ids: list[str | None] = column("topic_id").to_pylist()
         self._snapshots = NumberLists(column("snapshots"))
         self._segments = NumberLists(column("segments"))
-        self._looked_at: dict[str, SoundLog] = {}
         self._slices, self._producers = (NumberLists(column(n)) for n in ("slices", "producers"))
 
     def __len__(self) -> int:
@@ -83,8 +85,6 @@ class KeptScans(Mapping[str, KnownDirectory]):
         place = self._places[path]
         known = self.sound_log(path)
         if known is not None:
-            # It is asked for once more, when the log is judged: the numbers are held once.
-            self._looked_at[path] = known
             last = len(known.segments) - 1
             return KnownDirectory(
                 digest=self._digests[place],
@@ -112,8 +112,6 @@ class KeptScans(Mapping[str, KnownDirectory]):
 
     def sound_log(self, path: str) -> SoundLog | None:
         """The numbers of a log that nothing was wrong with, None of any other."""
-        if path in self._looked_at:
-            return self._looked_at.pop(path)
         place = self._places.get(path)
         if place is None or self._logs is None:
             return None
@@ -154,9 +152,7 @@ class NextScans:
         # is on disk. The texts are packed already.
         self._writer = pq.ParquetWriter(
             self._sink, _SCHEMA.with_metadata({_CODE: code_digest()}),
-            compression={
-                field.name: "none" if field.name in _PACKED else "zstd" for field in _SCHEMA
-            },
+            compression=_COMPRESSION,
             use_dictionary=False, write_page_checksum=True,
         )  # fmt: skip
 

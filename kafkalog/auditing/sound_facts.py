@@ -24,7 +24,7 @@ NONE = -1
 
 
 class LogNumbers(NamedTuple):
-    """Of a whole log; NONE for a line of a checkpoint that is not there."""
+    """Of a whole log; NONE for a line of a checkpoint, or leader epochs, that are not there."""
 
     now_ms: int
     expiration_ms: int
@@ -33,6 +33,7 @@ class LogNumbers(NamedTuple):
     checkpointed_log_start: int
     log_start_offset: int
     log_end_offset: int
+    newest_leader_epoch: int
     committed_bytes: int
     oldest_timestamp_ms: int
     newest_timestamp_ms: int

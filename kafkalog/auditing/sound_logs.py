@@ -34,8 +34,6 @@ from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
 from kafkalog.planning.refusals import refuse_by_inventory
 from kafkalog.planning.retention_forecast import NEVER
 
-_UNMARKED = KnownFiles(is_mark_known=True)
-
 
 class SoundLogs:
     """Those of one audit, known by `kept`; what several have in common is looked at once."""
@@ -231,10 +229,11 @@ def _verdict(task: AuditTask, known: SoundLog) -> CompactionVerdict:
 
 def _with_due(
     audited: AuditedPartition, task: AuditTask, known: SoundLog, first_repaired: int
-) -> AuditedPartition | None:
+) -> AuditedPartition:
     """With the finding that segments are due, and the command for it, tried."""
-    if task.known_epoch is not None:
-        return None  # the command is tried against leader epochs, which are not kept
+    # Of the leader epochs the newest is all that the command is held against.
+    newest = known.log.newest_leader_epoch
+    files = KnownFiles(leader_epochs=None if newest == NONE else ((newest, 0),), is_mark_known=True)
     repaired = tuple(
         _retention_facts(numbers)
         for numbers in known.segments
@@ -247,7 +246,7 @@ def _with_due(
         PartitionFacts(()),
         PartitionFacts(repaired),
         frozenset(facts.base_offset for facts in repaired),
-        _UNMARKED,
+        files,
         is_high_watermark_known=True,
         indexes_end_in_log=True,
     )

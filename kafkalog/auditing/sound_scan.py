@@ -161,6 +161,7 @@ def _log_numbers(
         checkpointed_log_start=_or_none(lines.log_start),
         log_start_offset=partition.log_start_offset,
         log_end_offset=partition.log_end_offset,
+        newest_leader_epoch=max((epoch for epoch, _ in log.files.epochs), default=NONE),
         committed_bytes=headers.committed_bytes,
         oldest_timestamp_ms=headers.oldest_timestamp_ms,
         newest_timestamp_ms=headers.newest_timestamp_ms,
