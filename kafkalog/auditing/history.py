@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
-from kafkalog.auditing.row_tables import table_of
+from kafkalog.auditing.row_tables import read_table_of, table_of
 from kafkalog.runs.run_dir import Run, list_runs
 
 KIND = "audit"
@@ -164,10 +164,9 @@ def _scans(runs: Sequence[Run], problems: list[str]) -> KeptScans:
 
 def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
     path = run.path / name
-    # Not by `read_table`, which imports pandas, unless the file is another version's.
-    with pq.ParquetFile(path) as file:
-        is_own = file.schema_arrow.equals(schema)
-        table = file.read() if is_own else pq.read_table(path, schema=schema)
+    table = read_table_of(path, schema)
+    if table is None:
+        table = pq.read_table(path, schema=schema)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

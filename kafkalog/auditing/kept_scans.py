@@ -26,7 +26,7 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.known_scan import UNREADABLE, code_digest
 from kafkalog.auditing.number_lists import NumberLists
 from kafkalog.auditing.packed_text import pack_text, unpack_text
-from kafkalog.auditing.row_tables import numbers_array, table_of
+from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
 from kafkalog.auditing.sound_facts import (
     SEGMENT_NUMBERS,
     SoundFacts,
@@ -212,7 +212,4 @@ def read_scans(run_path: Path) -> KeptScans | None:
     path = run_path / SCANS_FILE
     if not path.exists():
         return None
-    # Not by `read_table`, which imports pandas.
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        # Of another version there are none.
-        return KeptScans(file.read() if file.schema_arrow.equals(_SCHEMA) else None)
+    return KeptScans(read_table_of(path, _SCHEMA))  # none of another version
