@@ -140,17 +140,26 @@ def test_objects_go_with_the_log_start_and_come_back(
 
 
 def test_a_store_without_versions_is_asked_for_by_name(
-    cluster: TieredCluster, capsys: pytest.CaptureFixture[str]
+    cluster: TieredCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = files_of(cluster.store)
     code, done = retain(cluster, capsys, "--apply")
     assert code == 1
     assert {each["status"] for each in done["remoteDeletions"]["segments"]} == {"refused"}
     assert files_of(cluster.store) == before
-    # The log begins behind what it could not delete: the next run does.
+    # What is refused is not begun. The log begins behind it, and the next run deletes it, no more.
+    assert states(cluster) == [FINISHED] * 5
     assert log_start(cluster) == 1760
-    code, done = retain(cluster, capsys, "--apply", "--no-undo")
+    paces: list[float | None] = []
+
+    def wait(_: float, __: int, bytes_per_second: float | None) -> None:
+        paces.append(bytes_per_second)
+
+    monkeypatch.setattr(deletion_run, "_wait", wait)
+    pace = "--max-bytes-per-second=10MiB"
+    code, done = retain(cluster, capsys, "--apply", "--no-undo", pace)
     assert code == 0
+    assert paces == [10 * 1024 * 1024] * 9
     assert len(before) - len(files_of(cluster.store)) == 9
     assert offsets(cluster)[0] == 1760
 
