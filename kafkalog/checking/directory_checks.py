@@ -92,7 +92,9 @@ def _check_names(view: PartitionView, entries: Mapping[str, Entry], found: Findi
         elif is_of_kafka_0_7(name):
             found.add("format-not-read", f"{name}: {OF_KAFKA_0_7}", path=path)
         elif parsed is not None and parsed.kind in _INDEX_KINDS and not parsed.suffix:
-            if parsed.offset not in bases:
+            log = entries.get(f"{name.partition('.')[0]}{LogFileKind.LOG}")
+            # Where one .log of the directory was named, the others are there and were not read.
+            if parsed.offset not in bases and (log is None or not log.is_file()):
                 found.add(
                     "orphan-index",
                     f"no segment begins at {parsed.offset}",

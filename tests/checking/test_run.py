@@ -227,6 +227,14 @@ def test_only_the_chosen_partitions_are_read(sample: Path) -> None:
     assert [str(p.partition.topic_partition) for p in done.partitions] == ["orders-1"]
 
 
+def test_indexes_of_segments_beside_the_one_that_is_named_are_no_orphans(sample: Path) -> None:
+    first, _, last = segments(sample / "orders-1")
+    assert verify(first).findings == ()
+    first.unlink()
+    lost = {(f.kind, f.offset) for f in verify(last).findings}
+    assert lost == {("orphan-index", 0)}
+
+
 def test_a_partition_directory_alone_is_judged_as_a_copy(log_dir: Path) -> None:
     """No meta.properties, no settings: gaps in a log that shows no compaction are found."""
     log = LogBuilder(log_dir).segment().batch(("a", "1"), ("b", "1"))
