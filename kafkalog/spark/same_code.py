@@ -11,8 +11,10 @@ import pickle
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
@@ -20,18 +22,23 @@ from kafkalog.code_digest import code_digest
 from kafkalog.errors import CodeDiffersError
 
 Batches = Iterator[pa.RecordBatch]
-BatchFunction = Callable[[Batches], Batches]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 # Around the sentence, to find it in what Spark makes of an exception.
 _BEGIN, _END = "<<other code: ", ">>"
 
 
-def on_same_code(work: BatchFunction) -> BatchFunction:
-    """`work`, for `mapInArrow`; a task on other code raises before anything of it is loaded."""
+def on_same_code(
+    work: Callable[[Iterator[Given]], Iterator[Made]],
+) -> Callable[[Iterator[Given]], Iterator[Made]]:
+    """`work`, for `mapInArrow` or `mapPartitions`; a task on other code raises before anything of
+    it is loaded.
+    """
     packed: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
     planned, begin, end, load = code_digest(), _BEGIN, _END, pickle.loads
 
-    def checked(batches: Batches) -> Batches:
+    def checked(given: Iterator[Given]) -> Iterator[Made]:
         try:
             from kafkalog.code_digest import check_same_code as check
         except ImportError as error:
@@ -43,7 +50,7 @@ def on_same_code(work: BatchFunction) -> BatchFunction:
             raise RuntimeError(f"{begin}{error}{end}") from None
         from kafkalog.spark.worker_errors import in_one_line_of_task
 
-        yield from in_one_line_of_task(load(packed)(batches))
+        yield from in_one_line_of_task(load(packed)(given))
 
     return checked
 
@@ -53,7 +60,7 @@ def code_differences() -> Iterator[None]:
     """Raises CodeDiffersError where a job inside failed for that."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         found = re.search(f"{re.escape(_BEGIN)}(.*?){re.escape(_END)}", str(error), re.DOTALL)
         if found is None:
             raise
