@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,7 @@ from kafkalog.auditing.request import audit_request
 from kafkalog.checking.request import VerifyRequest
 from kafkalog.checking.run import verify_run
 from kafkalog.log.json_facts import JsonFacts
+from kafkalog.spark import tasks
 from kafkalog.spark.audit_retention import spark_executor as audit_executor
 from kafkalog.spark.check_segments import spark_executor as verify_executor
 from kafkalog.spark.tasks import run_packs
@@ -62,6 +64,14 @@ def test_job_that_fails_raises(spark: SparkSession) -> None:
     coming = run_packs(spark, [[Number(0)]], fails, Number, Number, "none")
     with pytest.raises(Exception, match="no number"):
         list(coming)
+
+
+def test_tasks_without_a_spark_context_get_numbers_and_give_rows_in_batches() -> None:
+    """As Spark Connect has it: the same function, in Arrow's batches."""
+    in_arrow = tasks._InArrow[str](lambda numbers: (f"pack {n}" for n in numbers))
+    batches = [pa.RecordBatch.from_pydict({"id": ids}) for ids in ([3], [4, 5])]
+    rows = [row for batch in in_arrow(iter(batches)) for row in batch.to_pylist()]
+    assert rows == [{"result": f"pack {n}"} for n in (3, 4, 5)]
 
 
 def test_each_partition_has_a_line(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
