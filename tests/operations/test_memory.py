@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkalog.cleaning.run_map import KEY_BYTES
 from kafkalog.cli.main import main
 from kafkalog.format.constants import CompressionType
 from kafkalog.resources.memory import (
@@ -62,8 +63,8 @@ def large_batches(mib: int, codec: str, count: int = 3) -> LogSpec:
 
 
 def test_keys_that_do_not_fit_are_spilled(log_dir: Path) -> None:
-    count = 1_200_000
-    assert memory_budget(LEAST_MEMORY_BYTES).pool_bytes < 24 * count
+    count = 2_400_000
+    assert memory_budget(LEAST_MEMORY_BYTES).pool_bytes < KEY_BYTES * count
     check(log_dir, many_keys(count), LEAST, count)
 
 
