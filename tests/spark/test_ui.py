@@ -18,7 +18,7 @@ from tests.remote.test_aiven import BROKER, KEYS, STORE, without_closed_segments
 from tests.support.buckets import SECRET, served
 from tests.support.s3_server import BUCKET, S3Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -24,7 +24,7 @@ PARTS = (
     "environment", "jobs", "stages", "allexecutors", "storage/rdd",
     "sql?details=true&planDescription=true&length=1000",
 )  # fmt: skip
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 def main() -> None:
