@@ -28,7 +28,7 @@ from kafkalog.columns.entries import Entries, build_entries
 from kafkalog.columns.texts import join, lines_of, number_text
 from kafkalog.errors import CorruptIndexError, CorruptSnapshotError
 from kafkalog.format.constants import NO_TIMESTAMP
-from kafkalog.format.file_names import log_file_name
+from kafkalog.format.file_names import LIVE_SUFFIX, log_file_name, parse_file_name
 from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY
 from kafkalog.format.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kafkalog.format.time_index import TIME_INDEX_ENTRY
@@ -216,8 +216,14 @@ def _put(
 # -- against the log -------------------------------------------------------------------------------
 
 
+def _log_beside(path: Path, base_offset: int) -> Path:
+    """The `.log` in the same state: that of an index marked `.deleted` is marked so, too."""
+    name = parse_file_name(path.name)
+    return path.with_name(log_file_name(base_offset, name.suffix if name else LIVE_SUFFIX))
+
+
 def _check_offset_index(path: Path, base_offset: int, offsets: Int64s, positions: Int64s) -> bool:
-    log = path.with_name(log_file_name(base_offset))
+    log = _log_beside(path, base_offset)
     if not is_there(log):
         say(f"{path_text(path)}: {_NO_LOG}")
         return True
@@ -242,7 +248,7 @@ def _check_offset_index(path: Path, base_offset: int, offsets: Int64s, positions
 
 
 def _check_time_index(path: Path, base_offset: int, timestamps: Int64s, offsets: Int64s) -> bool:
-    log = path.with_name(log_file_name(base_offset))
+    log = _log_beside(path, base_offset)
     if not is_there(log):
         say(f"{path_text(path)}: {_NO_LOG}")
         return True

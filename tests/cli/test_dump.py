@@ -184,6 +184,13 @@ def test_broken_and_unknown_files_are_findings(dumped: Any, tmp_path: Path) -> N
         assert told in err
 
 
+def test_indexes_marked_deleted_are_held_against_the_log_marked_so(dumped: Any) -> None:
+    """Not against the one that took its place."""
+    code, out, err = dumped(SAMPLES / "broker" / "__consumer_offsets-0")
+    assert (code, err) == (0, "")
+    assert f"{27:020d}.timeindex.deleted" in out
+
+
 def test_what_cannot_be_done_is_refused_by_name(dumped: Any) -> None:
     code, _, err = dumped("x.log", "--value-decoder-class", "X")
     assert (code, "takes no --value-decoder-class: a Java class" in err) == (2, True)
