@@ -188,7 +188,7 @@ def test_indexes_marked_deleted_are_held_against_the_log_marked_so(dumped: Any) 
     """Not against the one that took its place."""
     code, out, err = dumped(SAMPLES / "broker" / "__consumer_offsets-0")
     assert (code, err) == (0, "")
-    assert f"{27:020d}.timeindex.deleted" in out
+    assert f"{27:020d}.timeindex.deleted".encode() in out
 
 
 def test_what_cannot_be_done_is_refused_by_name(dumped: Any) -> None:
