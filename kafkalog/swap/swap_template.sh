@@ -408,7 +408,7 @@ swap)
     each_partition remember_partition
     each_group swap_group
     each_log_dir swap_checkpoint
-    say "done; sh swap.sh --undo takes it back, sh swap.sh --purge gives the space of the originals back"
+    say "done; sh $0 --undo takes it back, sh $0 --purge gives the space of the originals back"
     ;;
 --undo)
     undoing=1
@@ -423,6 +423,6 @@ swap)
     each_group check_ended
     each_group purge_group
     each_log_dir purge_checkpoint
-    say "done: the originals are gone"
+    say "done: beside the logs nothing of the originals is kept any more"
     ;;
 esac
