@@ -59,11 +59,12 @@ class DeletionResult:
 
 @dataclass(frozen=True, slots=True)
 class DeletionRun:
-    """run_id: of its journal; None where nothing was to be deleted."""
+    """run_id: of its journal, None where nothing was to be deleted; run_dir: where that is kept."""
 
     run_id: str | None
     results: tuple[DeletionResult, ...]
     keeps_undo: bool
+    run_dir: Path | None = None
 
     @property
     def is_done(self) -> bool:
@@ -111,7 +112,7 @@ def delete_segments(
         records.end(run.path, _ids(r.deletion for r in results if r.status == DELETED))
     counts = Counter(result.status for result in results)
     finish_run(run, finished_ms=now_ms(), facts={"segments": dict(counts)})
-    return DeletionRun(run_id, tuple(results), keeps_undo)
+    return DeletionRun(run_id, tuple(results), keeps_undo, run_dir)
 
 
 def _delete(

@@ -10,6 +10,7 @@ from kafkalog.bucket.finding import BucketFinding, kind_named
 from kafkalog.bucket.judgement import Deletion
 from kafkalog.bucket.run import BucketRun
 from kafkalog.checking.finding_kind import count_found
+from kafkalog.runs.run_dir import command_for
 from kafkalog.texts import format_bytes, format_count
 
 Row = dict[str, Any]
@@ -162,5 +163,7 @@ def summary(run: BucketRun, deleted: DeletionRun | None, seconds: float) -> str:
 def _of_deletions(deleted: DeletionRun) -> str:
     objects = sum(result.objects_count for result in deleted.results)
     size = format_bytes(sum(result.size_in_bytes for result in deleted.results))
-    undo = f", kafkalog undo {deleted.run_id} puts them back" if deleted.keeps_undo else ""
+    undo = ""
+    if deleted.keeps_undo and deleted.run_id is not None:
+        undo = f", {command_for('undo', deleted.run_id, deleted.run_dir)} puts them back"
     return f", {objects} of {size} deleted{undo}"

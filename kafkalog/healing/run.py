@@ -143,6 +143,7 @@ class Heal(Verb[HealPlan, HealResult]):
             plans=tuple(plans),
             problems=(*found.problems, *problems),
             keeps_undo=self.request.keeps_undo,
+            run_dir=self.request.run_dir,
         )
 
     def chosen(self, plans: Sequence[HealPlan]) -> list[HealPlan]:

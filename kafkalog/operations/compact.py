@@ -106,6 +106,7 @@ def plan_all(
         notes=(*settings.notes, *((BY_TIME_ALONE,) if by_time_alone else ())),
         faults=tuple(problems.faults),
         keeps_undo=request.keeps_undo,
+        run_dir=request.run_dir,
         estimate=estimate_plans(plans, request),
     )
 

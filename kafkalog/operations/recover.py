@@ -104,6 +104,7 @@ class Recover(Verb[RecoverTask, RecoverResult]):
             notes=settings.notes,
             faults=tuple(problems.faults),
             keeps_undo=self.request.keeps_undo,
+            run_dir=self.request.run_dir,
         )
 
     def chosen(self, plans: Sequence[RecoverTask]) -> list[RecoverTask]:

@@ -76,6 +76,7 @@ def _plan_all(
         notes=settings.notes,
         faults=tuple(problems.faults),
         keeps_undo=request.keeps_undo,
+        run_dir=request.run_dir,
     )
 
 

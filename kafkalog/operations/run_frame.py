@@ -16,6 +16,7 @@ from kafkalog.log.topic_partition import (
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.run_estimate import RunEstimate
 from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.runs.run_dir import command_for
 from kafkalog.swap.replacement import held_bytes
 from kafkalog.swap.scratch import Scratch
 
@@ -40,7 +41,7 @@ class Run(Generic[Plan, Result]):
     the settings of each log dir came from; faults: tracebacks of errors that only a fault of ours
     can raise, each under its partition's name; keeps_undo: what was replaced is kept for `undo`;
     output: where results went instead of into the log dirs; estimate: of compaction, how long it
-    will take, and behind it took.
+    will take, and behind it took; run_dir: where it is kept, None by default.
     """
 
     run_id: str
@@ -54,6 +55,7 @@ class Run(Generic[Plan, Result]):
     keeps_undo: bool = True
     output: str | None = None
     estimate: RunEstimate | None = None
+    run_dir: str | None = None
 
     @property
     def is_carried_out(self) -> bool:
@@ -84,8 +86,8 @@ def undo_note(run: Run[Any, Any]) -> str:
     if not _holds_replaced(run):
         return NOTHING_REPLACED
     return (
-        f"replaced files are kept: kafkalog undo {run.run_id} puts them back, "
-        f"kafkalog purge {run.run_id} frees their space"
+        f"replaced files are kept: {command_for('undo', run.run_id, run.run_dir)} puts them back, "
+        f"{command_for('purge', run.run_id, run.run_dir)} frees their space"
     )
 
 

@@ -85,7 +85,8 @@ class AttachRequest:
 @dataclass(frozen=True, slots=True)
 class AttachRun:
     """What was planned, and with `applied` done. records: how many of each type are written;
-    voters: empty where the quorum is static; moved_aside: metadata directories of which files are.
+    voters: empty where the quorum is static; moved_aside: metadata directories of which files are;
+    run_dir: where the run is kept, None by default.
     """
 
     run_id: str
@@ -98,6 +99,7 @@ class AttachRun:
     resolved: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     keeps_undo: bool = True
+    run_dir: str | None = None
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ def attach_run(request: AttachRequest, tell: Tell, files: LocalFiles | None = No
         )
     return replace(
         prepared.run, applied=True, results=tuple(results), resolved=resolved,
-        problems=tuple(problems), keeps_undo=request.keeps_undo,
+        problems=tuple(problems), keeps_undo=request.keeps_undo, run_dir=request.run_dir,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
 from kafkalog.restoring.attach import AttachRun
 from kafkalog.restoring.attach_facts import NO_LEADER, PlannedPartition
+from kafkalog.runs.run_dir import command_for
 
 
 def attach_document(run: AttachRun, seconds: float) -> dict[str, Any]:
@@ -135,7 +136,8 @@ def next_steps(run: AttachRun) -> Iterator[str]:
         )
         return
     if run.keeps_undo:
-        yield f"kafkalog undo {run.run_id} takes it back while no broker has been started"
+        undo = command_for("undo", run.run_id, run.run_dir)
+        yield f"{undo} takes it back while no broker has been started"
     else:
         yield CANNOT_BE_UNDONE
     yield (

@@ -113,7 +113,7 @@ def _prepare(
         check_values(values, plan)
     run = AttachRun(
         run_id, applied=False, plan=plan, records=record_counts(values), voters=(), moved_aside=(),
-        keeps_undo=request.keeps_undo,
+        keeps_undo=request.keeps_undo, run_dir=request.run_dir,
     )  # fmt: skip
     done = BucketAttachRun(
         run, decided.logs, tuple(len(own) for own in records), old is None, found.left_out

@@ -9,6 +9,7 @@ from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
 from kafkalog.restoring.attach_document import attach_document
 from kafkalog.restoring.bucket_attach import BucketAttachRun
 from kafkalog.restoring.bucket_plan import AttachedLog
+from kafkalog.runs.run_dir import command_for
 
 _SHOWN = 3
 
@@ -109,7 +110,8 @@ def _next_steps(done: BucketAttachRun) -> Iterator[str]:
         yield "kafkalog attach … --apply writes into these log dirs; the bucket stays as it is"
         return
     if run.keeps_undo:
-        yield f"kafkalog undo {run.run_id} takes it back while no broker has been started"
+        undo = command_for("undo", run.run_id, run.run_dir)
+        yield f"{undo} takes it back while no broker has been started"
     else:
         yield CANNOT_BE_UNDONE
     yield (

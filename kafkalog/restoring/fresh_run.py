@@ -45,7 +45,7 @@ from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
 from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask
 from kafkalog.restoring.source import open_source
-from kafkalog.runs.run_dir import new_run_id
+from kafkalog.runs.run_dir import command_for, new_run_id
 from kafkalog.swap.journal import RESTORE, begin_journal
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.replacement import drop_undo
@@ -196,7 +196,7 @@ def _run_of(prepared: _Prepared, run_id: str, request: RunRequest) -> FreshRun:
         )
     return FreshRun(
         run_id, applied=False, plans=plan.plans, notes=tuple(notes), problems=prepared.problems,
-        keeps_undo=request.keeps_undo, groups=plan.groups,
+        keeps_undo=request.keeps_undo, run_dir=request.run_dir, groups=plan.groups,
     )  # fmt: skip
 
 
@@ -249,10 +249,8 @@ def _put_all_in_place(
         # Kept until the end in any case: a run that dies here must be taken back.
         replace_in_all(prepared.places, run_id, files)
     except Exception as error:
-        why = (
-            f"{describe_error(error, path)}: `kafkalog undo {run_id}` takes all of it back, before "
-            "any broker starts"
-        )
+        undo = f"`{command_for('undo', run_id, request.run_dir)}` takes all of it back"
+        why = f"{describe_error(error, path)}: {undo}, before any broker starts"
         failed = [replace(each, status=FAILED, reason=why) for each in results]
         return [replace(failed[0], fault=fault_text(error)), *failed[1:]]
     if not request.keeps_undo:

@@ -132,6 +132,7 @@ class Restore(Verb[RestorePlan, RestoreResult]):
             plans=chosen,
             problems=(*source.problems, *found.problems),
             keeps_undo=self.request.keeps_undo,
+            run_dir=self.request.run_dir,
         )
 
     def chosen(self, plans: Sequence[RestorePlan]) -> list[RestorePlan]:

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,14 @@ def default_run_dir() -> Path:
     # The specification has relative paths ignored.
     home = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
     return home / "kafkalog" / "runs"
+
+
+def command_for(verb: str, run_id: str, run_dir: str | Path | None) -> str:
+    """`kafkalog undo RUN` or another verb's, as somebody types it: with `--run-dir` for a run that
+    is kept elsewhere than by default."""
+    is_elsewhere = run_dir is not None and Path(run_dir) != default_run_dir()
+    place = f" --run-dir {shlex.quote(str(run_dir))}" if is_elsewhere else ""
+    return f"kafkalog {verb} {run_id}{place}"
 
 
 def check_run_dir(run_dir: Path, log_dirs: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,17 @@ def test_where_something_was_replaced_it_is_offered(log_dir: Path, said: Any) ->
     _, _, told = said(*COMPACT)
     assert "puts them back" in told
     assert NOTHING_REPLACED not in told
+
+
+def test_the_command_that_is_offered_finds_the_run(log_dir: Path, said: Any) -> None:
+    """Which is not kept where runs are by default."""
+    path = write(log_dir, ("a", "a"), ("a", "b"), ("c",)) / f"{0:020d}.log"
+    before = path.read_bytes()
+    _, _, told = said(*COMPACT)
+    assert path.read_bytes() != before
+    offered = told.partition("kept: kafkalog ")[2].partition(" puts them back")[0]
+    assert main(shlex.split(offered)) == 0
+    assert path.read_bytes() == before
 
 
 def test_a_partition_that_failed_midway_can_be_undone(
