@@ -446,7 +446,7 @@ def test_the_verb_undoes_and_shows_no_secret(
     out = capsys.readouterr()
     assert len(versioned.objects) == len(before) - 5
     (run,) = tmp_runs(cluster).iterdir()
-    assert f"kafkalog undo {run.name} puts them back" in out.err
+    assert f"kafkalog undo {run.name} --run-dir {run.parent} puts them back" in out.err
     assert main(["runs", f"--run-dir={tmp_runs(cluster)}", "--json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)["runs"]
     assert (listed["kind"], listed["state"]) == (KIND, "finished")
