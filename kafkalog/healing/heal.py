@@ -14,8 +14,6 @@ from kafkalog.cleaning.output_segment import OutputFile
 from kafkalog.errors import (
     LogChangedError,
     LogCleaningRefusedError,
-    describe_error,
-    fault_text,
 )
 from kafkalog.healing.plan import HealPlan
 from kafkalog.healing.splice import Splice, start_of
@@ -25,7 +23,7 @@ from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_headers import iterate_headers, scan_headers
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.planning.statuses import FAILED, ended_by
 from kafkalog.repair.recover import recover_partition
 from kafkalog.repair.recover_result import DONE, SOUND, RecoverTask
 from kafkalog.swap.file_facts import checksum_of
@@ -90,11 +88,9 @@ def heal_partition(task: HealTask, files: LocalFiles | None = None) -> HealResul
     result = HealResult(name.topic, name.partition, task.plan.path, task.plan.log_dir, FAILED)
     try:
         result = _heal(task, result, files or LocalFiles())
-    except LogCleaningRefusedError as error:
-        result = replace(result, status=REFUSED, reason=str(error))
     except Exception as error:
-        reason = describe_error(error, task.plan.path)
-        result = replace(result, reason=reason, fault=fault_text(error))
+        status, reason, fault = ended_by(error, task.plan.path)
+        result = replace(result, status=status, reason=reason, fault=fault)
     return replace(result, seconds=round(time.monotonic() - started, 3))
 
 

@@ -43,7 +43,7 @@ from kafkalog.operations.clean_run import CleanRun, Done
 from kafkalog.operations.compact_swap import PartitionSwap
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.planning.segment_groups import group_again, group_segments
-from kafkalog.planning.statuses import FAILED, LEFT, REFUSED
+from kafkalog.planning.statuses import LEFT, ended_by
 from kafkalog.resources.memory import memory_budget
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.scratch import new_attempt_id
@@ -79,10 +79,8 @@ def carry_out(
     cleaning = Cleaning(plan, run, files or run.new_files())
     try:
         done = work(cleaning)
-    except LogCleaningRefusedError as error:
-        status, reason, fault = REFUSED, str(error), ""
     except Exception as error:
-        status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
+        status, reason, fault = ended_by(error, plan.path)
     else:
         kept = done.stats.corrupt_batches
         note = f"{kept} corrupt batches were kept as they are, the first: {cleaning.first_corrupt}"

@@ -33,7 +33,7 @@ from kafkalog.errors import (
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.segment_file import ChunkBuffers
-from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.planning.statuses import ended_by
 from kafkalog.repair.file_differences import (
     MISSING,
 )
@@ -85,11 +85,8 @@ def recover_partition(task: RecoverTask, files: LocalFiles | None = None) -> Rec
     reason = fault = ""
     try:
         status = recovery.run()
-    except LogCleaningRefusedError as error:
-        status, reason = REFUSED, str(error)
     except Exception as error:
-        status, reason = FAILED, describe_error(error, task.partition.path)
-        fault = fault_text(error)
+        status, reason, fault = ended_by(error, task.partition.path)
     try:
         recovery.clear()
     except Exception as error:

@@ -21,14 +21,14 @@ from pathlib import Path
 
 from kafkalog.cleaning.finished_group import FinishedGroup, fingerprint
 from kafkalog.cleaning.output_segment import OutputFile
-from kafkalog.errors import LogChangedError, LogCleaningRefusedError, describe_error, fault_text
+from kafkalog.errors import LogChangedError
 from kafkalog.format.file_names import LEADER_EPOCH_CHECKPOINT_FILE, LogFileKind
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.operations.run_frame import Run
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.planning.statuses import FAILED, ended_by
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.segments import Identity
 from kafkalog.restoring.source import source_of
@@ -105,11 +105,9 @@ def ended(task: RestoreTask, work: Callable[[RestoreResult], RestoreResult]) -> 
     result = RestoreResult(name.topic, name.partition, task.plan.path, task.plan.log_dir, FAILED)
     try:
         result = work(result)
-    except LogCleaningRefusedError as error:
-        result = replace(result, status=REFUSED, reason=str(error))
     except Exception as error:
-        reason = describe_error(error, task.plan.path)
-        result = replace(result, reason=reason, fault=fault_text(error))
+        status, reason, fault = ended_by(error, task.plan.path)
+        result = replace(result, status=status, reason=reason, fault=fault)
     return replace(result, seconds=round(time.monotonic() - started, 3))
 
 

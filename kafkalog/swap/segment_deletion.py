@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.cleaning.new_files import check_ownership
-from kafkalog.errors import KafkaLogError, LogCleaningRefusedError, describe_error, fault_text
+from kafkalog.errors import KafkaLogError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
     LOG_START_OFFSET_FILE,
     EpochEntry,
@@ -47,7 +47,7 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.planning.retention_plan import DELETE, RetentionPlan
-from kafkalog.planning.statuses import FAILED, REFUSED
+from kafkalog.planning.statuses import ended_by
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.file_facts import facts_with_checksum, file_facts
 from kafkalog.swap.interrupted_swap import clear_run
@@ -99,10 +99,8 @@ def retain_partition(
     replaced = None
     try:
         replaced = _retain(plan, journal, scratch, files)
-    except LogCleaningRefusedError as error:
-        status, reason = REFUSED, str(error)
     except Exception as error:
-        status, reason, fault = FAILED, describe_error(error, plan.path), fault_text(error)
+        status, reason, fault = ended_by(error, plan.path)
     # Nothing is left in between: what was begun is finished or undone at once.
     if status != DELETED:
         try:
