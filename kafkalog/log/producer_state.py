@@ -201,7 +201,8 @@ def uploaded_snapshots(partition: PartitionInventory) -> Iterator[tuple[int, str
     """The same of those that lie with segments behind manifests. One is the state at its segment's
     end: where another one is read from some offset before that on, it says too much."""
     ends = [*(segment.base_offset for segment in partition.segments[1:]), partition.log_end_offset]
-    for segment, end in zip(reversed(partition.segments), reversed(ends), strict=True):
+    # Without any segment the end is nobody's.
+    for segment, end in zip(reversed(partition.segments), reversed(ends), strict=False):
         if isinstance(segment.path, ManifestPath) and segment.has_snapshot:
             copied = read_manifest(look_at_manifest(segment.path.manifest)).copied
             if copied is not None and copied.end_offset + 1 == end:

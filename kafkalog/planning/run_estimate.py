@@ -133,6 +133,8 @@ def _work(plan: CompactionPlan, *, is_compared: bool) -> CompactionWork:
         if source.base_offset >= plan.first_dirty_offset
     )
     codecs = REFERENCE.codecs
+    # A damaged header states any number.
+    known = [codec for codec in plan.codecs if codec < len(codecs)]
     return CompactionWork(
         source_bytes=plan.source_bytes,
         records=records,
@@ -141,7 +143,7 @@ def _work(plan: CompactionPlan, *, is_compared: bool) -> CompactionWork:
         kept_bytes=plan.source_bytes,
         segments=len(plan.sources),
         groups=len(plan.groups),
-        codec=max(plan.codecs, key=lambda codec: codecs[codec], default=0),
+        codec=max(known, key=lambda codec: codecs[codec], default=0),
         across_tasks=plan.strategy == ACROSS_TASKS,
         is_compared=is_compared,
     )

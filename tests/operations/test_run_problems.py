@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.cleaning.source_map import map_sources
+from kafkalog.cleaning.joined_sources import join_sources
 from kafkalog.cli.main import main
 from kafkalog.errors import InvalidConfigError
 from kafkalog.operations import compact_partition, compact_plan
@@ -85,15 +85,15 @@ def test_a_file_that_cannot_be_scanned_refuses_its_partition_alone(log_dir: Path
 def test_no_memory_fails_one_partition(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_partition(log_dir, "t-0")
     write_partition(log_dir, "t-1")
-    mapped = map_sources
+    joined = join_sources
 
     # By name, not by order: two threads work at once, and either may come first.
-    def fail(sources, *arguments):  # type: ignore[no-untyped-def]
-        if "/t-0/" in sources[0].path:
+    def fail(groups, *arguments):  # type: ignore[no-untyped-def]
+        if "/t-0/" in groups[0].sources[0].path:
             raise MemoryError
-        return mapped(sources, *arguments)
+        return joined(groups, *arguments)
 
-    monkeypatch.setattr(compact_partition, "map_sources", fail)
+    monkeypatch.setattr(compact_partition, "join_sources", fail)
     before = partition_contents(log_dir, "t-0")
     run = apply_run(request_for(log_dir, "t"), clean_pack)
     assert [result.status for result in run.results] == ["failed", "compacted"]
@@ -110,12 +110,12 @@ def test_a_fault_of_ours_fails_one_partition_and_is_exit_code_4(
 ) -> None:
     for name in ("t-0", "t-1", "t-2"):
         write_partition(log_dir, name)
-    mapped = map_sources
+    joined = join_sources
 
-    def divide(sources, *arguments):  # type: ignore[no-untyped-def]
-        return 1 // 0 if "/t-1/" in sources[0].path else mapped(sources, *arguments)
+    def divide(groups, *arguments):  # type: ignore[no-untyped-def]
+        return 1 // 0 if "/t-1/" in groups[0].sources[0].path else joined(groups, *arguments)
 
-    monkeypatch.setattr(compact_partition, "map_sources", divide)
+    monkeypatch.setattr(compact_partition, "join_sources", divide)
     before = partition_contents(log_dir, "t-1")
     assert command(log_dir, "--topic", "t", "--apply", "--json", "--workers", workers) == 4
     out, err = capsys.readouterr()

@@ -14,7 +14,7 @@ from pathlib import Path
 from kafkalog.auditing.audit_run import open_audit
 from kafkalog.auditing.audited_partition import CompactionVerdict
 from kafkalog.auditing.explanation import Explainer
-from kafkalog.auditing.partition_audit import audit_partition
+from kafkalog.auditing.partition_audit import audit_closely
 from kafkalog.auditing.request import AuditTask, audit_request
 from kafkalog.cleaning.record_outcomes import STAYS
 from kafkalog.errors import LogCleaningRefusedError
@@ -73,7 +73,7 @@ def forecast_of(
 ) -> RetentionForecast:
     """What an audit says of the one partition in a log dir."""
     task = _task(log_dir, call.now_ms, call.config, call.high_watermark, line)
-    return audit_partition(replace(task, uploaded_offset=uploaded)).retention
+    return audit_closely(replace(task, uploaded_offset=uploaded))[0].retention
 
 
 def play_forecast(seed: int, kafka: Kafka, work: Path, tally: AuditTally) -> None:
