@@ -200,9 +200,10 @@ def _snapshots(partition: PartitionInventory) -> Iterator[tuple[int, str]]:
 def uploaded_snapshots(partition: PartitionInventory) -> Iterator[tuple[int, str]]:
     """The same of those that lie with segments behind manifests. One is the state at its segment's
     end: where another one is read from some offset before that on, it says too much."""
+    if not partition.segments:
+        return  # its end is no segment's
     ends = [*(segment.base_offset for segment in partition.segments[1:]), partition.log_end_offset]
-    # Without any segment the end is nobody's.
-    for segment, end in zip(reversed(partition.segments), reversed(ends), strict=False):
+    for segment, end in zip(reversed(partition.segments), reversed(ends), strict=True):
         if isinstance(segment.path, ManifestPath) and segment.has_snapshot:
             copied = read_manifest(look_at_manifest(segment.path.manifest)).copied
             if copied is not None and copied.end_offset + 1 == end:

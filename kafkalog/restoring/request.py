@@ -14,7 +14,6 @@ from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.restoring.cut import Until
 
 ABORT, CUT = "abort", "cut"
-END_TRANSACTIONS = (ABORT, CUT)
 _GLOB = frozenset("*?[")
 _OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>[0-9]+)=(?P<offset>[0-9]{1,19})")
 # Kafka's Topic.validate.

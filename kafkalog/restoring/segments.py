@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,12 +129,6 @@ def abort_markers(cut: LogCut, identity: Identity) -> bytes:
         )
         for n, each in enumerate(in_order)
     )
-
-
-def with_markers(cut: LogCut) -> LogCut:
-    """The same as it is once its open transactions are aborted."""
-    end = cut.end_offset + len(cut.open)
-    return replace(cut, end_offset=end, last_stable_offset=end, open=())
 
 
 def _batches(

@@ -28,6 +28,7 @@ from kafkalog.remote import buckets
 from kafkalog.remote.paths import RemoteStorage
 from kafkalog.runs import journal
 from kafkalog.runs.journal import read_events
+from tests.bucket.killing import killed_after
 from tests.bucket.tiered_cluster import (
     COPIED_MS,
     HOUR_MS,
@@ -333,32 +334,17 @@ def test_a_store_that_refuses_again_and_again_is_asked_no_more(
     assert "not begun: the 3 before it failed" in deleted.results[-1].reason
 
 
-class Killed(BaseException):
-    """As if the process were gone."""
-
-
 @pytest.mark.parametrize(
     "deletions", [*(pytest.param(n, marks=pytest.mark.thorough) for n in (0, 1, 3)), 4]
 )
 def test_a_run_that_dies_is_undone_or_taken_up(
-    cluster: TieredCluster, versioned: S3Server, deletions: int, monkeypatch: pytest.MonkeyPatch
+    cluster: TieredCluster, versioned: S3Server, deletions: int
 ) -> None:
     """After so many objects; the journal has all that is gone."""
     before = dict(versioned.objects)
     run = look(cluster, in_bucket=True)
-    real, count = buckets.BucketStore.remove, 0
-
-    def remove(self: buckets.BucketStore, path: str) -> None:
-        nonlocal count
-        if count == deletions:
-            raise Killed
-        count += 1
-        real(self, path)
-
-    monkeypatch.setattr(buckets.BucketStore, "remove", remove)
-    with pytest.raises(Killed):
+    with killed_after(deletions):
         delete(cluster, run)
-    monkeypatch.setattr(buckets.BucketStore, "remove", real)
     (first,) = [path.name for path in (cluster.broker.parent / "runs").iterdir()]
     gone = before.keys() - versioned.objects.keys()
     noted = {

@@ -18,11 +18,11 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
 from kafkalog.reading.remote_copies import read_metadata_partitions
-from kafkalog.remote import buckets
 from kafkalog.remote.paths import RemoteStorage
 from kafkalog.restoring.bucket_attach import plan_bucket_attach
 from kafkalog.restoring.bucket_request import BucketAttachRequest
 from kafkalog.runs.run_dir import default_run_dir, list_runs
+from tests.bucket.killing import killed_after
 from tests.bucket.tiered_cluster import (
     COPIED_MS,
     DELETED,
@@ -242,32 +242,17 @@ def test_a_bucket_is_attached_by_what_is_left(
     assert (log.start_offset, log.segments) == (1760, 2)
 
 
-class Killed(BaseException):
-    """As if the process were gone."""
-
-
 @pytest.mark.parametrize("objects", [0, 4])
 def test_a_run_that_dies_is_undone_or_ended_by_the_next(
     cluster: TieredCluster, bucket: S3Server, objects: int,
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """After so many objects; by then the topic says of all of them that they go."""
     bucket.put_tree(cluster.store)
     bucket.is_versioned = True
     place, before, files = f"s3://{BUCKET}", dict(bucket.objects), files_of(cluster.broker)
-    real, gone = buckets.BucketStore.remove, 0
-
-    def remove(self: buckets.BucketStore, path: str) -> None:
-        nonlocal gone
-        if gone == objects:
-            raise Killed
-        gone += 1
-        real(self, path)
-
-    monkeypatch.setattr(buckets.BucketStore, "remove", remove)
-    with pytest.raises(Killed):
+    with killed_after(objects):
         retain(cluster, capsys, "--apply", place=place)
-    monkeypatch.setattr(buckets.BucketStore, "remove", real)
     assert states(cluster) == [DELETING] * 3 + [FINISHED] * 2
     code, done = retain(cluster, capsys, "--apply", place=place)
     assert code == 0

@@ -5,20 +5,17 @@ one: its own process, because a process has one kind of session.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.spark.sessions import run_session
 from tests.support.log_builder import LogBuilder
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).resolve().parents[2]
 FEW = {
     "records": [0, 1, 2, 3],
     "decoded": list(range(12)),
@@ -40,8 +37,8 @@ OTHERS = {
     "table": list(range(12)),
     "bars": 2,
     "points": 2,
-    "findings": 0,
-    "topics": 10,
+    "findings": 1,  # a log dir without the cluster's metadata
+    "topics": 11,
     "deleted": [1],  # segments, by a plan
     "streamed": 14,
 }
@@ -55,22 +52,8 @@ def answers(log_dir: Path, how_many: str) -> dict[str, Any]:
     log.segment().batch(("k2", '{"n": 11}')).write()
     LogBuilder(logs, "other-0").batch(("k", "1"), ("k", "2")).write()
     shutil.copytree(logs, log_dir / "copy")
-    command = [sys.executable, "-m", "tests.spark.connect_session"]
-    command += [str(logs), str(log_dir / "copy"), str(log_dir / "work"), how_many]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    words = (str(logs), str(log_dir / "copy"), str(log_dir / "work"), how_many)
+    done = run_session("tests.spark.connect_session", *words)
     assert done.returncode == 0, done.stdout + done.stderr[-5000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -5,22 +5,18 @@ UI, its REST API, plans, the event log and messages.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.remote.test_aiven import BROKER, KEYS, STORE, without_closed_segments
+from tests.spark.sessions import run_session
 from tests.support.buckets import SECRET, served
 from tests.support.s3_server import BUCKET, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -36,21 +32,8 @@ def test_no_credentials_are_in_the_ui_plans_or_the_event_log(
     output = tmp_path / "output"
     output.mkdir()
     keys = ",".join(f"{key_id}={file}" for key_id, file in KEYS.items())
-    command = [sys.executable, "-m", "tests.spark.ui_session", str(local), f"s3://{BUCKET}", keys]
-    done = subprocess.run(
-        [*command, str(output), SECRET],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    words = (str(local), f"s3://{BUCKET}", keys, str(output), SECRET)
+    done = run_session("tests.spark.ui_session", *words)
     (output / "stdout.txt").write_text(done.stdout)
     (output / "stderr.txt").write_text(done.stderr)
     assert done.returncode == 0, done.stderr[-5000:]
