@@ -154,7 +154,9 @@ def await_upload(log_dir: Path, topic: str) -> None:
 
 
 def stored(store: Path, topic: str, suffix: str) -> list[Path]:
-    return sorted(store.rglob(f"{topic}-0-*/*.{suffix}"))
+    """By the directory of the partition, or of the topic: its name begins with the topic's."""
+    found = store.rglob(f"*.{suffix}")
+    return sorted(p for p in found if any(part.startswith(f"{topic}-") for part in p.parts))
 
 
 def look(log_dirs: list[Path], store: Path, *, is_deep: bool = True) -> BucketRun:

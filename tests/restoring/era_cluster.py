@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from data.maker.zookeeper_jars import JARS, KAFKA, ensure_zookeeper_era
+from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.metadata_names import METADATA_DIR
+from kafkalog.restoring.left_metadata import read_left_metadata
+from kafkalog.restoring.quorum import recorded_voters
 from tests.oracle.setup import OracleRuntime
 from tests.restoring.live_cluster import TOPICS, LostQuorum, lost_quorum
 
@@ -22,19 +25,29 @@ log4j.appender.o.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 @contextmanager
 def era_quorum(
-    directory: Path, count: int, topics: Mapping[str, int] = TOPICS
+    directory: Path, count: int, topics: Mapping[str, int] = TOPICS, *, is_dynamic: bool = False
 ) -> Iterator[LostQuorum]:
-    """As `lost_quorum`, with a static one: dynamic quorums of 3.9 are Kafka's first."""
+    """As `lost_quorum`; a dynamic one of one node is formatted as --standalone."""
     era = ensure_zookeeper_era()
     assert KAFKA.startswith("3.9.")
     classes = directory / "classes"
     classes.mkdir(parents=True)
     (classes / "log4j.properties").write_text(_LOG4J)
     jars = tuple(JARS / Path(name).name for name in era.kafka.split(":"))
-    with lost_quorum(directory, count, is_dynamic=False, topics=topics) as cluster:
+    with lost_quorum(directory, count, is_dynamic=is_dynamic, topics=topics) as cluster:
         for broker in cluster.nodes.values():
             broker._runtime = OracleRuntime(era.java, classes, jars)
+            if is_dynamic and count == 1:
+                broker._format_options = ("--standalone",)
+                cluster.voters = f"1@127.0.0.1:{broker.controller_port}"
         yield cluster
+
+
+def voters_of(cluster: LostQuorum) -> list[int]:
+    """By the metadata logs; none of a static quorum."""
+    left = read_left_metadata(open_log_dir(*cluster.log_dirs, reads_buckets=False))
+    voters = left.voters if left is not None else None
+    return sorted(each.node_id for each in recorded_voters(voters or ()))
 
 
 def as_migrated(log_dir: str) -> None:

@@ -137,7 +137,15 @@ class LostQuorum:
         return AdminClient({"bootstrap.servers": self.servers})
 
     def create_topics(self) -> None:
-        """TOPICS, with all nodes as replicas."""
+        """TOPICS, with all nodes as replicas. Once every node knows of all: a client drops what it
+        has asked of a broker that another one does not know yet.
+        """
+        for node in self.nodes.values():
+            own = AdminClient({"bootstrap.servers": node.bootstrap_servers})
+            deadline = time.monotonic() + PATIENCE_S
+            while len(own.list_topics(timeout=60).brokers) < len(self.nodes):
+                assert time.monotonic() < deadline, f"{node.bootstrap_servers} knows not all nodes"
+                time.sleep(0.2)
         admin = self.admin()
         new = [
             NewTopic(name, count, len(self.nodes), config=CONFIGS.get(name, {}))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from kafkalog.clock import now_ms
-from kafkalog.remote.paths import RemoteStorage
+from kafkalog.remote.paths import KeyFiles, RemoteStorage
 from kafkalog.restoring.attach import is_whole
 from kafkalog.restoring.bucket_attach import BucketAttachRun, bucket_attach_run
 from kafkalog.restoring.bucket_request import BucketAttachRequest
@@ -51,14 +51,18 @@ WRONG = ("Truncating to offset", "truncation of conflicting", "marked stray", "U
 
 
 def lost_cluster(
-    broker_factory: BrokerFactory, path: Path, *, begins_a_segment: bool = False
+    broker_factory: BrokerFactory,
+    path: Path,
+    *,
+    begins_a_segment: bool = False,
+    plugin: Callable[[Path], dict[str, str]] = settings,
 ) -> tuple[Path, Path, Rows]:
     """Its log dir and its bucket once it is stopped, and what consumers got. begins_a_segment:
-    whether the transaction at the end does.
+    whether the transaction at the end does. plugin: settings of a broker with this bucket.
     """
     store = path / "store"
     store.mkdir()
-    broker = broker_factory(path / "source", settings(store))
+    broker = broker_factory(path / "source", plugin(store))
     create(broker.bootstrap_servers, *TOPICS)
     for _ in range(2):  # two leader epochs
         produce(broker.bootstrap_servers, "plain", 1000)
@@ -88,11 +92,25 @@ def one_transaction(servers: str, topic: str, count: int) -> None:
     producer.commit_transaction(120)
 
 
+def kept_metadata(log_dir: Path, old: Path) -> Path:
+    """A copy of what tells of a bucket, and of topics."""
+    for name in ("__remote_log_metadata-0", "__remote_log_metadata-1", "__cluster_metadata-0"):
+        shutil.copytree(log_dir / name, old / name)
+    for path in (*log_dir.glob("*checkpoint"), log_dir / "meta.properties"):
+        shutil.copy(path, old)
+    return old
+
+
 def attach(
-    bucket: Path, into: Iterable[Path], runs: Path, old: Path | None, ends: str = "abort"
+    bucket: Path,
+    into: Iterable[Path],
+    runs: Path,
+    old: Path | None,
+    ends: str = "abort",
+    keys: KeyFiles = (),
 ) -> BucketAttachRun:
     request = BucketAttachRequest(
-        RemoteStorage((str(bucket),)),
+        RemoteStorage((str(bucket),), keys=keys),
         tuple(map(str, into)),
         now_ms(),
         metadata_from=() if old is None else (str(old),),
@@ -183,13 +201,7 @@ def test_one_node_goes_on_over_the_bucket(
     broker_factory: BrokerFactory, tmp_path: Path, source: str, ends: str
 ) -> None:
     log_dir, store, before = lost_cluster(broker_factory, tmp_path, begins_a_segment=ends == "cut")
-    old = None
-    if source == "records":
-        old = tmp_path / "old"
-        for name in ("__remote_log_metadata-0", "__remote_log_metadata-1", "__cluster_metadata-0"):
-            shutil.copytree(log_dir / name, old / name)
-        for path in (*log_dir.glob("*checkpoint"), log_dir / "meta.properties"):
-            shutil.copy(path, old)
+    old = kept_metadata(log_dir, tmp_path / "old") if source == "records" else None
     shutil.rmtree(log_dir)
     # One of each kind of quorum.
     options = ("--standalone",) if source == "records" else ()

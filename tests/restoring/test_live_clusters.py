@@ -16,7 +16,12 @@ from data.maker.tiered_story import SETTINGS, await_copies
 from kafkalog.clock import now_ms
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.restoring.attach import AttachRequest, attach_run, is_whole
-from tests.restoring.era_cluster import as_migrated, era_quorum, with_places_for_metadata
+from tests.restoring.era_cluster import (
+    as_migrated,
+    era_quorum,
+    voters_of,
+    with_places_for_metadata,
+)
 from tests.restoring.live_cluster import (
     COMMITTED,
     COMPACTED,
@@ -78,12 +83,14 @@ def test_a_cluster_without_metadata_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("count", "is_migrated"), [(1, False), (1, True), (3, False)], ids=["one", "migrated", "three"]
+    ("count", "quorum"),
+    [(1, "static"), (1, "migrated"), (3, "static"), (1, "dynamic"), (3, "dynamic")],
 )
 def test_a_cluster_of_kafka_3_9_without_metadata_goes_on(
-    tmp_path: Path, count: int, is_migrated: bool
+    tmp_path: Path, count: int, quorum: str
 ) -> None:
-    with era_quorum(tmp_path, count) as cluster:
+    is_migrated = quorum == "migrated"
+    with era_quorum(tmp_path, count, is_dynamic=quorum == "dynamic") as cluster:
         cluster.start()
         cluster.create_topics()
         cluster.await_in_sync()
@@ -92,6 +99,7 @@ def test_a_cluster_of_kafka_3_9_without_metadata_goes_on(
         ends, digests, committed = cluster.ends(), cluster.digests(), cluster.committed()
         cluster.stop()
         cluster.kill()
+        assert voters_of(cluster) == (sorted(cluster.nodes) if cluster.is_dynamic else [])
         cluster.lose_metadata()
         cluster.forget_logs()
         if is_migrated:
@@ -99,7 +107,10 @@ def test_a_cluster_of_kafka_3_9_without_metadata_goes_on(
                 as_migrated(log_dir)
         with_places_for_metadata(cluster)
 
-        request = AttachRequest(tuple(cluster.log_dirs), now_ms(), run_dir=str(tmp_path / "runs"))
+        voters = (cluster.voters,) if cluster.is_dynamic else ()
+        request = AttachRequest(
+            tuple(cluster.log_dirs), now_ms(), controllers=voters, run_dir=str(tmp_path / "runs")
+        )
         run = attach_run(request, lambda _: None)
         assert is_whole(run)
         assert any("came from ZooKeeper" in each for each in run.plan.warnings) == is_migrated
@@ -115,6 +126,8 @@ def test_a_cluster_of_kafka_3_9_without_metadata_goes_on(
         assert {record[:3]: record[3] for record in written}.items() <= found.items()
         assert cluster.digests(ends) == digests
         assert cluster.complaints() == []
+        cluster.stop()
+        assert voters_of(cluster) == (sorted(cluster.nodes) if cluster.is_dynamic else [])
 
 
 def test_a_lost_node_comes_back_empty_and_settings_are_those_of_the_metadata_that_is_left(
