@@ -19,9 +19,9 @@ from kafkalog.auditing.kept_scans import KeptScans, NextScans
 from kafkalog.auditing.log_dir_findings import find_signs, reported_once
 from kafkalog.auditing.open_files import find_open_files
 from kafkalog.auditing.request import AuditRequest, AuditTask
+from kafkalog.auditing.scenarios import Scenario, times_from
 from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.auditing.sound_logs import SoundLogs
-from kafkalog.auditing.what_if import Scenario, times_from
 from kafkalog.checking.finding import Finding
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import NO_PARTITION

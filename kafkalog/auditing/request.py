@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkalog.auditing.what_if import Scenario
+from kafkalog.auditing.scenarios import Scenario
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.planning.compaction import usable_entries

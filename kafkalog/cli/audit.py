@@ -15,11 +15,11 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.document import topic_rows, totals
 from kafkalog.auditing.partition_audit import audit_partition, partition_died
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
-from kafkalog.auditing.what_if import parse_scenarios
+from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.auditing.whole import AuditOptions, WholeAudit, no_collection, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import count_found
-from kafkalog.cli.audit_tables import simulation_notes, write_contents_tables
+from kafkalog.cli.audit_tables import capacity_notes, simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import say_above, with_progress
 from kafkalog.cli.runs import settings_options
@@ -107,7 +107,8 @@ def _told(args: argparse.Namespace, whole: WholeAudit, tell: Callable[[str], Non
         write_json(document)
     else:
         _write_tables(done, document, tell)
-        for note in (*simulation_notes(document["whatIf"]), *whole.notes):
+        notes = (*simulation_notes(document["whatIf"]), *capacity_notes(document["logDirs"]))
+        for note in (*notes, *whole.notes):
             tell(note)
         tell(_summary(done, document))
     return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE

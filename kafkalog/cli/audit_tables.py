@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkalog.cli.tables import show_table
-from kafkalog.texts import format_bytes, format_timestamp
+from kafkalog.texts import format_bytes, format_duration, format_timestamp
 
 Row = dict[str, Any]
 _MOST_LEFTOVERS = 20
+_DAY_MS = 86_400_000
 # Columns in which a partition has something to say, and whose shares of its bytes.
 _COUNTS = (
     "tombstones", "stuckTombstones", "stuckTombstoneBatches", "stuckMarkers", "fakeTombstones",
@@ -52,6 +53,27 @@ def simulation_notes(scenarios: Iterable[Row]) -> list[str]:
             f"{r['topic']}: {scenario['label']} refused: {r['text']}" for r in scenario["refused"]
         ]
     return notes
+
+
+def capacity_notes(log_dirs: Iterable[Row]) -> list[str]:
+    """Of each log dir whose size is given: how full it is and when it will be, a line each."""
+    return [
+        f"{row['path']}: {format_bytes(row['bytes'])} of {format_bytes(row['capacityBytes'])}, "
+        f"{_outlook(row)}"
+        for row in log_dirs
+        if row["capacityBytes"] is not None
+    ]
+
+
+def _outlook(row: Row) -> str:
+    growth, days = row["growthBytesPerDay"], row["daysUntilFull"]
+    if days == 0:
+        return "full"
+    if growth is None:
+        return "how fast it grows is not known: no earlier audit of it is kept"
+    if days is None:
+        return "it does not grow"
+    return f"{format_bytes(growth)} more a day: full in {format_duration(int(days * _DAY_MS))}"
 
 
 def _write(rows: Iterable[Row]) -> None:

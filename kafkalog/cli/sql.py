@@ -17,6 +17,7 @@ from kafkalog.duckdb.connection import MEMORY_LIMIT, usable_cores
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables
 from kafkalog.errors import KafkaLogError
+from kafkalog.remote.stores import local_path
 from kafkalog.runs.run_dir import default_run_dir
 
 
@@ -25,8 +26,13 @@ def check_arguments(args: argparse.Namespace) -> None:
     if not args.paths and not args.zookeeper_dir:
         raise UsageError("sql needs a log dir, a partition directory or a .log file")
     for path in args.paths:
-        if len(path.split()) > 1 and "://" not in path and not _is_there(path):
-            raise UsageError(f"{path!r} is not there; if it is a statement: --sql in front of it")
+        # Told now, not by the first statement that reads: a prompt may be far from that.
+        if path and "://" not in path and not _is_there(local_path(path)):
+            if len(path.split()) > 1:
+                raise UsageError(
+                    f"{path!r} is not there; if it is a statement: --sql in front of it"
+                )
+            raise UsageError(f"{path}: no such file or directory")
     if args.zk_root is not None and not args.zookeeper_dir:
         raise UsageError("--zk-root is for --zookeeper-dir")
     if args.format == "parquet" and args.output is None:

@@ -44,6 +44,15 @@ class SparkText(Spark):
             "TRY_CAST": lambda self: _marked(self._parse_cast(False, safe=True)),
         }
 
+        def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+            # sqlglot takes a first `offset` for the clause OFFSET, which cannot stand there.
+            group = self._curr if not skip_group_by_token else None
+            if group and group.token_type is TokenType.GROUP_BY:
+                after = self._next
+                if after and after.token_type is TokenType.OFFSET:
+                    after.token_type = TokenType.VAR
+            return super()._parse_group(skip_group_by_token)
+
 
 def _marked(node: exp.Expression) -> exp.Expression:
     """A cast that stands in the text, unlike the one that sqlglot makes of `DATE '…'`."""

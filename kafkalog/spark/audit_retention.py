@@ -20,7 +20,7 @@ from kafkalog.auditing.audit_run import Executor
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.partition_audit import audit_partition
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
-from kafkalog.auditing.what_if import parse_scenarios
+from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.auditing.whole import AuditOptions, whole_audit
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from kafkalog.auditing.expected_growth import Outlook, arrival_pace, expected_bytes
-from kafkalog.auditing.what_if import Scenario, SimulatedLog, simulate
+from kafkalog.auditing.scenarios import Scenario
+from kafkalog.auditing.what_if import SimulatedLog, simulate
 from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.log.header_facts import PartitionFacts
 from kafkalog.planning.loaded_segments import loaded_segments

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkalog.auditing.what_if import parse_scenarios
+from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.cli.main import main
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE, pack_meta_properties

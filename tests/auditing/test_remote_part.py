@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkalog.auditing.what_if import parse_scenarios
+from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.cli.main import main
 from kafkalog.remote.paths import RemoteStorage
 from tests.auditing.documents import audited_document

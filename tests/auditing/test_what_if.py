@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalog.auditing.what_if import (
-    DEFAULT_STEPS_MS,
-    Scenario,
-    SimulatedLog,
-    ceiling_bytes,
-    kept_at,
-    parse_scenarios,
-    simulate,
-    times_from,
-)
+from kafkalog.auditing.scenarios import DEFAULT_STEPS_MS, Scenario, parse_scenarios, times_from
+from kafkalog.auditing.what_if import SimulatedLog, ceiling_bytes, kept_at, simulate
 from kafkalog.cli.main import main
 from kafkalog.cli.option_values import parse_at
 from kafkalog.errors import InvalidConfigError

@@ -376,6 +376,7 @@ SELECT topic, sort_array(collect_set(partition)), size(collect_list(key)), sort_
 SELECT count(*) FILTER (WHERE partition = 1), sum(offset) FILTER (WHERE key IS NOT NULL) FROM records
 SELECT sum(offset) / count(*), max(offset) - min(offset) + 1, round(avg(offset), 2) FROM records
 SELECT upper(topic), partition + 1, count(*) FROM records GROUP BY upper(topic), partition + 1
+SELECT offset DIV 5, partition, count(*) FROM records GROUP BY offset DIV 5, partition ORDER BY 1, 2 LIMIT 9 OFFSET 3
 SELECT topic AS t, count(*) AS n FROM records GROUP BY t HAVING n > 5 AND t <> 'x' ORDER BY n DESC, t
 SELECT topic FROM records GROUP BY topic ORDER BY sum(offset) DESC, topic
 SELECT max(offset) - min(offset) AS d FROM records HAVING d > 5

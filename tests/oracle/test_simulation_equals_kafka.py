@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog.auditing.what_if import Scenario
+from kafkalog.auditing.scenarios import Scenario
 from tests.auditing.documents import audited_document
 from tests.oracle.kafka import Kafka, Kafkas
 from tests.oracle.retention import LOG_CONFIG, NAME, RetentionCall, random_call, retention_script

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkalog.auditing.what_if import parse_scenarios
+from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.report.page import render_page
 from tests.auditing.documents import audited_document
 from tests.support.log_builder import START_MS, LogBuilder
