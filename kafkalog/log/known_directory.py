@@ -8,11 +8,16 @@ The digest is one of names, sizes, modification times and inodes of all entries.
 from __future__ import annotations
 
 import hashlib
+import os
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kafkalog.log.inventory import JsonFacts, PartitionInventory, SegmentInfo
 from kafkalog.log.listing import Entry
+
+_NUMBERS = struct.Struct("<QQQ")
+_WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,15 @@ def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
 
 
 def directory_digest(entries: Iterable[Entry]) -> str:
-    """See the module's text; empty where there is none. OSError for a file that has just gone."""
+    """See the module's text; empty where there is none. OSError for a file that has just gone. Many
+    directories' at once: `log.directory_entries`.
+    """
     found = []
     for entry in entries:
         if not entry.is_file(follow_symlinks=False):
             return ""
         stat = entry.stat(follow_symlinks=False)
-        found.append(f"{entry.name}/{stat.st_size}/{stat.st_mtime_ns}/{stat.st_ino}")
-    return hashlib.sha256("/".join(sorted(found)).encode(errors="surrogateescape")).hexdigest()
+        numbers = stat.st_size & _WORD, stat.st_mtime_ns & _WORD, stat.st_ino & _WORD
+        found.append(os.fsencode(entry.name) + b"\0" + _NUMBERS.pack(*numbers))
+    # A zero ends each name: they are sorted by names, and no two are the same.
+    return hashlib.sha256(b"".join(sorted(found))).hexdigest()

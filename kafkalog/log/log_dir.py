@@ -92,10 +92,12 @@ def open_log_dir(
             log_dirs[parent] = read_log_dir_files(parent)
         files_of[directory] = log_dirs[parent]
 
+    digests = {} if known is None else _digests(wanted)
+
     def read(directory: Path) -> tuple[PartitionInventory | None, list[str], list[UnreadPartition]]:
         own: tuple[list[str], list[UnreadPartition]] = [], []
-        files = files_of[directory]
-        return _read(directory, files, wanted[directory], *own, known), *own
+        files, digest = files_of[directory], digests.get(directory, "")
+        return _read(directory, files, wanted[directory], *own, known, digest), *own
 
     # A store is asked about several partitions at once.
     is_slow = any(bucket_uri(directory) is not None for directory in log_dirs)
@@ -111,6 +113,15 @@ def open_log_dir(
     ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
     _refuse_kafka_0_7(ordered)
     return LogInventory(tuple(ordered), tuple(problems), tuple(unread))
+
+
+def _digests(directories: Iterable[Path]) -> dict[Path, str]:
+    """Of those of this machine, empty where a look at each of them alone has to tell."""
+    # What looks at many at once is compiled code, which others do without.
+    from kafkalog.log.directory_entries import directory_digests
+
+    own = [directory for directory in directories if bucket_uri(directory) is None]
+    return dict(zip(own, directory_digests([str(path) for path in own]), strict=True))
 
 
 def _noting_links(partition: PartitionInventory, link: Path | None) -> PartitionInventory:
@@ -252,6 +263,7 @@ def _read(
     problems: list[str],
     unread: list[UnreadPartition],
     known: Mapping[str, KnownDirectory] | None = None,
+    digest: str = "",
 ) -> PartitionInventory | None:
     """None, and a problem, if the directory cannot be read.
 
@@ -260,7 +272,9 @@ def _read(
     """
     for is_last in (False, True):
         try:
-            return read_partition_dir(directory, files, only_files, known)
+            return read_partition_dir(
+                directory, files, only_files, known, "" if is_last else digest
+            )
         except (OSError, KafkaLogError) as error:
             if is_last or not isinstance(error, FileNotFoundError | LogChangedError):
                 problems.append(f"{path_text(directory)}: {error}")

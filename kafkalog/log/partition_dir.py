@@ -92,23 +92,24 @@ def read_partition_dir(
     log_dir: LogDirFiles,
     only_files: Collection[str] | None = None,
     known: Mapping[str, KnownDirectory] | None = None,
+    digest: str = "",
 ) -> PartitionInventory:
     """The facts of the partition directory `path`, whose log dir was read into `log_dir`.
 
     With `only_files` just those segments are listed, and the partition cannot be changed. With
     `known` the directory gets a digest, and where an earlier run has seen the same no file of it is
-    opened. OSError if the directory cannot be listed; all else that is wrong is in `problems`.
+    opened; `digest`: where it was made just now. OSError if the directory cannot be listed; all
+    else that is wrong is in `problems`.
     """
     problems = list(log_dir.problems)
-    name = _name_of(path, problems)
-    entries = entries_in(path)
-    digest = "" if known is None else directory_digest(entries)
+    name, place = _name_of(path, problems), path_text(path)
     # The digest is over names, sizes and times of all entries: where an earlier run saw the same,
     # its facts hold and no file is opened.
-    place = path_text(path)
-    own = known.get(str(path)) if known else None
-    if own is None or own.digest != digest:
-        own = None
+    own = _seen_before(known, str(path), digest)
+    entries = [] if own else entries_in(path)
+    if known is not None and not digest:
+        digest = directory_digest(entries)
+        own = _seen_before(known, str(path), digest)
     files, leftovers = _list_files(() if own else entries, problems)
     segments = own.segments if own else _segments(files, LIVE_SUFFIX)
     checkpoints = log_dir.partition_checkpoints(name.topic_partition)
@@ -151,6 +152,14 @@ def read_partition_dir(
         is_whole=only_files is None,
         orphan_indexes=_orphan_indexes(files),
     )
+
+
+def _seen_before(
+    known: Mapping[str, KnownDirectory] | None, path: str, digest: str
+) -> KnownDirectory | None:
+    """What an earlier run saw of a directory that is now as it was then."""
+    own = known.get(path) if known and digest else None
+    return own if own is not None and own.digest == digest else None
 
 
 def _name_of(path: Path, problems: list[str]) -> PartitionDirName:

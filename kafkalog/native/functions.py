@@ -22,6 +22,8 @@ Lz4Compress = NewType("Lz4Compress", int)
 Crc32cExtend = NewType("Crc32cExtend", int)
 # (descriptor, out, size, position) -> bytes read, -1 where it failed.
 Pread = NewType("Pread", int)
+# open, getdents64, statx and close: a descriptor or a path first, -1 of an int where it failed.
+ListDirectory = NewType("ListDirectory", int)
 
 Address = TypeVar("Address", bound=int)
 
