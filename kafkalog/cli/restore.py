@@ -72,8 +72,7 @@ def run_with(
             tell(script.said)
         return run
 
-    def planned() -> RestoreRun:
-        run = plan_restore(request, restore)
+    def with_words(run: RestoreRun) -> RestoreRun:
         for line in warnings(run):
             tell(line)
         return with_groups(run)
@@ -81,8 +80,8 @@ def run_with(
     verb = RunVerb(
         run=planned_or_applied(
             args,
-            plan=planned,
-            apply=lambda tell: with_groups(apply_restore(request, restore, tell, execute=execute)),
+            plan=lambda: with_words(plan_restore(request, restore)),
+            apply=lambda tell: with_words(apply_restore(request, restore, tell, execute=execute)),
         ),
         statuses=lambda run, _: restore_statuses(run),
         document=lambda run, seconds: restore_document(run, seconds, scripts),

@@ -171,6 +171,8 @@ def expand_paths(paths: Iterable[str | PathLike[str]], *, reads_buckets: bool) -
         if bucket_uri(name) is not None or path.exists():
             yield path
             continue
+        if path.is_symlink():
+            raise InvalidConfigError("a link to what is not there", path=str(path))
         matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
         if not matches:
             raise InvalidConfigError("no such file or directory", path=str(path))

@@ -6,6 +6,8 @@ Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`)
     source    log dirs, their segments in remote storage, or that alone             LogInventory
     copies    of several copies of a partition the one that goes furthest           Source
     cut       where a restored log ends, which transactions are open there          LogCut
+    wholeness whether it has all that it had: unfinished swaps, gaps                 Wholeness
+    target    the stopped cluster: whose log dirs, which topics                     Target
     plan      which source goes into which directories, and why not                 RestorePlan
     segments  the segments up to the cut, with ids that the target cannot meet      files
     stage     the restored partition beside the target's, with its indexes; compared: consumers get

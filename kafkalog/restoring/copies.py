@@ -24,6 +24,7 @@ from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.replicas.replica import Replica, ReplicaFacts, replica_facts
 from kafkalog.restoring.plan import RestorePlan
+from kafkalog.restoring.wholeness import wholeness_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,13 @@ def _best(copies: Iterable[PartitionInventory]) -> tuple[PartitionInventory, str
     for path, each in paths.items():
         try:
             facts = replica_facts(Replica("", each, None, None))
+            lacks = wholeness_of(each, each.log_end_offset).why_not
         except (KafkaLogError, OSError) as error:
             unsound.append(f"{path} is left out: {error}")
             continue
-        if facts.problems:
-            unsound.append(f"{path} is left out: {'; '.join(facts.problems)}")
+        problems = (*facts.problems, *([] if lacks is None else [lacks]))
+        if problems:
+            unsound.append(f"{path} is left out: {'; '.join(problems)}")
         else:
             far[path] = how_far(facts)
     if not far:  # each of them says why when it is planned

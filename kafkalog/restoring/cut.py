@@ -15,14 +15,14 @@ KIP-98, KIP-890.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkalog.batches.batch_table import is_control
+from kafkalog.batches.batch_table import codecs, is_control
 from kafkalog.errors import CorruptRecordError
-from kafkalog.format.constants import NO_TIMESTAMP
+from kafkalog.format.constants import NO_TIMESTAMP, CompressionType
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.producer_replay import (
@@ -84,7 +84,8 @@ class LogCut(JsonFacts):
     the end. highest epochs and producer ids that a controller gives out: -1 without;
     largest_timestamp_ms: of all batches.
     left_out_from: the first offset of what lies behind the cut, None if nothing does; records: in
-    all batches but control batches, None where legacy entries have to be opened to count them.
+    all batches but control batches, None where legacy entries have to be opened to count them;
+    notes: what somebody has to know of it.
     """
 
     start_offset: int
@@ -97,6 +98,7 @@ class LogCut(JsonFacts):
     largest_timestamp_ms: int
     left_out_from: int | None = None
     records: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def size_in_bytes(self) -> int:
@@ -129,6 +131,8 @@ class _Walk(ProducerSink):
     left_out_from: int | None = None
     records: int = 0
     has_legacy: bool = False
+    notes: tuple[str, ...] = ()
+    _kept_to: int = 0
     _ended: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -201,16 +205,29 @@ class _Walk(ProducerSink):
         if not rows.size:
             return
         self.replay.apply(rows)
-        self.end_offset = max(self.end_offset, int(rows["last_offset"][-1]) + 1)
+        self._kept_to = int(rows["last_offset"][-1]) + 1
+        self.end_offset = max(self.end_offset, self._kept_to)
         current = rows[rows["magic"] >= 2]
         self.has_legacy |= current.size < rows.size
         if current.size:
             self.records += int(current["records_count"][~is_control(current)].sum(dtype=np.int64))
             self.epoch = max(self.epoch, int(current["partition_leader_epoch"].max()))
+            self._look_at_codecs(current)
             ids = current["producer_id"]
             given = ids[ids < FIRST_RESTORED_ID]
             self.producer_id = max(self.producer_id, int(given.max(initial=-1)))
         self.timestamp_ms = max(self.timestamp_ms, int(rows["max_timestamp"].max()))
+
+    def _look_at_codecs(self, rows: Rows) -> None:
+        known = codecs(rows)
+        unknown = known > max(CompressionType)
+        if not self.notes and unknown.any():
+            row = int(np.argmax(unknown))
+            self.notes = (
+                f"the batch at offset {int(rows['base_offset'][row])} has compression codec "
+                f"{int(known[row])}, which no Kafka knows: it stays as it is, and who reads it "
+                "fails there",
+            )
 
     def stable_end(self) -> int:
         """The furthest offset at which no transaction is open."""
@@ -225,6 +242,9 @@ class _Walk(ProducerSink):
         return end
 
     def cut(self) -> LogCut:
+        start = self.partition.log_start_offset
+        if self.left_out_from is not None and self._kept_to < start:
+            return self._nothing(start)
         stable = self.replay.first_open_offset()
         return LogCut(
             self.partition.log_start_offset,
@@ -237,6 +257,15 @@ class _Walk(ProducerSink):
             self.timestamp_ms,
             self.left_out_from,
             None if self.has_legacy else self.records,
+            self.notes,
+        )
+
+    def _nothing(self, start: int) -> LogCut:
+        """What is kept lies in front of the log's start: it begins there, and is empty."""
+        first = self.segments[0]
+        segment = replace(first, base_offset=start, valid_bytes=0)
+        return LogCut(
+            start, start, start, (segment,), (), -1, -1, NO_TIMESTAMP, self.left_out_from, 0
         )
 
     def _open(self) -> Iterator[OpenTransaction]:

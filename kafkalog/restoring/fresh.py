@@ -6,7 +6,7 @@ Source: Kafka Formatter, BootstrapDirectory, KafkaRaftServer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,13 +34,14 @@ _SHOWN = 3
 @dataclass(frozen=True, slots=True)
 class FreshDirs:
     """others: values of the records in each bootstrap.checkpoint that are no feature levels, by
-    log dir; why_not: why these cannot be begun with.
+    log dir; why_not: why these cannot be begun with; problems: what else is wrong in them.
     """
 
     dirs: tuple[NodeDir, ...]
     feature_levels: Mapping[str, int]
     others: Mapping[str, Sequence[bytes]]
     why_not: tuple[str, ...]
+    problems: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> list[int]:
@@ -98,7 +99,22 @@ def read_fresh_dirs(log_dirs: Sequence[str]) -> FreshDirs:
             "what they find for stray at the first start: format with Kafka 4, or restore into "
             "topics that a running cluster has made"
         )
-    return FreshDirs(dirs, first, others, tuple(why_not))
+    why_not += _same_ids(dirs)
+    return FreshDirs(dirs, first, others, tuple(why_not), found.problems)
+
+
+def _same_ids(dirs: Sequence[NodeDir]) -> Iterator[str]:
+    """Log dirs of which one is a copy of another: no broker starts on both."""
+    seen: dict[str, str] = {}
+    for each in dirs:
+        if each.directory_id is None:
+            continue
+        first = seen.setdefault(each.directory_id, each.path)
+        if first != each.path:
+            yield (
+                f"{first} and {each.path} have the same directory.id, {each.directory_id}: one is "
+                "a copy of the other; format each node by itself"
+            )
 
 
 def _why_not(log_dir: str, found: LogInventory) -> str | None:

@@ -105,6 +105,8 @@ def apply_fresh_restore(
             results, problems = _apply(prepared, request, run_id, resolved, execute, tell, files)
         finally:
             files.remove_directory(str(work_dir.parent))
+    for line in (*prepared.problems, *problems):
+        tell(line)
     run = _run_of(prepared, run_id, request)
     faults = tuple(f"{each.path}: {each.fault}" for each in results if each.fault)
     return replace(
@@ -155,7 +157,7 @@ def _prepare(request: RunRequest, restore: RestoreRequest, work_dir: Path) -> _P
     places: tuple[MetadataPlace, ...] = ()
     if plan.metadata.partitions:
         places = tuple(_places(plan, target, request.now_ms))
-    return _Prepared(plan, target, places, source.problems)
+    return _Prepared(plan, target, places, (*source.problems, *target.problems))
 
 
 def _places(plan: FreshPlan, target: FreshDirs, now_ms: int) -> Iterator[MetadataPlace]:

@@ -10,14 +10,14 @@ Source: Kafka LogManager, ReplicaManager; KIP-101.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.contents.transactional_ids import TransactionalId, transactional_ids
 from kafkalog.errors import KafkaLogError, RemoteStorageError
+from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.topics import INTERNAL_POLICIES, TRANSACTION_TOPIC
-from kafkalog.log.cluster_settings import ClusterSettings
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
     LogInventory,
@@ -26,16 +26,14 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.lock_holder import lock_holder
-from kafkalog.log.log_dir_files import read_log_dir_files
-from kafkalog.log.metadata_log import METADATA_DIR, read_cluster_settings
-from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
-from kafkalog.requests.run_settings import RunSettings
 from kafkalog.restoring.cut import LogCut, OpenTransaction, cut_log
 from kafkalog.restoring.request import ABORT, CUT, RestoreRequest
+from kafkalog.restoring.target import Target
+from kafkalog.restoring.wholeness import wholeness_of
 
 RESTORE = "restore"
 _SHOWN = 3
@@ -65,52 +63,6 @@ class RestorePlan(JsonFacts):
 
     def refused(self, reason: str) -> RestorePlan:
         return replace(self, status=REFUSED, reason=reason)
-
-
-@dataclass(slots=True)
-class Target:
-    """The cluster's log dirs: partitions, metadata, and the nodes that they are of."""
-
-    found: LogInventory
-    settings: RunSettings
-    clusters: tuple[ClusterSettings, ...]
-    nodes: Mapping[str, int | None]
-    others: Mapping[str, str]
-    by_name: dict[TopicPartition, list[PartitionInventory]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, found: LogInventory, settings: RunSettings, log_dirs: Iterable[str]) -> Target:
-        """What these log dirs are."""
-        metas = {path: read_log_dir_files(Path(path)).meta for path in log_dirs}
-        places = [Path(path, METADATA_DIR) for path in metas]
-        clusters = tuple(read_cluster_settings(each) for each in places if each.is_dir())
-        nodes = {path: None if meta is None else meta.node_id for path, meta in metas.items()}
-        ids = {path: str(meta.cluster_id) for path, meta in metas.items() if meta is not None}
-        target = cls(found, settings, clusters, nodes, ids)
-        for each in found:
-            if each.kind is PartitionKind.LIVE:
-                target.by_name.setdefault(each.topic_partition, []).append(each)
-        return target
-
-    @property
-    def cluster(self) -> ClusterSettings | None:
-        """The newest metadata log."""
-        sound = [each for each in self.clusters if not each.problems]
-        return max(sound, key=lambda each: each.end_offset, default=None)
-
-    def why_unusable(self) -> str | None:
-        """What is wrong with all of it."""
-        if len(set(self.others.values())) > 1:
-            named = ", ".join(f"{path} of {its}" for path, its in sorted(self.others.items()))
-            return f"log dirs of more than one cluster: {named}"
-        if self.cluster is None:
-            problems = [problem for each in self.clusters for problem in each.problems]
-            why = "; ".join(problems) or f"none of the log dirs has {METADATA_DIR}"
-            return (
-                f"the target's metadata log tells which replicas a partition has: {why}; give the "
-                "log dir with it (metadata.log.dir) as well"
-            )
-        return None
 
 
 def plan_restores(
@@ -258,7 +210,7 @@ def cut_of(
     until = request.until(source.topic_partition)
     try:
         cut = cut_log(source, until, to_stable=request.end_transactions == CUT)
-        missing = _missing_remotely(source, cut)
+        whole = wholeness_of(source, MAX_INT64 if cut.left_out_from is None else cut.end_offset)
     except RemoteStorageError as error:
         return None, f"the source cannot be read: {error}"
     except (KafkaLogError, OSError) as error:
@@ -266,8 +218,9 @@ def cut_of(
             f"the source is damaged: {error}; `kafkalog salvage` makes a copy without what is "
             "damaged, which can be restored"
         )
-    if missing is not None:
-        return None, missing
+    if whole.why_not is not None:
+        return None, whole.why_not
+    cut = replace(cut, notes=(*cut.notes, *whole.lost))
     if cut.open and request.end_transactions != ABORT:
         named = ", ".join(ids.text(each) for each in cut.open[:_SHOWN])
         more = f" and {len(cut.open) - _SHOWN} more" if len(cut.open) > _SHOWN else ""
@@ -288,21 +241,6 @@ def compacting(plan: RestorePlan, request: RestoreRequest, config: LogConfig) ->
     policy = ",".join(config.cleanup_policy)
     said = f"is not compacted, since its cleanup.policy is {policy}"
     return replace(plan, warnings=(*plan.warnings, said))
-
-
-def _missing_remotely(source: PartitionInventory, cut: LogCut) -> str | None:
-    """Offsets that remote storage ought to have; what is missing on a disk is a problem of it."""
-    if not any(each.state == REMOTE for each in source.segments):
-        return None
-    if source.segments[0].base_offset > source.log_start_offset:
-        return (
-            f"the log begins at offset {source.log_start_offset}, and what is in remote storage at "
-            f"{source.segments[0].base_offset}"
-        )
-    for missing in missing_ranges(source, cut.start_offset, cut.end_offset):
-        if missing.is_proven:
-            return f"the source has a gap: {missing}"
-    return None
 
 
 class TransactionalIds:
@@ -326,6 +264,7 @@ class TransactionalIds:
 
 def warnings_of(cut: LogCut, config: LogConfig) -> Iterator[str]:
     """What becomes of what is restored that somebody may not expect."""
+    yield from cut.notes
     if not config.is_compacted or "delete" in config.cleanup_policy:
         if config.retention_ms >= 0:
             yield (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.format.topics import CLUSTER_METADATA_TOPIC, INTERNAL_POLICIES
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
@@ -18,6 +19,7 @@ _GLOB = frozenset("*?[")
 _OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>[0-9]+)=(?P<offset>[0-9]{1,19})")
 # Kafka's Topic.validate.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_OF_KAFKA = frozenset((*INTERNAL_POLICIES, CLUSTER_METADATA_TOPIC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class RestoreRequest:
 
 def parse_topics(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """The topics of the source that NAME, GLOB and OLD=NEW name, and the new names."""
-    topics, renamed = [], {}
+    topics: list[str] = []
+    renamed: dict[str, str] = {}
     for text in texts:
         old, equals, new = text.partition("=")
         topics.append(old)
@@ -82,18 +85,30 @@ def parse_topics(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]
             continue
         if _GLOB & set(old) or not _TOPIC.fullmatch(new) or new in (".", ".."):
             raise InvalidConfigError(f"--topic {text!r}: OLD=NEW needs two topic names, no glob")
+        if new in _OF_KAFKA:
+            raise InvalidConfigError(f"--topic {text!r}: {new} is Kafka's own")
+        if renamed.get(old, new) != new:
+            raise InvalidConfigError(
+                f"--topic {text!r}: {old} goes to {renamed[old]} already; a run makes one copy"
+            )
         renamed[old] = new
+    twice = sorted(set(renamed).intersection(text for text in texts if "=" not in text))
+    if twice:
+        raise InvalidConfigError(f"--topic: {', '.join(twice)} with another name and without one")
     return tuple(topics), renamed
 
 
 def parse_until_offsets(text: str) -> dict[TopicPartition, int]:
     """`T-P=OFFSET,…`; InvalidConfigError for anything else."""
-    found = {}
+    found: dict[TopicPartition, int] = {}
     for part in text.split(","):
         match = _OFFSET.fullmatch(part.strip())
         if match is None:
             raise InvalidConfigError(
                 f"--until {text!r}: a time (ms or ISO), or offsets as orders-0=1200,orders-1=900"
             )
-        found[TopicPartition(match["topic"], int(match["number"]))] = int(match["offset"])
+        name = TopicPartition(match["topic"], int(match["number"]))
+        if name in found:
+            raise InvalidConfigError(f"--until {text!r}: {name} is there twice")
+        found[name] = int(match["offset"])
     return found

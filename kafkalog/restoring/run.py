@@ -26,7 +26,7 @@ from kafkalog.restoring.execute import RestoreExecutor, in_this_process
 from kafkalog.restoring.fresh import is_fresh
 from kafkalog.restoring.fresh_run import apply_fresh_restore, plan_fresh_restore
 from kafkalog.restoring.plan import RESTORE as TO_RESTORE
-from kafkalog.restoring.plan import RestorePlan, Target, plan_restores
+from kafkalog.restoring.plan import RestorePlan, plan_restores
 from kafkalog.restoring.request import RestoreRequest
 from kafkalog.restoring.restore import (
     RESTORED,
@@ -36,6 +36,7 @@ from kafkalog.restoring.restore import (
 )
 from kafkalog.restoring.source import open_source
 from kafkalog.restoring.space import needed_bytes, refuse_without_space
+from kafkalog.restoring.target import Target
 from kafkalog.runs.run_dir import new_run_id
 from kafkalog.swap.checkpoint import CheckpointFile
 from kafkalog.swap.journal import RESTORE, RunJournal
@@ -131,6 +132,9 @@ class Restore(Verb[RestorePlan, RestoreResult]):
             applied=False,
             plans=chosen,
             problems=(*source.problems, *found.problems),
+            notes=tuple(
+                target.what_stays_empty(p.topic_partition for p in chosen if p.status != REFUSED)
+            ),
             keeps_undo=self.request.keeps_undo,
             run_dir=self.request.run_dir,
         )

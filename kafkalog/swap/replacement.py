@@ -297,8 +297,10 @@ def drop_undo(scratch: Scratch, files: LocalFiles) -> int:
 
 def held_bytes(scratch: Scratch) -> int | None:
     """Bytes that a run keeps in a partition, those that have another name not counted; None if it
-    keeps nothing there.
+    keeps nothing there, or the partition is not there (any more, or yet).
     """
+    if not Path(scratch.directory).is_dir():
+        return None
     stats = [
         os.lstat(path_in(scratch.directory, name))
         for name in list_names(scratch.directory)
