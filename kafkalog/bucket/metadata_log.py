@@ -129,8 +129,13 @@ def _write_partition(
 
 def _write_segment(path: Path, base_offset: int, data: bytes) -> None:
     """A `.log`, and the indexes that its batches ask for."""
+    durable.replace(path / log_file_name(base_offset), data)
+    write_indexes(path, base_offset)
+
+
+def write_indexes(path: Path, base_offset: int) -> None:
+    """Those of a segment that is there."""
     log = path / log_file_name(base_offset)
-    durable.replace(log, data)
     indexes = SegmentIndexes(base_offset, LogConfig())
     for chunk in read_chunks(str(log)):
         indexes.add(chunk.rows)

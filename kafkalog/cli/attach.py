@@ -27,7 +27,7 @@ from kafkalog.restoring.attach_document import attach_document, attach_lines, at
 
 _BUCKET_ONLY = (
     "topic", "metadata_from", "metadata_partitions", "end_transactions", "remote_layout",
-    "remote_key",
+    "remote_key", "groups", "offsets_partitions", "output",
 )  # fmt: skip
 _CHOSEN = ("topic", "partition", "leader", "inSync", "replicas", "logEndOffset")
 

@@ -17,7 +17,7 @@ from kafkalog.restoring.document import restore_document, restore_table, warning
 from kafkalog.restoring.execute import RestoreExecutor
 from kafkalog.restoring.fresh import is_fresh
 from kafkalog.restoring.fresh_run import FreshRun
-from kafkalog.restoring.groups import GroupScript, group_scripts, write_scripts
+from kafkalog.restoring.groups import GroupScript, group_scripts, restored_ranges, write_scripts
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest, parse_topics, parse_until_offsets
 from kafkalog.restoring.restore import RestoreRun
@@ -66,7 +66,8 @@ def run_with(
         if isinstance(run, FreshRun):
             scripts.extend(run.groups)
         if args.output is not None:
-            scripts.extend(group_scripts(args.log_dir, args.groups, _carried_out(run)))
+            done = restored_ranges(_carried_out(run))
+            scripts.extend(group_scripts(args.log_dir, args.groups, done))
             write_scripts(scripts, args.output)
         for script in scripts:
             tell(script.said)

@@ -46,14 +46,20 @@ RESTORE_OPTIONS = (
         "offsets that these groups of the source have committed, clamped to what is restored, in "
         "the new cluster's __consumer_offsets, or with --output as CSV for "
         "kafka-consumer-groups.sh --from-file; repeatable",
-        _RESTORE,
+        _RESTORING,
         is_repeatable=True,
+        does_there={
+            "attach": "of a bucket: offsets that these groups have committed, by the old "
+            "__consumer_offsets in the log dirs of --metadata-from, clamped to what the bucket "
+            "has, in the new cluster's __consumer_offsets, or with --output as CSV for "
+            "kafka-consumer-groups.sh --from-file; repeatable",
+        },
     ),
     Option(
         "--offsets-partitions",
         "N",
         "partitions of a new cluster's __consumer_offsets (default: as many as the source's)",
-        _RESTORE,
+        _RESTORING,
         parse_count,
     ),
     Option(

@@ -219,8 +219,9 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--output", "PATH", "write there; a new or empty directory",
-        ("bucket", "compact", "digest", "restore", "salvage", "sql"),
+        ("attach", "bucket", "compact", "digest", "restore", "salvage", "sql"),
         does_there={
+            "attach": "of a bucket: a CSV of each of --groups there; a new or empty directory",
             "bucket": "with --rebuild-metadata: where it is written; a new or empty directory",
             "compact": "write the new files and a swap script there, and leave the log dirs alone; "
             "a new or empty directory",

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kafkalog.errors import LogChangedError, LogCleaningRefusedError
 from kafkalog.format.checkpoints import parse_leader_epoch_checkpoint
-from kafkalog.format.topics import REMOTE_LOG_TOPIC
+from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.messages.metadata_snapshot import pack_metadata_snapshot
@@ -26,15 +28,23 @@ from kafkalog.restoring.bucket_cluster import (
     attach_plan,
     known_configs,
     known_partitions,
+    made_topic_id,
     metadata_topic_id,
 )
 from kafkalog.restoring.bucket_copies import Copy, leader_epochs_of, wanted_records
+from kafkalog.restoring.bucket_groups import (
+    AttachedGroups,
+    attached_groups,
+    groups_places,
+    what_is_lost,
+)
 from kafkalog.restoring.bucket_old_metadata import open_old
 from kafkalog.restoring.bucket_plan import AttachedLog, plan_bucket
 from kafkalog.restoring.bucket_reading import read_bucket_copies
 from kafkalog.restoring.bucket_request import BucketAttachRequest
 from kafkalog.restoring.bucket_stubs import log_dir_places, metadata_places, stub_places
 from kafkalog.restoring.fresh import FreshDirs, read_fresh_dirs
+from kafkalog.restoring.groups import GroupScript
 from kafkalog.restoring.left_metadata import read_left_metadata
 from kafkalog.restoring.metadata_place import MetadataPlace
 from kafkalog.restoring.place_run import write_places
@@ -46,7 +56,7 @@ from kafkalog.swap.local_files import LocalFiles
 class BucketAttachRun:
     """run: what is written, as of any attach. metadata_records: how many each partition of
     `__remote_log_metadata` gets, by_manifests: who tells them; left_out: segments of the bucket
-    that count for nothing, and why.
+    that count for nothing, and why; groups: whose offsets are in the new `__consumer_offsets`.
     """
 
     run: AttachRun
@@ -54,6 +64,7 @@ class BucketAttachRun:
     metadata_records: tuple[int, ...]
     by_manifests: bool
     left_out: tuple[str, ...]
+    groups: tuple[GroupScript, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +73,22 @@ class _Prepared:
     places: tuple[MetadataPlace, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """values: of the new metadata; records: of each partition of `__remote_log_metadata`."""
+
+    values: Sequence[bytes]
+    records: Sequence[Sequence[tuple[int, bytes]]]
+    metadata_id: str
+    groups: AttachedGroups
+    offsets_id: str
+
+
 def plan_bucket_attach(request: BucketAttachRequest) -> BucketAttachRun:
     """A dry run. InvalidConfigError for what is given wrongly, RemoteStorageError, OSError."""
-    return _prepare(request, read_fresh_dirs(request.into), new_run_id(), writes=False).done
+    with TemporaryDirectory() as work:
+        fresh = read_fresh_dirs(request.into)
+        return _prepare(request, fresh, new_run_id(), Path(work), writes=False).done
 
 
 def bucket_attach_run(
@@ -73,8 +97,9 @@ def bucket_attach_run(
     """Plan and carry out, holding the lock of every log dir; raises as `attach_run`."""
     files, run_id = files or LocalFiles(), new_run_id()
     log_dirs = [each.path for each in read_fresh_dirs(request.into).dirs]
-    with lock_log_dirs(log_dirs, []):
-        prepared = _prepare(request, read_fresh_dirs(request.into), run_id, writes=True)
+    with lock_log_dirs(log_dirs, []), TemporaryDirectory() as work:
+        fresh = read_fresh_dirs(request.into)
+        prepared = _prepare(request, fresh, run_id, Path(work), writes=True)
         done = prepared.done
         if done.run.plan.refusals:
             raise LogCleaningRefusedError("; ".join(done.run.plan.refusals))
@@ -90,7 +115,7 @@ def bucket_attach_run(
 
 
 def _prepare(
-    request: BucketAttachRequest, fresh: FreshDirs, run_id: str, *, writes: bool
+    request: BucketAttachRequest, fresh: FreshDirs, run_id: str, work_dir: Path, *, writes: bool
 ) -> _Prepared:
     old = open_old(request.metadata_from)
     left = None if old is None else read_left_metadata(old)
@@ -106,8 +131,15 @@ def _prepare(
     metadata_id = metadata_topic_id(fresh, old)
     metadata = [placed.partition(REMOTE_LOG_TOPIC, metadata_id, number, len(own))
                 for number, own in enumerate(records)]  # fmt: skip
+    groups = attached_groups(request, old, decided.logs, left, work_dir)
+    offsets_id = made_topic_id(fresh, OFFSETS_TOPIC)
+    offsets = [placed.partition(OFFSETS_TOPIC, offsets_id, each.topic_partition.partition,
+                                each.log_end_offset) for each in groups.partitions]  # fmt: skip
     known = known_configs(left, decided.logs)
-    plan = attach_plan(fresh, decided, [*partitions, *metadata], known)
+    plan = attach_plan(
+        fresh, decided, [*partitions, *metadata, *offsets], known, groups,
+        what_is_lost(request, old),
+    )  # fmt: skip
     values = [] if plan.refusals else metadata_values(plan, known, fresh.dirs)
     if values:
         check_values(values, plan)
@@ -116,34 +148,32 @@ def _prepare(
         keeps_undo=request.keeps_undo, run_dir=request.run_dir,
     )  # fmt: skip
     done = BucketAttachRun(
-        run, decided.logs, tuple(len(own) for own in records), old is None, found.left_out
-    )
+        run, decided.logs, tuple(len(own) for own in records), old is None, found.left_out,
+        groups.scripts,
+    )  # fmt: skip
     if plan.refusals or not writes:
         return _Prepared(done, ())
-    return _Prepared(done, tuple(_places(request, fresh, done, values, records, metadata_id)))
+    made = _Made(values, records, metadata_id, groups, offsets_id)
+    return _Prepared(done, tuple(_places(request, fresh, done, made)))
 
 
 def _places(
-    request: BucketAttachRequest,
-    fresh: FreshDirs,
-    done: BucketAttachRun,
-    values: Sequence[bytes],
-    records: Sequence[Sequence[tuple[int, bytes]]],
-    metadata_id: str,
+    request: BucketAttachRequest, fresh: FreshDirs, done: BucketAttachRun, new: _Made
 ) -> list[MetadataPlace]:
     replicas = {
         TopicPartition(each.topic, each.partition): each.replicas
         for each in done.run.plan.partitions
     }
-    made, ends = metadata_places(records, metadata_id, replicas)
+    made, ends = metadata_places(new.records, new.metadata_id, replicas)
+    offsets, offsets_ends = groups_places(new.groups, new.offsets_id, replicas)
     bootstrap = {
-        log_dir: pack_metadata_snapshot([*values, *others], request.now_ms)
+        log_dir: pack_metadata_snapshot([*new.values, *others], request.now_ms)
         for log_dir, others in fresh.others.items()
     }
     log_dirs = [each.path for each in fresh.dirs]
     return [
-        *stub_places(done.logs, replicas), *made,
-        *log_dir_places(log_dirs, done.logs, ends, replicas, bootstrap),
+        *stub_places(done.logs, replicas), *made, *offsets,
+        *log_dir_places(log_dirs, done.logs, {**ends, **offsets_ends}, replicas, bootstrap),
     ]  # fmt: skip
 
 

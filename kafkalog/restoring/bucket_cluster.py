@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kafkalog.format.topics import REMOTE_LOG_TOPIC
+from kafkalog.format.topics import OFFSETS_TOPIC, REMOTE_LOG_TOPIC
 from kafkalog.log.inventory import LogInventory
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE
 from kafkalog.messages.cluster_metadata import TOPIC_RESOURCE
@@ -22,6 +22,7 @@ from kafkalog.restoring.attach_facts import (
     PlannedPartition,
     PlannedReplica,
 )
+from kafkalog.restoring.bucket_groups import AttachedGroups
 from kafkalog.restoring.bucket_plan import AttachedLog, BucketPlan
 from kafkalog.restoring.fresh import FreshDirs
 from kafkalog.restoring.left_metadata import LeftMetadata
@@ -84,8 +85,12 @@ def attach_plan(
     decided: BucketPlan,
     partitions: Sequence[PlannedPartition],
     known: LeftMetadata | None,
+    groups: AttachedGroups,
+    also_lost: str,
 ) -> AttachPlan:
-    """The plan whose records are written; known: the settings of its topics that are not lost."""
+    """The plan whose records are written; known: the settings of its topics that are not lost;
+    also_lost: beside records.
+    """
     kept = {} if known is None else known.kept.get("ConfigRecord", {})
     set_ = {(fields["resourceName"], fields["name"]): fields["value"] for fields in kept.values()}
     with_own = {topic for topic, _ in set_}
@@ -102,6 +107,8 @@ def attach_plan(
         lost += [] if is_known else [topic]
     if REMOTE_LOG_TOPIC not in with_own:
         configs[REMOTE_LOG_TOPIC] = _METADATA_CONFIG
+    if groups.partitions:
+        configs[OFFSETS_TOPIC] = dict(groups.config)
     has_eligible = fresh.feature_levels.get(ELIGIBLE_LEADERS)
     return AttachPlan(
         fresh.cluster_id,
@@ -114,8 +121,8 @@ def attach_plan(
         configs,
         {str(node): -1 for node in fresh.nodes} if has_eligible else {},
         (*fresh.why_not, *decided.refusals),
-        tuple(_warnings(partitions, lost)),
-        tuple(_lost(decided.logs)),
+        (*_warnings(partitions, lost), *groups.notes),
+        tuple(_lost(decided.logs, also_lost)),
     )
 
 
@@ -133,9 +140,9 @@ def _warnings(partitions: Sequence[PlannedPartition], lost: Sequence[str]) -> li
     return texts
 
 
-def _lost(logs: Sequence[AttachedLog]) -> list[str]:
+def _lost(logs: Sequence[AttachedLog], also_lost: str) -> list[str]:
     texts = ["what was never copied to the bucket: records behind the end of each partition"]
-    texts.append("offsets that groups have committed, ACLs, quotas, credentials")
+    texts.append(also_lost)
     texts += [
         f"{log.topic}-{log.partition}: {len(log.left_out)} segments from offset {log.end_offset} "
         "on, behind the cut; they stay in the bucket, and no broker knows of them"
@@ -171,6 +178,11 @@ def metadata_topic_id(fresh: FreshDirs, old: LogInventory | None) -> str:
     for each in old or ():
         if each.topic_partition.topic == REMOTE_LOG_TOPIC and each.topic_id is not None:
             return each.topic_id
-    digest = hashlib.sha256(f"{fresh.cluster_id} {REMOTE_LOG_TOPIC}".encode()).digest()
+    return made_topic_id(fresh, REMOTE_LOG_TOPIC)
+
+
+def made_topic_id(fresh: FreshDirs, topic: str) -> str:
+    """Of a topic that is new."""
+    digest = hashlib.sha256(f"{fresh.cluster_id} {topic}".encode()).digest()
     # As of Kafka's own no id begins with a minus, which a shell takes for an option.
     return urlsafe_b64encode(bytes([digest[0] & 0x7F]) + digest[1:16]).decode()[:22]

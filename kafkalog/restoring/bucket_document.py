@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafkalog.operations.run_frame import CANNOT_BE_UNDONE
 from kafkalog.restoring.attach_document import attach_document
 from kafkalog.restoring.bucket_attach import BucketAttachRun
 from kafkalog.restoring.bucket_plan import AttachedLog
+from kafkalog.restoring.groups import GroupScript, group_rows
 from kafkalog.runs.run_dir import command_for
 
 _SHOWN = 3
 
 
-def bucket_document(done: BucketAttachRun, seconds: float) -> dict[str, Any]:
-    """The document of `attach`, and of the bucket what each log is."""
+def bucket_document(
+    done: BucketAttachRun, seconds: float, scripts: Sequence[GroupScript] = ()
+) -> dict[str, Any]:
+    """The document of `attach`, and of the bucket what each log is; scripts: of groups whose
+    offsets are in files.
+    """
     return {
         **attach_document(done.run, seconds),
         "logs": [_log(each) for each in done.logs],
@@ -25,6 +30,7 @@ def bucket_document(done: BucketAttachRun, seconds: float) -> dict[str, Any]:
             "records": sum(done.metadata_records),
         },
         "leftOut": list(done.left_out),
+        "groups": group_rows([*done.groups, *scripts]),
         "next": list(_next_steps(done)),
     }
 
@@ -90,6 +96,7 @@ def bucket_lines(done: BucketAttachRun) -> Iterator[str]:
     for log in aborted:
         ids = ", ".join(str(each.producer_id) for each in log.open)
         yield f"{log.topic}-{log.partition}: transactions of producers {ids} are aborted at its end"
+    yield from (script.said for script in done.groups)
     yield f"records: {', '.join(f'{count} {name}' for name, count in run.records.items())}"
     yield from (f"left out: {text}" for text in done.left_out[:_SHOWN])
     if len(done.left_out) > _SHOWN:
@@ -128,7 +135,10 @@ def _next_steps(done: BucketAttachRun) -> Iterator[str]:
         "bootstrap.checkpoint into its log dirs before any node starts"
     )
     yield "then start all nodes, in any order; no election by hand is needed"
+    offsets = (
+        "" if done.groups else "committed offsets (kafka-consumer-groups.sh --reset-offsets), "
+    )
     yield (
-        "once they run, set what is lost again: committed offsets (kafka-consumer-groups.sh "
-        "--reset-offsets), ACLs, quotas, credentials, and retention where it is not known"
+        f"once they run, set what is lost again: {offsets}ACLs, quotas, credentials, and retention "
+        "where it is not known"
     )

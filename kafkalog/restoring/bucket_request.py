@@ -15,7 +15,9 @@ class BucketAttachRequest:
     """remote: the bucket; into: fresh log dirs of the nodes that get its topics; topics: names,
     globs or topic ids, all without any; metadata_from: log dirs of the old cluster that have
     `__remote_log_metadata`; metadata_partitions: of that topic, where no log dir tells;
-    end_transactions: `request.ABORT`, `request.CUT`, or None to refuse.
+    end_transactions: `request.ABORT`, `request.CUT`, or None to refuse; groups: names or globs of
+    those whose offsets, by `__consumer_offsets` in metadata_from, are in the new one, which has
+    offsets_partitions, None for as many as the old one.
     """
 
     remote: RemoteStorage
@@ -25,6 +27,8 @@ class BucketAttachRequest:
     metadata_from: tuple[str, ...] = ()
     metadata_partitions: int | None = None
     end_transactions: str | None = None
+    groups: tuple[str, ...] = ()
+    offsets_partitions: int | None = None
     run_dir: str | None = None
     keeps_undo: bool = True
     max_batch_bytes: int = MAX_BATCH_BYTES

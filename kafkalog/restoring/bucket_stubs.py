@@ -115,12 +115,19 @@ def metadata_places(
     with TemporaryDirectory() as made:
         for each in write_metadata_records(Path(made), records):
             name = TopicPartition(REMOTE_LOG_TOPIC, each.number)
-            paths = sorted(Path(each.path).iterdir(), key=lambda p: (p.suffix == ".log", p.name))
-            files = {path.name: path.read_bytes() for path in paths}
-            files = {PARTITION_METADATA_FILE: pack_partition_metadata(topic_id), **files}
             ends[name] = each.records_count
-            places += (_place(replica, name, files) for replica in replicas[name])
+            places += written_places(Path(each.path), topic_id, name, replicas[name])
     return places, ends
+
+
+def written_places(
+    directory: Path, topic_id: str, name: TopicPartition, replicas: Sequence[PlannedReplica]
+) -> list[MetadataPlace]:
+    """A partition on all its replicas, of files that were written elsewhere."""
+    paths = sorted(directory.iterdir(), key=lambda p: (p.suffix == ".log", p.name))
+    files = {path.name: path.read_bytes() for path in paths}
+    files = {PARTITION_METADATA_FILE: pack_partition_metadata(topic_id), **files}
+    return [_place(replica, name, files) for replica in replicas]
 
 
 def log_dir_places(

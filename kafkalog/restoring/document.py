@@ -7,7 +7,7 @@ from typing import Any
 
 from kafkalog.operations.run_frame import run_frame
 from kafkalog.restoring.cut import LogCut, OpenTransaction
-from kafkalog.restoring.groups import GroupScript
+from kafkalog.restoring.groups import GroupScript, group_rows
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.restore import RestoreResult, RestoreRun
 from kafkalog.restoring.run import restore_statuses
@@ -18,18 +18,8 @@ _OTHER_REPLICA = "another replica of it is refused"
 
 def restore_document(run: RestoreRun, seconds: float, scripts: Sequence[GroupScript] = ()) -> Row:
     """The frame of all runs, with an entry for each directory of the target, and for each group."""
-    groups = [
-        {
-            "group": script.group,
-            "file": script.file if script.offsets_partition is None else None,
-            "offsetsPartition": script.offsets_partition,
-            "offsets": len(script.rows),
-            "clamped": script.clamped,
-            "leftOut": script.left_out,
-        }
-        for script in scripts
-    ]
-    return {**run_frame(run, seconds, [_row(*each) for each in _entries(run)]), "groups": groups}
+    entries = [_row(*each) for each in _entries(run)]
+    return {**run_frame(run, seconds, entries), "groups": group_rows(scripts)}
 
 
 def restore_table(run: RestoreRun) -> list[Row]:

@@ -30,7 +30,7 @@ from kafkalog.restoring.attach_facts import (
 from kafkalog.restoring.attach_plan import EPOCH_MARGIN, PRODUCER_ID_MARGIN
 from kafkalog.restoring.disks import NodeDir
 from kafkalog.restoring.fresh import FreshDirs
-from kafkalog.restoring.groups import GroupScript, group_scripts
+from kafkalog.restoring.groups import GroupScript, group_scripts, restored_ranges
 from kafkalog.restoring.left_metadata import read_left_metadata
 from kafkalog.restoring.new_topic import NewTopic, new_offsets_topic, new_topic
 from kafkalog.restoring.offsets_topic import offsets_topic
@@ -83,7 +83,7 @@ def plan_fresh(
         _place(topic, number, placed, request, plans, partitions)
     scripts: list[GroupScript] = []
     if request.groups and partitions:
-        found = group_scripts(request.sources, request.groups, plans)
+        found = group_scripts(request.sources, request.groups, restored_ranges(plans))
         offsets = offsets_topic(found, source, request.offsets_partitions, work_dir, now_ms)
         scripts += offsets.scripts
         topics.append(new_offsets_topic(offsets.partitions, left, target, request, notes))

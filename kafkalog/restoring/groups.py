@@ -12,7 +12,7 @@ Source: Kafka ConsumerGroupCommand (CsvRecordNoGroup).
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from io import StringIO
@@ -33,6 +33,8 @@ from kafkalog.restoring.plan import RestorePlan
 _GLOB = frozenset("*?[")
 # Of a name on the disk, with its ending.
 _MOST_NAME_BYTES = 255
+# By partition of the source: what it is called in the target, where it starts and ends there.
+Ranges = Mapping[TopicPartition, tuple[TopicPartition, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,17 @@ class GroupScript(JsonFacts):
         return f"group {self.group}: {', '.join(notes)}, in {where}"
 
 
+def restored_ranges(plans: Iterable[RestorePlan]) -> Ranges:
+    """Of what is restored."""
+    return {
+        plan.source_name: (plan.topic_partition, plan.cut.start_offset, plan.cut.end_offset)
+        for plan in plans
+        if plan.cut is not None and plan.status != REFUSED
+    }
+
+
 def group_scripts(
-    sources: Sequence[str], groups: Sequence[str], plans: Iterable[RestorePlan]
+    sources: Sequence[str], groups: Sequence[str], ranges: Ranges
 ) -> list[GroupScript]:
     """A script for each group that is asked for. InvalidConfigError where the source does not tell
     what groups have committed, and for a group that it does not have.
@@ -106,20 +117,11 @@ def group_scripts(
     missing = [name for name in groups if not _GLOB & set(name) and name not in known]
     if missing:
         raise InvalidConfigError(f"--groups: not in the source: {', '.join(missing)}")
-    ranges = {
-        plan.source_name: (plan.topic_partition, plan.cut.start_offset, plan.cut.end_offset)
-        for plan in plans
-        if plan.cut is not None and plan.status != REFUSED
-    }
     chosen = sorted(name for name in known if any(fnmatchcase(name, each) for each in groups))
     return [_script(name, known[name], ranges) for name in chosen]
 
 
-def _script(
-    group: str,
-    rows: Sequence[dict[str, Any]],
-    ranges: dict[TopicPartition, tuple[TopicPartition, int, int]],
-) -> GroupScript:
+def _script(group: str, rows: Sequence[dict[str, Any]], ranges: Ranges) -> GroupScript:
     found, clamped, left_out = [], 0, 0
     for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
         known = ranges.get(TopicPartition(row["topic"], row["partition"]))
@@ -134,6 +136,21 @@ def _script(
             GroupOffset(name.topic, name.partition, offset, epoch, row.get("metadata") or "")
         )
     return GroupScript(group, tuple(found), clamped, left_out)
+
+
+def group_rows(scripts: Iterable[GroupScript]) -> list[dict[str, Any]]:
+    """As they are in a run's document."""
+    return [
+        {
+            "group": script.group,
+            "file": script.file if script.offsets_partition is None else None,
+            "offsetsPartition": script.offsets_partition,
+            "offsets": len(script.rows),
+            "clamped": script.clamped,
+            "leftOut": script.left_out,
+        }
+        for script in scripts
+    ]
 
 
 def write_scripts(scripts: Iterable[GroupScript], directory: str) -> None:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafkalog.cli.main import main
 from kafkalog.clock import now_ms
 from kafkalog.remote.paths import KeyFiles, RemoteStorage
 from kafkalog.restoring.attach import is_whole
@@ -38,6 +39,7 @@ from tests.bucket.test_live_cluster import (
     transactions,
 )
 from tests.restoring.live_cluster import COMMITTED, UNCOMMITTED
+from tests.restoring.test_live_fresh import group_reads
 from tests.support.broker import Broker, BrokerFactory
 from tests.support.broker import broker_factory as broker_factory  # a fixture
 from tests.support.broker_cluster import NODES, BrokerCluster
@@ -216,6 +218,54 @@ def test_one_node_goes_on_over_the_bucket(
         done = attach(store, [target.log_dir], tmp_path / "runs", old, ends)
         target.start()
         check_goes_on(target.bootstrap_servers, target.log_dir, store, done, before)
+        assert wrong([target.log_file]) == []
+    finally:
+        target.kill()
+
+
+@pytest.mark.parametrize("partitions", [None, 7])
+def test_groups_go_on_without_a_record_twice_or_left_out(
+    broker_factory: BrokerFactory, tmp_path: Path, partitions: int | None
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    source = broker_factory(tmp_path / "source", settings(store))
+    create(source.bootstrap_servers, "plain")
+    produce(source.bootstrap_servers, "plain", 400)
+    protocols = {"reads-classic": "classic", "reads-consumer": "consumer", "at-end": "classic"}
+    counts = {"reads-classic": 21, "reads-consumer": 22}
+    produce(source.bootstrap_servers, "plain", 400)
+    await_upload(source.log_dir, "plain")
+    counts["at-end"] = 800  # behind what was copied
+    first = {
+        group: group_reads(source.bootstrap_servers, group, protocols[group], count)
+        for group, count in counts.items()
+    }
+    source.stop()
+    old = kept_metadata(source.log_dir, tmp_path / "old")
+    for path in source.log_dir.glob("__consumer_offsets-*"):
+        shutil.copytree(path, old / path.name)
+    shutil.rmtree(source.log_dir)
+    target = Broker(tmp_path / "target", settings(store))
+    target.format()
+    try:
+        words = [str(store), "--into", str(target.log_dir), "--metadata-from", str(old)]
+        words += ["--topic", "plain", "--groups", "*", "--run-dir", str(tmp_path / "runs")]
+        words += ["--offsets-partitions", str(partitions)] if partitions else []
+        assert main(["attach", *words, "--apply"]) == 0
+        target.start()
+        servers = target.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        topics = admin.list_topics(timeout=60).topics
+        assert len(topics["__consumer_offsets"].partitions) == (partitions or 3)
+        copied = len(consumed(servers, "plain", COMMITTED))
+        assert 100 < copied < 800
+        produce(servers, "plain", 100)
+        wanted = [(0, offset) for offset in range(copied + 100)]
+        for group, protocol in protocols.items():
+            read = first[group][:copied]  # of the others nothing was copied
+            rest = group_reads(servers, group, protocol, len(wanted) - len(read))
+            assert read + rest == wanted, group
         assert wrong([target.log_file]) == []
     finally:
         target.kill()

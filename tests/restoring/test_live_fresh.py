@@ -21,7 +21,6 @@ from tests.restoring.live_cluster import (
     PATIENCE_S,
     PLAIN,
     UNCOMMITTED,
-    LostQuorum,
     described,
     lost_quorum,
 )
@@ -93,7 +92,10 @@ def test_groups_go_on_without_a_record_twice_or_left_out(
         source.start()
         source.create_topics()
         source.write(PLAIN, "first", 60)
-        first = {group: consumed(source, group, protocol, 20 + n) for n, group in enumerate(groups)}
+        first = {
+            group: group_reads(source.servers, group, protocol, 20 + n)
+            for n, group in enumerate(groups)
+        }
         source.write(PLAIN, "second", 60)
         wanted = sorted(each[1:3] for each in source.read(COMMITTED) if each[0] == PLAIN)
         source.stop()
@@ -107,7 +109,7 @@ def test_groups_go_on_without_a_record_twice_or_left_out(
         states = target.await_in_sync()
         assert sum(place[0] == "__consumer_offsets" for place in states) == int(partitions)
         for group in groups:
-            rest = consumed(target, group, protocol, len(wanted) - len(first[group]))
+            rest = group_reads(target.servers, group, protocol, len(wanted) - len(first[group]))
             assert sorted(first[group] + rest) == wanted, group
         assert target.strays() == []
         assert target.complaints() == []
@@ -121,7 +123,7 @@ def test_offsets_as_a_script_are_taken_by_kafkas_own_tool(
         source.start()
         source.create_topics()
         source.write(PLAIN, "first", 60)
-        consumed(source, "readers", "classic", 20)
+        group_reads(source.servers, "readers", "classic", 20)
         committed = {place: each for place, each in source.committed().items() if each >= 0}
         source.stop()
 
@@ -186,11 +188,11 @@ def latest(rows: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]
     return {key: row for key, row in last.items() if row[4] is not None}
 
 
-def consumed(cluster: LostQuorum, group: str, protocol: str, count: int) -> list[tuple[int, int]]:
+def group_reads(servers: str, group: str, protocol: str, count: int) -> list[tuple[int, int]]:
     """The next records that a group gets, committed: partition and offset of each."""
     consumer = Consumer(
         {
-            "bootstrap.servers": cluster.servers, "group.id": group, "group.protocol": protocol,
+            "bootstrap.servers": servers, "group.id": group, "group.protocol": protocol,
             "auto.offset.reset": "earliest", "enable.auto.commit": False,
         }
     )  # fmt: skip
