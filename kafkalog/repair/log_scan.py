@@ -14,6 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kafkalog.errors import (
     CorruptCheckpointError,
     CorruptSnapshotError,
@@ -63,6 +66,19 @@ class Findings(Protocol):
         """Bytes behind the last whole batch of the last segment."""
 
 
+class SegmentWatch(Protocol):
+    """Goes along with a pass: whoever makes the segments while they are read, or compares them."""
+
+    def enter(self, segment: SegmentInfo) -> None:
+        """Before a segment is read: it has to be there, whole, when this returns."""
+
+    def add(self, rows: NDArray[np.void]) -> None:
+        """Its next batches, whose checksums hold."""
+
+    def leave(self, segment: SegmentInfo, scan: ScannedSegment) -> None:
+        """Behind its last batch."""
+
+
 class LogScan:
     """A pass over a partition's log; counts are those of what was read so far."""
 
@@ -72,11 +88,13 @@ class LogScan:
         partition: PartitionInventory,
         findings: Findings,
         buffers: ChunkBuffers,
+        watch: SegmentWatch | None = None,
     ) -> None:
         self._task = task
         self._partition = partition
         self._findings = findings
         self._buffers = buffers
+        self._watch = watch
         self.batches_count = 0
         self.bytes_read = 0
 
@@ -97,6 +115,8 @@ class LogScan:
                     path=segment.path,
                 )
             self._enter(segment, producers, is_first=number == 0)
+            if self._watch is not None:
+                self._watch.enter(segment)
             scan = scan_segment(
                 segment,
                 len(segments) - number - 1,
@@ -105,7 +125,10 @@ class LogScan:
                 epochs,
                 self._buffers,
                 self._task.max_batch_bytes,
+                None if self._watch is None else self._watch.add,
             )
+            if self._watch is not None:
+                self._watch.leave(segment, scan)
             end_offset = scan.next_offset
             self._look_at_indexes(segment, scan)
             self.batches_count += scan.batches_count

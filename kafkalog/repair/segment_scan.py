@@ -6,6 +6,7 @@ Source: Kafka LogSegment.recover, DefaultRecordBatch.ensureValid, LegacyRecord.e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,8 +54,9 @@ def scan_segment(
     epochs: LeaderEpochReplay,
     buffers: ChunkBuffers,
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    watch: Callable[[NDArray[np.void]], None] | None = None,
 ) -> ScannedSegment:
-    """Read a segment and bring `producers` and `epochs` to its end.
+    """Read a segment and bring `producers` and `epochs` to its end; `watch` gets the batches.
 
     LogCleaningRefusedError for damage, with what a broker's recovery would do about it; of a
     segment that others follow this includes a torn tail. LogSegmentOffsetOverflowError for one
@@ -81,6 +83,8 @@ def scan_segment(
             epochs.apply(chunk.rows)
             last_offset = int(chunk.rows["last_offset"][-1])
             batches_count += chunk.rows.size
+            if watch is not None:
+                watch(chunk.rows)
     except (LogCleaningRefusedError, LogSegmentOffsetOverflowError):
         raise
     except KafkaLogError as error:

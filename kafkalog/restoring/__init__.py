@@ -10,8 +10,9 @@ Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`)
     target    the stopped cluster: whose log dirs, which topics                     Target
     plan      which source goes into which directories, and why not                 RestorePlan
     segments  the segments up to the cut, with ids that the target cannot meet      files
-    stage     the restored partition beside the target's, with its indexes; compared: consumers get
-              from it what they get from the source, by bytes (`same_bytes`), else record by record
+    stage     the restored partition beside the target's, with its indexes: `copied_log` copies it
+              and reads the copy once, right behind; compared: consumers get from it what they get
+              from the source, by bytes (`header_digest`, `same_bytes`), else record by record
               (`equal`); `beside` is what a large log has threads for; then `compacted`, if asked
     restore   one partition: staged, compared, swapped in                           RestoreResult
     run       all of them in the frame of verbs that change logs                    RestoreRun

@@ -36,6 +36,7 @@ from kafkalog.log.producer_runs import Data
 from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.transaction_markers import read_markers_at
+from kafkalog.restoring.header_digest import HeaderDigest
 
 Rows = NDArray[np.void]
 # From here on no controller gives out a producer id: those of what was restored once.
@@ -68,7 +69,7 @@ class OpenTransaction(JsonFacts):
 @dataclass(frozen=True, slots=True)
 class KeptSegment(JsonFacts):
     """A segment of the source, and how many of its bytes are taken; is_remote: decoded as it is
-    read from remote storage.
+    read from remote storage; headers: the `HeaderDigest` of the batches that are taken.
     """
 
     base_offset: int
@@ -76,6 +77,7 @@ class KeptSegment(JsonFacts):
     valid_bytes: int
     modification_time_ms: int
     is_remote: bool = False
+    headers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +162,13 @@ class _Walk(ProducerSink):
 
     def _take(self, segment: SegmentInfo, following: int | None) -> None:
         self.end_offset = max(self.end_offset, segment.base_offset)
-        valid_bytes = 0
+        valid_bytes, digest = 0, HeaderDigest()
         for scan in iterate_headers(segment.path):
             scan.raise_if_corrupt()
             own = scan.rows if following is None else _in_front_of(scan.rows, following, segment)
             kept = self._in_front_of_the_cut(own)
             self._count(kept)
+            digest.add(kept)
             valid_bytes = scan.valid_bytes
             if kept.size == own.size < scan.rows.size:
                 valid_bytes = int(scan.rows["position"][own.size])
@@ -188,6 +191,7 @@ class _Walk(ProducerSink):
             valid_bytes,
             segment.modification_time_ms,
             segment.state == REMOTE,
+            digest.hexdigest(),
         )
         # A segment of which nothing stays would only say where the next batch goes.
         if valid_bytes or self.left_out_from is None or not self.segments:

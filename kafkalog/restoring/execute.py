@@ -5,13 +5,19 @@ paths. The lock of the target's log dirs is the driver's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from kafkalog.restoring import beside
 from kafkalog.restoring.new_directory import stage_directory
 from kafkalog.restoring.restore import RestoreResult, RestoreTask, restore_partition
 from kafkalog.swap.local_files import LocalFiles
 
 # How tasks become results, in any order; a task whose worker died has none.
 RestoreExecutor = Callable[[Sequence[RestoreTask]], Iterable[RestoreResult]]
+
+# Of large logs: while one waits for the disk at its end the next one is copied.
+_AT_ONCE = 2
 
 
 def carry_out_task(task: RestoreTask, files: LocalFiles) -> RestoreResult:
@@ -22,9 +28,13 @@ def carry_out_task(task: RestoreTask, files: LocalFiles) -> RestoreResult:
 
 
 def in_this_process(files: LocalFiles) -> RestoreExecutor:
-    """One after the other."""
+    """Small logs one after the other, then large ones two at a time."""
+    work = partial(carry_out_task, files=files)
 
     def execute(tasks: Sequence[RestoreTask]) -> Iterator[RestoreResult]:
-        return (carry_out_task(task, files) for task in tasks)
+        large = [task for task in tasks if task.size_in_bytes >= beside.THREADS_FROM_BYTES]
+        yield from (work(task) for task in tasks if task.size_in_bytes < beside.THREADS_FROM_BYTES)
+        with ThreadPoolExecutor(_AT_ONCE, "kafkalog-restore") as threads:
+            yield from threads.map(work, large)
 
     return execute

@@ -25,9 +25,6 @@ from kafkalog.format.topics import OFFSETS_TOPIC
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.statuses import REFUSED
-from kafkalog.reading.function_views.group_offsets import commits_in_force
-from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
-from kafkalog.reading.function_views.topic_rows import live_partitions
 from kafkalog.restoring.plan import RestorePlan
 
 _GLOB = frozenset("*?[")
@@ -105,6 +102,11 @@ def group_scripts(
     """A script for each group that is asked for. InvalidConfigError where the source does not tell
     what groups have committed, and for a group that it does not have.
     """
+    # Imported late: to read groups takes a fifth of the start of a restore, and few ask for them.
+    from kafkalog.reading.function_views.group_offsets import commits_in_force
+    from kafkalog.reading.function_views.shared_reads import FunctionOptions, SharedReads
+    from kafkalog.reading.function_views.topic_rows import live_partitions
+
     reads = SharedReads(list(sources), FunctionOptions())
     if not live_partitions(reads.inventory, OFFSETS_TOPIC):
         raise InvalidConfigError(

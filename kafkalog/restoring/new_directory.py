@@ -22,7 +22,7 @@ from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.format.partition_metadata import pack_partition_metadata
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask, ended
-from kafkalog.restoring.segments import Identity, check_source
+from kafkalog.restoring.segments import Identity
 from kafkalog.restoring.source import source_of
 from kafkalog.restoring.stage import build_restored
 from kafkalog.swap.file_facts import facts_of
@@ -50,13 +50,9 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     discard(plan.log_dir, plan.topic_partition, task.run_id, files)
     like = Path(plan.log_dir, META_PROPERTIES_FILE).stat()
     options = (task.run_id, task.config, task.now_ms, task.max_batch_bytes)
-    try:
-        built = build_restored(
-            source, cut, staged, like, identity, options, files, compacts=plan.compacts
-        )
-    except LogChangedError:
-        check_source(cut, task.max_batch_bytes)  # if it is that, it is said so
-        raise
+    built = build_restored(
+        source, cut, staged, like, identity, options, files, compacts=plan.compacts
+    )
     source_of(plan)
     metadata = pack_partition_metadata(task.new_topic_id)
     files.write_new(str(staged / PARTITION_METADATA_FILE), metadata, like)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kafkalog.contents.transactional_ids import TransactionalId, transactional_ids
 from kafkalog.errors import KafkaLogError, RemoteStorageError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.topics import INTERNAL_POLICIES, TRANSACTION_TOPIC
@@ -34,6 +34,9 @@ from kafkalog.restoring.cut import LogCut, OpenTransaction, cut_log
 from kafkalog.restoring.request import ABORT, CUT, RestoreRequest
 from kafkalog.restoring.target import Target
 from kafkalog.restoring.wholeness import wholeness_of
+
+if TYPE_CHECKING:
+    from kafkalog.contents.transactional_ids import TransactionalId
 
 RESTORE = "restore"
 _SHOWN = 3
@@ -255,6 +258,9 @@ class TransactionalIds:
         """A transaction in words."""
         number = each.producer_id
         if number not in self._known:
+            # Imported late: it decodes records, and nearly no log ends with an open transaction.
+            from kafkalog.contents.transactional_ids import transactional_ids
+
             found = transactional_ids(self._paths, [number], self._max_batch_bytes)
             self._known[number] = found.get(number)
         known = self._known[number]

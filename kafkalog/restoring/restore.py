@@ -69,6 +69,11 @@ class RestoreTask:
     max_batch_bytes: int
     new_topic_id: str | None = None
 
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes that are copied."""
+        return 0 if self.plan.cut is None else self.plan.cut.size_in_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult(JsonFacts):

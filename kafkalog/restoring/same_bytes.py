@@ -1,11 +1,11 @@
 """A restored log has the source's batches up to the cut, and behind them nothing but the markers
 that were added: consumers get the same.
 
-Where batches stay as they are their headers are compared, checksums among them: what no checksum
-covers is there, and that every restored batch has its checksum is seen when its indexes are built.
-So each byte of both is looked at, and is read once, as a copy of more than fits into memory needs.
-Where batches get other leader epochs and producer ids all bytes are compared but these and the
-checksum, which are looked at by themselves.
+Where batches stay as they are their headers are compared, checksums among them, by a digest that
+the plan took of the source's: what no checksum covers is there, and that every restored batch has
+its checksum is seen when its indexes are built. So each byte of both is looked at, and is read
+once, as a copy of more than fits into memory needs. Where batches get other leader epochs and
+producer ids all bytes are compared but these and the checksum, which are looked at by themselves.
 """
 
 from __future__ import annotations
@@ -35,25 +35,16 @@ def is_compared_by_bytes(cut: LogCut) -> bool:
     return cut.records is not None and not any(segment.is_remote for segment in cut.segments)
 
 
-def check_segment(
-    cut: LogCut, number: int, path: str, identity: Identity, max_batch_bytes: int
-) -> None:
-    """LogChangedError where a byte of this segment of the cut differs that must not; OSError as
-    from reading.
-    """
-    segment = cut.segments[number]
-    if identity.is_kept:
-        _check_headers(segment, path)
-    else:
-        _check_batches(segment, path, identity, max_batch_bytes)
-    tail = _tail(cut, number, identity)
+def check_tail(cut: LogCut, number: int, path: str, identity: Identity) -> None:
+    """LogChangedError where this segment of the cut does not end with what was added."""
+    end, tail = cut.segments[number].valid_bytes, _tail(cut, number, identity)
     with Path(path).open("rb") as file:
-        file.seek(segment.valid_bytes)
+        file.seek(end)
         if file.read(len(tail) + 1) != tail:
             raise LogChangedError(
                 "does not end as the source's does, with the markers that were added",
                 path=path,
-                position=segment.valid_bytes,
+                position=end,
             )
 
 
@@ -74,8 +65,10 @@ def _tail(cut: LogCut, number: int, identity: Identity) -> bytes:
     return abort_markers(cut, identity) if number == len(cut.segments) - 1 else b""
 
 
-def _check_headers(segment: KeptSegment, path: str) -> None:
-    """All that no checksum covers is in the headers, and so are the checksums."""
+def check_headers(segment: KeptSegment, path: str) -> None:
+    """LogChangedError for the first batch whose header is another than the source's. All that no
+    checksum covers is in the headers, and so are the checksums.
+    """
     scans = (iterate_headers(each, end=segment.valid_bytes) for each in (segment.path, path))
     position = 0
     for before, after in zip_longest(*scans):
@@ -91,10 +84,12 @@ def _check_headers(segment: KeptSegment, path: str) -> None:
         raise LogChangedError(_DIFFERS, path=path, position=position)
 
 
-def _check_batches(
+def check_batches(
     segment: KeptSegment, path: str, identity: Identity, max_batch_bytes: int
 ) -> None:
-    """All but what `Identity` changes is the same, and that is what it is to be."""
+    """LogChangedError unless all but what `Identity` changes is the same, and that is what it is to
+    be; OSError as from reading.
+    """
     readers = (
         read_chunks(
             each, end=segment.valid_bytes, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=ChunkBuffers(),

@@ -33,13 +33,12 @@ from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.constants import MAX_INT16, NO_TIMESTAMP
 from kafkalog.format.control_record import ControlRecordType
-from kafkalog.format.file_names import log_file_name
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import CRC_POSITION, CRC_START, field_position, pack_batch
 from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 from kafkalog.native.checksums import crc32c_of_ranges
 from kafkalog.restoring.cut import FIRST_RESTORED_ID, KeptSegment, LogCut
-from kafkalog.swap.local_files import LocalFiles, path_in
+from kafkalog.swap.local_files import LocalFiles
 
 RESTORED_EPOCH = 0
 _EPOCH_POSITION = field_position("partition_leader_epoch")
@@ -73,38 +72,35 @@ class Identity:
         return epoch if self.is_kept else min(epoch, RESTORED_EPOCH)
 
 
-def write_segments(
+def write_segment(
     cut: LogCut,
-    directory: str,
+    number: int,
+    path: str,
     like: os.stat_result,
     identity: Identity,
     files: LocalFiles,
     max_batch_bytes: int,
-) -> Iterator[str]:
-    """Write the `.log` files of a cut into a directory, with this owner and mode; the path of each
-    once it is there, in order. Nothing is synced.
+) -> None:
+    """Write one `.log` file of a cut, with this owner and mode. Nothing is synced.
 
     CorruptRecordError for a batch whose checksum is not the stored one, but where batches stay as
     they are: `check_source` tells then. OSError as from writing.
     """
-    markers = abort_markers(cut, identity)
-    for number, segment in enumerate(cut.segments):
-        is_last = number == len(cut.segments) - 1
-        path = path_in(directory, log_file_name(segment.base_offset))
-        fd = files.create(path)
-        try:
-            if identity.is_kept and not segment.is_remote:
-                files.copy_into(fd, segment.path, segment.valid_bytes)
-            else:
-                for data in _batches(segment, identity, max_batch_bytes):
-                    files.write(fd, data)
-            if is_last and markers:
-                files.write(fd, memoryview(markers))
-            files.set_owner(fd, like)
-            files.set_modification_time(fd, segment.modification_time_ms)
-        finally:
-            os.close(fd)
-        yield path
+    segment = cut.segments[number]
+    fd = files.create(path)
+    try:
+        if identity.is_kept and not segment.is_remote:
+            files.copy_into(fd, segment.path, segment.valid_bytes)
+        else:
+            for data in _batches(segment, identity, max_batch_bytes):
+                files.write(fd, data)
+        markers = abort_markers(cut, identity) if number == len(cut.segments) - 1 else b""
+        if markers:
+            files.write(fd, memoryview(markers))
+        files.set_owner(fd, like)
+        files.set_modification_time(fd, segment.modification_time_ms)
+    finally:
+        os.close(fd)
 
 
 def abort_markers(cut: LogCut, identity: Identity) -> bytes:

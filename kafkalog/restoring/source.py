@@ -16,7 +16,6 @@ from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.remote_segments import REMOTE, with_remote_segments
 from kafkalog.log.remote_tree import open_logs
-from kafkalog.reading.remote_log_events import copy_states
 from kafkalog.restoring.copies import Source, one_copy_each
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
@@ -41,6 +40,9 @@ def open_source(restore: RestoreRequest) -> Source:
     source = one_copy_each(everything, restore.takes)
     if not remote.places:
         return source
+    # Imported late, with all that reads records: logs on disks alone need none of it.
+    from kafkalog.reading.remote_log_events import copy_states
+
     found = source.found
     tiered = {each.path: each for each in found if _is_tiered(each, restore)}
     whole = with_remote_segments(tiered.values(), remote, copy_states(everything))

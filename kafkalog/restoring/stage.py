@@ -3,8 +3,8 @@ partition directory, which a broker does not look at. Its indexes, producer snap
 indexes and leader epochs are built as a broker's recovery builds them; nothing of the source's
 small files is believed.
 
-Each segment is compared with the source once it is written, and forced to disk, both beside what
-comes next: the segments behind it, and the pass that builds their indexes.
+Each segment is read once when it is written, which builds its indexes and compares it with the
+source, and forced to disk beside what comes next (`copied_log`).
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
+from kafkalog.errors import LogChangedError, LogSegmentOffsetOverflowError
 from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE, pack_offset_checkpoint
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.log_dir import reopen_partition
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.repair.staged_copy import build_staged_copy
-from kafkalog.restoring.beside import beside
-from kafkalog.restoring.compacted import compacted
+from kafkalog.repair.recover_result import RecoverTask
+from kafkalog.restoring.copied_log import CopyTask, copied_log
 from kafkalog.restoring.cut import LogCut
-from kafkalog.restoring.equal import check_equal
-from kafkalog.restoring.same_bytes import check_layout, check_segment, is_compared_by_bytes
-from kafkalog.restoring.segments import Identity, write_segments
+from kafkalog.restoring.same_bytes import check_layout, is_compared_by_bytes
+from kafkalog.restoring.segments import Identity, check_source
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.scratch import Scratch
 
@@ -74,42 +73,72 @@ def build_restored(
 ) -> Restored:
     """The partition in a new directory of its name, whose parent is taken for its log dir; files
     look like `like`. task: run id, the topic's settings, the time,
-    the limit of batches; compacts: once both are equal. Errors as of `write_segments`,
-    `check_segment`, `check_equal` and `compacted`; LogChangedError where its files cannot be built.
+    the limit of batches; compacts: once both are equal. Errors as of `CopiedLog.build`,
+    `check_source`, `check_equal` and `compacted`.
     """
     run_id, config, now_ms, max_batch_bytes = task
     directory.mkdir(parents=True)
     topic, _, number = directory.name.rpartition("-")
     start = pack_offset_checkpoint({(topic, int(number)): cut.start_offset})
     (directory.parent / LOG_START_OFFSET_FILE).write_bytes(start)
-    size, by_bytes = cut.size_in_bytes, is_compared_by_bytes(cut)
-    with beside(size) as sync, beside(size) as check:
-        written = write_segments(cut, str(directory), like, identity, files, max_batch_bytes)
-        for n, path in enumerate(written):
-            sync(partial(_sync, path, files))
-            if by_bytes:
-                check(partial(check_segment, cut, n, path, identity, max_batch_bytes))
-        files.sync_directory(str(directory))
-        restored = build_staged_copy(
-            directory, config, now_ms, run_id, files, max_batch_bytes=max_batch_bytes
-        )
+    by_bytes = is_compared_by_bytes(cut)
+    is_read_again = compacts or not (by_bytes and identity.is_kept)
+    copies = CopyTask(cut, str(directory), like, identity, files, max_batch_bytes, is_read_again)
+    try:
+        restored = _copied_and_built(copies, config, now_ms, run_id)
+    except LogChangedError:
+        if identity.is_kept:
+            check_source(cut, max_batch_bytes)  # if it is that, it is said so
+        raise
     records = cut.records
     if records is None or not by_bytes:
+        # Imported late, as the others here: most restores need none of it, nor its kernels.
+        from kafkalog.restoring.equal import check_equal
+
         records = check_equal(source, cut, restored, identity, max_batch_bytes)
     else:
         check_layout(cut, restored, identity)
     if not compacts:
         return Restored(restored, records)
+    from kafkalog.restoring.compacted import compacted
+
     log, note = compacted(restored, cut.end_offset + len(cut.open), task, files)
     return Restored(log, records, note)
 
 
-def _sync(path: str, files: LocalFiles) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        files.sync_file(fd)
-    finally:
-        os.close(fd)
+def _copied_and_built(
+    copies: CopyTask, config: LogConfig, now_ms: int, run_id: str
+) -> PartitionInventory:
+    """The copy with all that lies beside its segments, on the disk."""
+    path, limit = copies.directory, copies.max_batch_bytes
+    with copied_log(copies) as log:
+        log.copied(0)
+        found = reopen_partition(path)
+        if found is None or not found.segments:
+            raise LogChangedError("the staged copy cannot be read", path=path)
+        task = RecoverTask(
+            found, config, now_ms, run_id, apply=True, lock_holder=os.getpid(), keeps_undo=False,
+            max_batch_bytes=limit,
+        )  # fmt: skip
+        has_to_be_split = False
+        try:
+            log.build(task)
+        except LogSegmentOffsetOverflowError:
+            has_to_be_split = True
+            for number in range(len(copies.cut.segments)):
+                log.copied(number)
+    copies.files.sync_directory(path)
+    if has_to_be_split:
+        from kafkalog.repair.staged_copy import build_staged_copy
+
+        return build_staged_copy(
+            Path(path), config, now_ms, run_id, copies.files, max_batch_bytes=limit
+        )
+    built = reopen_partition(path)
+    if built is None or built.problems:
+        problems = "cannot be read" if built is None else "; ".join(built.problems)
+        raise LogChangedError(f"the staged copy: {problems}", path=path)
+    return built
 
 
 def _any_segment(directory: Path) -> os.stat_result:

@@ -23,14 +23,10 @@ def spark_executor(spark: SparkSession) -> RestoreExecutor:
     """What restores partitions with Spark tasks; see `kafkalog.restoring.execute`."""
 
     def execute(tasks: Sequence[RestoreTask]) -> Iterable[RestoreResult]:
-        packs = pack_evenly(tasks, _size)
+        packs = pack_evenly(tasks, lambda task: task.size_in_bytes)
         return run_pickled_packs(spark, packs, _restore_pack, f"restore {len(tasks)} partitions")
 
     return execute
-
-
-def _size(task: RestoreTask) -> int:
-    return 0 if task.plan.cut is None else task.plan.cut.size_in_bytes
 
 
 def _restore_pack(tasks: Sequence[RestoreTask]) -> Iterator[RestoreResult]:

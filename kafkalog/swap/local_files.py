@@ -137,6 +137,16 @@ class LocalFiles:
         finally:
             os.close(source_fd)
 
+    def forget(self, path: str) -> None:
+        """Have the system give up what it holds of a file in memory, but for what is not on the
+        disk yet.
+        """
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
+
     def append(self, path: str, data: bytes) -> None:
         """Put bytes behind a file's last one, and force them to disk."""
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

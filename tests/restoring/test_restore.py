@@ -34,9 +34,9 @@ def transactional(log: LogBuilder, producer_id: int, *keys: str) -> LogBuilder:
     return log.batch(*records, producer_id=producer_id, is_transactional=True)
 
 
-def busy(log_dir: Path) -> LogBuilder:
+def busy(log_dir: Path, name: str = "orders-0") -> LogBuilder:
     """Several epochs, codecs, producers and ended transactions, over three segments."""
-    log = LogBuilder(log_dir, "orders-0").segment()
+    log = LogBuilder(log_dir, name).segment()
     for n, codec in enumerate(CompressionType):
         log.epoch(n).batch((f"k{n}", "v" * 50), (None, None), codec=codec, producer_id=n)
     transactional(log, 10, "a", "b").batch(("plain", "1"))
