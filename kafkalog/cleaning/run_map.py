@@ -47,6 +47,7 @@ class RunMap:
         self._table = np.empty(2 * first_keys, np.uint32)
         self._state = np.zeros(STATE_SIZE, np.int64)
         self._lookups = 0
+        self._is_table_clear = False
         self.marks = Marks(0, np.empty(0, np.uint8))
         self.begin(0)
 
@@ -54,8 +55,9 @@ class RunMap:
         """Forget all entries; the records of the next ones begin with this number."""
         self._state[:] = 0
         self._lookups = 0
-        # As large as it was: the next run of a log has about as many keys.
-        self._table[:] = EMPTY
+        # As large as it was: the next run of a log has about as many keys. Cleared when the first
+        # one comes: there may be none.
+        self._is_table_clear = False
         self.marks = Marks(first_index, np.zeros(_FIRST_MARKS_BYTES, np.uint8))
 
     @property
@@ -72,6 +74,9 @@ class RunMap:
         count = entries.size // ENTRY_WORDS
         if not count:
             return
+        if not self._is_table_clear:
+            self._table[:] = EMPTY
+            self._is_table_clear = True
         self._make_room(count, end_index - self.marks.first_index)
         self._state[LOOKUPS] = 0
         self._merge(entries, ENTER)

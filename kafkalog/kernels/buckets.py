@@ -82,30 +82,62 @@ def _first_place(table: U32Array, first: Any) -> Any:
 
 
 @inlined
-def _place(held: U64Array, table: U32Array, first: Any, second: Any) -> Any:
+def _numbers(held: U64Array) -> Any:
+    """The bits of a place in the table that say which of `held` it names; those above them are of
+    the key's hash.
+    """
+    # All of them set is no number of `held`, so no place that names one looks empty.
+    most = np.uint64(held.size // ENTRY_WORDS)
+    bits = _ZERO
+    while bits < most:
+        bits = bits << _ONE | _ONE
+    return np.uint32(bits)
+
+
+@inlined
+def _named(held: U64Array, slot: Any, numbers: Any) -> Any:
+    """Where the entry begins that a place of the table names."""
+    return np.uint64(slot & numbers) * _WORDS
+
+
+@inlined
+def _place(held: U64Array, table: U32Array, first: Any, second: Any, numbers: Any) -> Any:
     """The place of a key in the table: the one that names it, else the empty one where it
     belongs.
     """
     place = _first_place(table, first)
     last = np.uint64(table.size) - _ONE
+    tag = np.uint32(second & _LOW_HALF) & ~numbers
     while table[place] != _EMPTY:
-        at = np.uint64(table[place]) * _WORDS
-        if held[at] == first and held[at + _ONE] == second:
-            break
+        # Other keys on the way, a third of all places looked at, are told by what the table has of
+        # their hash: what they name lies anywhere, and nobody has had it fetched.
+        if table[place] & ~numbers == tag:
+            at = _named(held, table[place], numbers)
+            if held[at] == first and held[at + _ONE] == second:
+                break
         place = place + _ONE if place < last else _ZERO
     return place
 
 
 @inlined
-def _fetch(entries: U64Array, number: Any, count: Any, held: U64Array, table: U32Array) -> None:
+def _fetch(
+    entries: U64Array, number: Any, count: Any, held: U64Array, table: U32Array, numbers: Any
+) -> None:
     """Have those places fetched which entries some way ahead of this one will need."""
     ahead, near = number + np.uint64(_AHEAD), number + np.uint64(_AHEAD // 2)
     if ahead < count:
         prefetch(table, _first_place(table, entries[ahead * _WORDS]))
     if near < count:
-        named = table[_first_place(table, entries[near * _WORDS])]
-        if named != _EMPTY:
-            prefetch(held, np.uint64(named) * _WORDS)
+        at = near * _WORDS
+        place = _first_place(table, entries[at])
+        tag = np.uint32(entries[at + _ONE] & _LOW_HALF) & ~numbers
+        # Most keys are at their first place or the next one. A guess costs nothing.
+        if table[place] & ~numbers != tag and place + _ONE < np.uint64(table.size):
+            place += _ONE
+        named = _named(held, table[place], numbers)
+        # Of its three words a quarter of all entries have one in the next line of the cache.
+        prefetch(held, named)
+        prefetch(held, named + _TWO)
 
 
 @inlined
@@ -120,12 +152,13 @@ def _mark(marks: U8Array, first_index: Any, index: Any) -> None:
 
 @inlined
 def _enter(
-    held: U64Array, table: U32Array, entry: Entry, held_count: int, base: Any, marks: U8Array
-) -> int:
+    held: U64Array, table: U32Array, entry: Entry, held_count: int, base: Any, marks: U8Array,
+    numbers: Any,
+) -> int:  # fmt: skip
     """Enter a dirty record: its key's latest entry stays in the map, the other one is marked.
     Returns how many keys are held then, or -1 where another one finds no room.
     """
-    place = _place(held, table, entry.first, entry.second)
+    place = _place(held, table, entry.first, entry.second, numbers)
     if table[place] == _EMPTY:
         # At most half of the table is taken: a probe for a key that is not there ends after few
         # steps.
@@ -135,10 +168,11 @@ def _enter(
         held[to] = entry.first
         held[to + _ONE] = entry.second
         held[to + _TWO] = entry.record
-        table[place] = np.uint32(held_count)
+        tag = np.uint32(entry.second & _LOW_HALF) & ~numbers
+        table[place] = tag | np.uint32(held_count)
         return held_count + 1
     # Of equal indexes, the same record met twice, none is marked: no record supersedes itself.
-    at = np.uint64(table[place]) * _WORDS + _TWO
+    at = _named(held, table[place], numbers) + _TWO
     # Entries may come in any order.
     if held[at] < entry.record:
         _mark(marks, base, held[at])
@@ -149,13 +183,15 @@ def _enter(
 
 
 @inlined
-def _look_up(held: U64Array, table: U32Array, entry: Entry, base: Any, marks: U8Array) -> None:
+def _look_up(
+    held: U64Array, table: U32Array, entry: Entry, base: Any, marks: U8Array, numbers: Any
+) -> None:
     """Mark a record that is only looked up if a later dirty one has its key."""
     # Later means above it: a dirty record is never below a clean one in an ordinary round, but
     # where a record is looked up whatever its offset it may be.
     index = entry.record & ~_LOOKUP_BIT
-    place = _place(held, table, entry.first, entry.second)
-    if table[place] != _EMPTY and held[np.uint64(table[place]) * _WORDS + _TWO] > index:
+    place = _place(held, table, entry.first, entry.second, numbers)
+    if table[place] != _EMPTY and held[_named(held, table[place], numbers) + _TWO] > index:
         _mark(marks, base, index)
 
 
@@ -186,11 +222,12 @@ def merge_entries(
     # What does not fit is merged in parts, each of which reads all entries and takes the keys of
     # its part: equal keys have equal hashes, so no two parts share a key.
     base = np.uint64(first_index)
+    numbers = _numbers(held)
     wanted, part_mask = np.uint64(part), np.uint64(parts - 1)
     held_count, lookups = state[HELD], state[LOOKUPS]
     count, number = np.uint64(entries.size // ENTRY_WORDS), _ZERO
     while number < count:
-        _fetch(entries, number, count, held, table)
+        _fetch(entries, number, count, held, table, numbers)
         at = number * _WORDS
         entry = Entry(entries[at], entries[at + _ONE], entries[at + _TWO])
         number += _ONE
@@ -202,9 +239,9 @@ def merge_entries(
             if step == ENTER:
                 lookups += 1
             else:
-                _look_up(held, table, entry, base, marks)
+                _look_up(held, table, entry, base, marks, numbers)
         elif step == ENTER:
-            held_count = _enter(held, table, entry, held_count, base, marks)
+            held_count = _enter(held, table, entry, held_count, base, marks, numbers)
             if held_count < 0:
                 return MAP_FULL
     state[HELD], state[LOOKUPS] = held_count, lookups

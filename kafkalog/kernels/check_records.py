@@ -28,6 +28,7 @@ from kafkalog.kernels.jit import (
     U8Array,
     kernel,
 )
+from kafkalog.kernels.prefetch import prefetch_record
 from kafkalog.kernels.record_walk import check_area, check_headers, has_append_time, read_record
 
 
@@ -66,6 +67,7 @@ def check_records(
             code = record.status if record.status != status.OK else check_headers(buf, record)
             if code != status.OK:
                 return b, code, pos, r
+            prefetch_record(buf, pos, record.end)
             # Deltas have gaps after compaction, so rising is all that can be asked of them.
             if record.offset_delta <= previous_delta or record.offset_delta > last_delta:
                 return b, status.OFFSET_ORDER, pos, r

@@ -34,6 +34,7 @@ from kafkalog.kernels.jit import (
     inlined,
     kernel,
 )
+from kafkalog.kernels.prefetch import prefetch_record
 from kafkalog.kernels.record_walk import read_bounds, read_deltas
 from kafkalog.kernels.varints import varint_size, write_varint
 
@@ -102,6 +103,7 @@ def encode_batch(
         code, body, record_end = read_bounds(buf, pos, end)
         if code != status.OK:
             return EncodedRecords(code, w, base, max_timestamp, I64(fold))
+        prefetch_record(buf, pos, record_end)
         if flags[r] & SUPERSEDED:
             pos = record_end
             continue

@@ -36,6 +36,7 @@ from kafkalog.kernels.jit import (
     inlined,
     kernel,
 )
+from kafkalog.kernels.prefetch import prefetch_record
 from kafkalog.kernels.record_walk import RecordParts, read_header, read_record
 from kafkalog.kernels.siphash import last_word, read_word, siphash_128
 from kafkalog.kernels.siphash_lanes import COUNTS, HASHES, LANE_KEY_WORDS, LANES, hash_lanes
@@ -260,6 +261,7 @@ def _map_batch(
         record = read_record(buf, pos, end)
         if record.status != status.OK:
             return record.status, pos, Progress(r, count, previous)
+        prefetch_record(buf, pos, record.end)
         # Offsets rise within a partition. If one did not, "later" would have no meaning, and an
         # older value could replace a newer one.
         offset: Any = base_offset + record.offset_delta

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 
@@ -45,3 +46,13 @@ else:
     def prefetch(array: Any, index: Any) -> None:
         """array[index] will be read, and written, soon."""
         _prefetch(array, index)
+
+
+@inlined
+def prefetch_record(buf: Any, pos: int, end: int) -> None:
+    """The fourth record behind the one in buf[pos:end] will be read soon, if all are about as long.
+
+    Of records only the first and last bytes are looked at, which is no pattern that a processor
+    sees by itself, and a chunk of them does not stay in its nearest caches.
+    """
+    prefetch(buf, np.uint64(end + 3 * (end - pos)))
