@@ -165,7 +165,7 @@ def _read_singly(
     the first problem of a control batch). `count`: of rows that are there already.
     """
     problem: ControlProblem | None = None
-    while batch_bytes > _SKIP_FROM_BYTES and count < most:
+    while batch_bytes > _SKIP_FROM_BYTES and count < most and position < end:
         # Of middling batches the kernel is asked for the pages ahead; of large ones this would read
         # what is skipped.
         if batch_bytes <= _READ_AHEAD_BYTES:

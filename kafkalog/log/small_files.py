@@ -30,15 +30,26 @@ def read_small_file(
             raise RecordTooLargeError(f"{size} bytes, more than {max_bytes}", path=uri)
         return data
     # A named pipe in the file's place must not make us wait for a writer; a file does not mind.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
         # What a read asks for is allocated: not the whole cap for a file of some hundred bytes.
-        size = os.fstat(file.fileno()).st_size
-        data = file.read(min(wanted, size + 1))
-        if len(data) > size:  # it has grown meanwhile, or is no file that has a size
-            data += file.read(wanted - len(data))
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, min(wanted, size + 1))
+        if len(data) != min(wanted, size):  # cut or grown meanwhile, or no file that has a size
+            data += _read_on(descriptor, wanted - len(data))
+    finally:
+        os.close(descriptor)
     if len(data) > max_bytes:
         raise RecordTooLargeError(f"more than {max_bytes} bytes", path=str(path))
     return data
+
+
+def _read_on(descriptor: int, most: int) -> bytes:
+    """Up to so many bytes, to the file's end; nothing of a pipe that nobody writes to."""
+    # The plain descriptor is the caller's, who closes it: of small files there are thousands, and a
+    # file object for each is most of what reading them costs.
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        return file.read(most) or b""
 
 
 def size_of(path: str | Path) -> int | None:

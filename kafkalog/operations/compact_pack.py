@@ -1,9 +1,9 @@
 """Several partitions in one task: large ones one after the other, of small ones a few at once.
 
 Cleaning a small partition is mostly waiting for the disk: its new files are synced, and the names
-they are given. The next ones are read, mapped and rewritten meanwhile, by threads: kernels, reads
-and syncs let others run. What holds for attempts of one partition is not touched by that, each
-partition is one thread's.
+they are given. The next ones are read, mapped and rewritten meanwhile, by threads that work in
+turns: one at a time, but for those that wait for a sync. What holds for attempts of one partition
+is not touched by that, each partition is one thread's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import pack_evenly
+from kafkalog.resources.turns import Turns
 
 # So many at once, of partitions that need little memory to be cleaned.
 THREADS = 4
@@ -50,8 +51,15 @@ def _clean_all(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[Clean
         yield from map(work, plans)
         return
     yield from map(work, [plan for plan in plans if plan.source_bytes > SMALL_BYTES])
-    pool = ThreadPoolExecutor(THREADS, "clean")
+    turns, pool = Turns(), ThreadPoolExecutor(THREADS, "clean")
+
+    def work_in_turn(plan: CompactionPlan) -> CleanResult:
+        with turns:
+            return work(plan)
+
     try:
-        yield from pool.map(work, [plan for plan in plans if plan.source_bytes <= SMALL_BYTES])
+        yield from pool.map(
+            work_in_turn, [plan for plan in plans if plan.source_bytes <= SMALL_BYTES]
+        )
     finally:
         pool.shutdown(cancel_futures=True)

@@ -27,7 +27,7 @@ from kafkalog.swap.log_dir_lock import check_lock_holder
 from kafkalog.swap.merged_replacement import merged
 from kafkalog.swap.output_dir import put_out, written_group
 from kafkalog.swap.partition_lock import locked_partition
-from kafkalog.swap.plan_check import FileStates, check_unchanged, file_states
+from kafkalog.swap.plan_check import FileStates, check_at_start, check_unchanged, file_states
 from kafkalog.swap.replacement import (
     Replacement,
     end_replacement,
@@ -102,9 +102,8 @@ class PartitionSwap:
     def check_at_start(self) -> PartitionInventory:
         """The partition, if nobody else is at work on it and it is as planned."""
         self.check_alone()
-        # In front of the look: whatever changes between the two is another state before the swap.
-        self._seen = file_states(self.plan.path)
-        return check_unchanged(self.plan.path, self.plan.token)
+        partition, self._seen = check_at_start(self.plan.path, self.plan.token)
+        return partition
 
     def check_before_swap(self) -> None:
         """That it is so still, right before files are given their names."""

@@ -116,6 +116,9 @@ def resolve_interrupted_swaps(
             continue
         if is_behind_link(partition):
             continue
+        # Listed while the locks were held: neither files of a run nor the lock of a task of one.
+        if not (partition.leftovers or partition.other_segments or partition.deleted_files):
+            continue
         wait_for_other_runs(partition.path)
         try:
             for line in resolve_interrupted_swap(partition.path, files):

@@ -111,8 +111,11 @@ def checksum_of(path: str, start: int = 0, length: int | None = None) -> int:
         # What a read asks for is allocated: most files here are indexes of some hundred bytes.
         most = min(max(os.fstat(fd).st_size - start, 0) + 1, _CHUNK_BYTES)
         left = sys.maxsize if length is None else length
-        while left > 0 and (data := os.pread(fd, min(left, most), start)):
+        while left > 0 and (data := os.pread(fd, asked := min(left, most), start)):
             crc = extend_crc32c(crc, data)
+            # A file that has less than what was asked for ends there.
+            if len(data) < asked:
+                break
             start += len(data)
             left -= len(data)
     finally:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kafkalog.cleaning.new_files import can_give_ownership
+from kafkalog.resources.turns import wait_aside
 from kafkalog.runs import durable
 
 COPY_BYTES: Final = 8 * 1024 * 1024
@@ -38,11 +39,11 @@ class LocalFiles:
 
     def sync_file(self, fd: int) -> None:
         """Force a file's bytes and size to disk."""
-        os.fsync(fd)
+        wait_aside(os.fsync, fd)
 
     def sync_directory(self, path: str) -> None:
         """Force a directory's names to disk: without it a rename may be undone by a power cut."""
-        durable.sync_directory(path)
+        wait_aside(durable.sync_directory, path)
 
     def set_owner(self, fd: int, source: os.stat_result) -> None:
         """Give a new file the owner, group and mode of the one it replaces."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from kafkalog.clock import now_ns
 from kafkalog.errors import LogChangedError
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.listing import entries_in
 from kafkalog.log.log_dir import reopen_partition
-from kafkalog.log.log_dir_files import CHECKPOINT_FILES, read_log_dir_files
+from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.swap.local_files import path_in
 from kafkalog.swap.scratch import PREFIX
 
@@ -23,6 +24,11 @@ FileStates: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 
 # By directory what this process, or the one it was forked from, made its plans from; with tokens.
 _planned: dict[str, tuple[PartitionInventory, str]] = {}
+# By log dir its root files as they were read last, and what stat told of them before.
+_roots: dict[str, tuple[FileStates, LogDirFiles]] = {}
+# What was changed so long before it was looked at is believed to be as it was where stat tells of
+# no change; a clock of files may go by the second.
+_RESTED_NS = 2_000_000_000
 
 
 @contextmanager
@@ -35,6 +41,23 @@ def planned_here(planned: Iterable[tuple[PartitionInventory, str]]) -> Iterator[
         yield
     finally:
         _planned.clear()
+        _roots.clear()
+
+
+def check_at_start(directory: str, token: str) -> tuple[PartitionInventory, FileStates | None]:
+    """`check_unchanged`, and the `file_states` from in front of it: whatever changes between the
+    two is another state later.
+    """
+    try:
+        entries = _listed(directory)
+        root = _root_states(os.path.dirname(directory))  # noqa: PTH120 - as `path_in`
+        states = (*root, *_entry_states(entries))
+    except OSError:
+        return check_unchanged(directory, token), None
+    known, known_token = _planned.get(directory, (None, ""))
+    if known is not None and known_token == token and _is_as_it_was(known, entries, root):
+        return known, states
+    return _opened_again(directory, token), states
 
 
 def check_unchanged(directory: str, token: str) -> PartitionInventory:
@@ -44,6 +67,10 @@ def check_unchanged(directory: str, token: str) -> PartitionInventory:
     known, known_token = _planned.get(directory, (None, ""))
     if known is not None and known_token == token and _is_as_it_was(known):
         return known
+    return _opened_again(directory, token)
+
+
+def _opened_again(directory: str, token: str) -> PartitionInventory:
     found = reopen_partition(directory)
     if found is None or found.token != token:
         raise LogChangedError(
@@ -54,14 +81,20 @@ def check_unchanged(directory: str, token: str) -> PartitionInventory:
     return found
 
 
-def _is_as_it_was(known: PartitionInventory) -> bool:
-    """Whether all that a token depends on is as it was when the partition was opened."""
+def _is_as_it_was(
+    known: PartitionInventory,
+    entries: Sequence[os.DirEntry[str]] | None = None,
+    root: FileStates | None = None,
+) -> bool:
+    """Whether all that a token depends on is as it was when the partition was opened. `entries` of
+    the directory and `root`, the states of the log dir's files: of a caller who has them.
+    """
     if not known.digest or os.path.islink(known.path):  # noqa: PTH114 - as `path_in`
         return False
     try:
-        if directory_digest(entries_in(known.path)) != known.digest:
+        if directory_digest(entries_in(known.path) if entries is None else entries) != known.digest:
             return False
-        files = read_log_dir_files(Path(known.log_dir))
+        files = _root_files(known.log_dir, root or _root_states(known.log_dir))
     except OSError:
         return False
     directory_id = files.meta.directory_id if files.meta else None
@@ -79,24 +112,47 @@ def file_states(directory: str) -> FileStates | None:
     Where it is what it was before the partition was last opened, opening it again would find the
     same.
     """
-    log_dir = os.path.dirname(directory)  # noqa: PTH120 - as `path_in`
     try:
-        with os.scandir(directory) as listed:
-            found = [
-                _state(entry.name, entry.stat())
-                for entry in listed
-                if not entry.name.startswith(PREFIX)
-            ]
-        for name in (*CHECKPOINT_FILES, META_PROPERTIES_FILE):
-            try:
-                stat = os.stat(path_in(log_dir, name))  # noqa: PTH116 - as `path_in`
-            except FileNotFoundError:
-                continue
-            found.append(_state(f"../{name}", stat))
-        place = os.stat(log_dir)  # noqa: PTH116 - as `path_in`
+        root = _root_states(os.path.dirname(directory))  # noqa: PTH120 - as `path_in`
+        return (*root, *_entry_states(_listed(directory)))
     except OSError:
         return None
-    return (("..", place.st_dev, 0, 0, place.st_ino), *sorted(found))
+
+
+def _listed(directory: str) -> list[os.DirEntry[str]]:
+    with os.scandir(directory) as listed:
+        return list(listed)
+
+
+def _entry_states(entries: Iterable[os.DirEntry[str]]) -> FileStates:
+    found = [(e.name, e.stat()) for e in entries if not e.name.startswith(PREFIX)]
+    return tuple(sorted(_state(name, stat) for name, stat in found))
+
+
+def _root_states(log_dir: str) -> FileStates:
+    """Of the log dir, and of those of its own files that a token depends on. OSError."""
+    found = []
+    for name in (*CHECKPOINT_FILES, META_PROPERTIES_FILE):
+        try:
+            stat = os.stat(path_in(log_dir, name))  # noqa: PTH116 - as `path_in`
+        except FileNotFoundError:
+            continue
+        found.append(_state(f"../{name}", stat))
+    place = os.stat(log_dir)  # noqa: PTH116 - as `path_in`
+    return (("..", place.st_dev, 0, 0, place.st_ino), *found)
+
+
+def _root_files(log_dir: str, states: FileStates) -> LogDirFiles:
+    """What they say, read again only where one has changed since they were read last."""
+    known = _roots.get(log_dir)
+    if known is not None and known[0] == states:
+        return known[1]
+    files = read_log_dir_files(Path(log_dir))
+    # A file changed twice within a tick of its clock looks as if it were once: what has just
+    # changed is read again the next time.
+    if max(changed_ns for _, _, _, changed_ns, _ in states) < now_ns() - _RESTED_NS:
+        _roots[log_dir] = states, files
+    return files
 
 
 def _state(name: str, stat: os.stat_result) -> tuple[str, int, int, int, int]:

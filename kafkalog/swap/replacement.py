@@ -180,11 +180,13 @@ def begin_replacement(
 
 def keep_file(path: str, kept: str, facts: FileFacts, files: LocalFiles) -> None:
     """A second name for one file; it may have it already."""
-    # A repeated attempt finds the names that the one before it gave.
-    if facts.is_at(kept):
-        return
     try:
         files.link(path, kept)
+    except (FileExistsError, FileNotFoundError):
+        # A repeated attempt finds the names that the one before it gave, and so does the swap of a
+        # further group; what they were given to may be gone by then.
+        if not facts.is_at(kept):
+            raise
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

@@ -106,7 +106,8 @@ def swap_groups(
     begin_replacement(scratch, record, files, cleaned_names(directory, finished))
     # From here on nobody else may finish: what other attempts of the same task wrote goes.
     own = {output.path.rpartition("/")[2] for group in finished for output in group.outputs}
-    remove_other_attempts(scratch, record.attempt_id, files, own)
+    present = set(list_names(directory))
+    remove_other_attempts(scratch, record.attempt_id, files, own, present)
     remove_left_by_broker(scratch, record, files)
     # All groups in one swap: a group by itself could be finished when a crash undoes the next one,
     # and a key's tombstone and its older value may be in different groups.
@@ -115,11 +116,11 @@ def swap_groups(
     # `steps`.
     steps = swap_steps(
         [output.name for group in reversed(finished) for output in group.outputs],
-        list(existing_files(directory, sources, SEGMENT_KINDS, set(list_names(directory)))),
+        list(existing_files(directory, sources, SEGMENT_KINDS, present)),
         max(group.next_offset for group in finished),
     )
     take_steps(directory, steps, files)
-    remove_snapshots(directory, sources, files)
+    remove_snapshots(directory, sources, files, present)
 
 
 def cleaned_names(directory: str, finished: Iterable[FinishedGroup]) -> list[tuple[str, str]]:
@@ -142,26 +143,40 @@ def take_steps(directory: str, steps: Iterable[Step], files: LocalFiles) -> None
             files.sync_directory(directory)
 
 
-def remove_snapshots(directory: str, base_offsets: Iterable[int], files: LocalFiles) -> None:
-    """Remove the producer snapshots at those of these offsets where no segment starts any more."""
+def remove_snapshots(
+    directory: str,
+    base_offsets: Iterable[int],
+    files: LocalFiles,
+    present: Collection[str] | None = None,
+) -> None:
+    """Remove the producer snapshots at those of these offsets where no segment starts any more.
+    `present`: the names in the directory, where they are listed already.
+    """
     for base_offset in base_offsets:
+        name = producer_snapshot_file_name(base_offset)
+        if present is not None and name not in present:
+            continue
         # Where a segment begins a broker may need the snapshot to start from.
         if not os.path.lexists(path_in(directory, log_file_name(base_offset))):
-            files.remove(path_in(directory, producer_snapshot_file_name(base_offset)))
+            files.remove(path_in(directory, name))
 
 
 def remove_other_attempts(
-    scratch: Scratch, attempt_id: str, files: LocalFiles, outputs: Collection[str] = ()
+    scratch: Scratch,
+    attempt_id: str,
+    files: LocalFiles,
+    outputs: Collection[str] = (),
+    present: Collection[str] | None = None,
 ) -> None:
     """Remove outputs that other executions of the same task left or are still writing, but for
-    these names.
+    these names. `present`: the names in the directory, where they are listed already.
     """
     others = scratch.swap_record, scratch.done_record, scratch.lock, scratch.healing
     kept = {path.rpartition("/")[2] for path in others}
     kept.update(outputs)
     # By the attempt's part of the name: what this very attempt is about to move must not go.
     own = scratch.output(attempt_id, "").rpartition("/")[2].removesuffix(".tmp")
-    for name in list_names(scratch.directory):
+    for name in list_names(scratch.directory) if present is None else sorted(present):
         if scratch.owns(name) and name not in kept and not name.startswith(own):
             files.remove(path_in(scratch.directory, name))
 

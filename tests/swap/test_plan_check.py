@@ -13,7 +13,9 @@ from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.swap.plan_check import check_unchanged, file_states, planned_here
+from kafkalog.log.log_dir_files import LogDirFiles, read_log_dir_files
+from kafkalog.swap import plan_check
+from kafkalog.swap.plan_check import check_at_start, check_unchanged, file_states, planned_here
 from tests.support.log_builder import START_MS, LogBuilder
 
 
@@ -69,6 +71,46 @@ def test_what_has_changed_since_a_plan_of_this_process_is_noticed(
         change(log_dir)
         with pytest.raises(LogChangedError):
             check_unchanged(partition.path, partition.token)
+
+
+def aged(log_dir: Path, seconds: int) -> int:
+    """A time, in ns, so long behind all changes of a log dir's own files."""
+    newest = max(path.stat().st_ctime_ns for path in log_dir.iterdir() if path.is_file())
+    return newest + seconds * 1_000_000_000
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_task_notices_what_has_changed_since_one_before_it(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    partition = written(log_dir)
+    monkeypatch.setattr(plan_check, "now_ns", lambda: aged(log_dir, 3600))
+    with planned_here([(partition, partition.token)]):
+        for _ in range(2):
+            found, states = check_at_start(partition.path, partition.token)
+            assert found is partition
+            assert states == file_states(partition.path)
+        change(log_dir)
+        with pytest.raises(LogChangedError):
+            check_at_start(partition.path, partition.token)
+
+
+@pytest.mark.parametrize(("seconds", "reads"), [(3600, 1), (0, 3)])
+def test_files_of_a_log_dir_are_read_once_if_they_have_not_just_changed(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, reads: int
+) -> None:
+    partition, paths = written(log_dir), list[Path]()
+
+    def reading(path: Path) -> LogDirFiles:
+        paths.append(path)
+        return read_log_dir_files(path)
+
+    monkeypatch.setattr(plan_check, "now_ns", lambda: aged(log_dir, seconds))
+    monkeypatch.setattr(plan_check, "read_log_dir_files", reading)
+    with planned_here([(partition, partition.token)]):
+        for _ in range(3):
+            check_at_start(partition.path, partition.token)
+    assert len(paths) == reads
 
 
 def test_a_plan_of_another_token_is_held_against_the_files(log_dir: Path) -> None:
