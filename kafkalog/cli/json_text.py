@@ -9,9 +9,9 @@ million numbers: here some rows are put together at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from json.encoder import encode_basestring
 from math import isfinite
 from types import NoneType
@@ -27,7 +27,7 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     NoneType: lambda _: "null",
 }
-_TEXTS = {str}
+_TEXTS, _OBJECTS = {str}, {dict}
 # What `json` takes as it is, or refuses.
 _WHOLE = (str, bytes, bytearray, dict, list, tuple, set, frozenset)
 _ROWS_AT_ONCE = 64
@@ -57,34 +57,35 @@ def _items(values: Iterable[Any], newline: str) -> Iterator[str]:
     inner = newline + _STEP
     before = "["
     left = iter(values)
-    while some := list(islice(left, _ROWS_AT_ONCE)):
-        if all(map(_is_flat, some)):
-            text = _flat_rows(some, inner)
-        else:
-            text = f",{inner}".join([json_text(value, inner) for value in some])
-        yield f"{before}{inner}{text}"
+    while some := tuple(islice(left, _ROWS_AT_ONCE)):
+        yield f"{before}{inner}{f',{inner}'.join(_texts(some, inner))}"
         before = ","
     yield "[]" if before == "[" else f"{newline}]"
 
 
-def _is_flat(value: Any) -> bool:
-    """Whether it is an object of plain values."""
-    return (
-        type(value) is dict
-        and {*map(type, value)} == _TEXTS
-        and _SCALARS.keys() >= {*map(type, value.values())}
-    )
-
-
-def _flat_rows(rows: list[dict[str, Any]], newline: str) -> str:
-    """Flat objects by the library's encoder in C, which knows one separator for all that it lists:
-    a field's. Between two rows it is put right afterwards; inside a text no line ends, so that
-    nothing else looks like it.
+def _texts(values: Sequence[Any], newline: str) -> list[str]:
+    """Of each value; plain ones by the library's encoder in C, which takes a list of them at once.
+    No text of JSON has the character between two of them: inside a string it is escaped.
     """
-    field = newline + _STEP
-    text = _encoder(f",{field}").encode(rows)[2:-2]
-    text = text.replace(f"}},{field}{{", f"{newline}}},{newline}{{{field}")
-    return f"{{{field}{text}{newline}}}"
+    kinds = {*map(type, values)}
+    if kinds <= _SCALARS.keys():
+        return _encoder("\0").encode(list(values))[1:-1].split("\0")
+    if kinds == _OBJECTS:
+        return _object_texts(values, newline)
+    return [json_text(value, newline) for value in values]
+
+
+def _object_texts(rows: Sequence[dict[Any, Any]], newline: str) -> list[str]:
+    """Of each object; of those with the same keys column by column."""
+    keys = tuple(rows[0])
+    are_alike = all(tuple(row) == keys for row in rows)
+    if not are_alike or {*map(type, chain.from_iterable(rows))} != _TEXTS:
+        return [json_text(row, newline) for row in rows]
+    inner = newline + _STEP
+    fields = (f"{inner}{_key(key).replace('%', '%%')}: %s" for key in keys)
+    row_text = f"{{{','.join(fields)}{newline}}}"
+    columns = (_texts(values, inner) for values in zip(*map(dict.values, rows), strict=True))
+    return [row_text % values for values in zip(*columns, strict=True)]
 
 
 @lru_cache(maxsize=4096)
@@ -96,6 +97,15 @@ def _key(text: str) -> str:
 @cache
 def _encoder(separator: str) -> json.JSONEncoder:
     return json.JSONEncoder(ensure_ascii=False, separators=(separator, ": "))
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether it is an object of plain values."""
+    return (
+        type(value) is dict
+        and {*map(type, value)} == _TEXTS
+        and _SCALARS.keys() >= {*map(type, value.values())}
+    )
 
 
 def json_text(value: Any, newline: str = "\n") -> str:

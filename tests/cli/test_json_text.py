@@ -89,3 +89,20 @@ def test_pieces_of_a_long_list_are_small() -> None:
     rows = [{"number": number} for number in range(10_000)]
     pieces = list(json_pieces({"rows": rows}))
     assert max(map(len, pieces)) < sum(map(len, pieces)) / 50
+
+
+def test_text_is_that_of_json_for_objects_with_the_same_keys() -> None:
+    """Column by column; in some columns objects, alike or not, in some values of all kinds."""
+    source = random.Random(6)
+    plain = [leaf for leaf in LEAVES if not isinstance(leaf, list | dict | tuple | Enum)]
+    plain += ["%", "%s", "\x00", '","', "a\x00b"]
+    for count in (1, 2, 64, 65, 130):
+        rows = []
+        for _ in range(count):
+            own = {"n": source.choice(plain), "%s": {"b": source.choice(plain)}}
+            alike = {"a": source.choice(plain), "100%": own, "\x00": source.choice(plain)}
+            unlike = {source.choice("xy"): 1} if source.random() < 0.1 else {"x": 2}
+            mixed = source.choice(LEAVES)
+            rows.append({"id": source.choice(plain), "in": alike, "odd": unlike, "any": mixed})
+        for document in ({"rows": rows}, {"rows": [*rows, {**rows[0], "more": 1}]}):
+            assert "".join(json_pieces(document)) == _expected(document)
