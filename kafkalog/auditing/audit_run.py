@@ -115,11 +115,11 @@ def _judged_by_numbers(
     tasks: Sequence[AuditTask], kept: KeptScans | None
 ) -> tuple[dict[str, AuditedPartition], list[AuditTask]]:
     """The partitions of which numbers tell all, by path, and the tasks of the others."""
+    if kept is None:
+        return {}, list(tasks)
     done: dict[str, AuditedPartition] = {}
     rest = []
-    sound = None if kept is None else SoundLogs(kept)
-    for task in tasks:
-        audited = None if sound is None else sound.judge(task)
+    for task, audited in zip(tasks, SoundLogs(kept).judge(tasks), strict=True):
         if audited is None:
             rest.append(task)
         else:

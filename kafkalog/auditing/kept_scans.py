@@ -14,11 +14,12 @@ as they are. Which code wrote the numbers the schema's metadata says: another on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,12 +28,13 @@ from kafkalog.auditing.known_scan import UNREADABLE, code_digest
 from kafkalog.auditing.number_lists import NumberLists
 from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
+from kafkalog.auditing.sound_columns import SoundColumns
 from kafkalog.auditing.sound_facts import (
     SEGMENT_NUMBERS,
+    SLICE_NUMBERS,
+    LogNumbers,
     SoundFacts,
-    SoundLog,
-    segment_info,
-    sound_log,
+    segment_infos,
 )
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.known_directory import KnownDirectory, known_directory
@@ -54,6 +56,7 @@ _COMPRESSION = {
     **{f"{name}.list.element": "zstd" for name in _NUMBERS},
 }  # fmt: skip
 _CODE = b"code"
+_LOG_END = LogNumbers._fields.index("log_end_offset")
 _NOT_SOUND = SoundFacts((), (), (), ())
 
 
@@ -73,6 +76,17 @@ class KeptScans(Mapping[str, KnownDirectory]):
         self._snapshots = NumberLists(column("snapshots"))
         self._segments = NumberLists(column("segments"))
         self._slices, self._producers = (NumberLists(column(n)) for n in ("slices", "producers"))
+        self._is_sound = self._sound_rows()
+
+    def _sound_rows(self) -> list[bool]:
+        """Which rows are of sound logs, with numbers that can be theirs."""
+        if self._logs is None:
+            return [False] * len(self._places)
+        segments, slices = self._segments.counts, self._slices.counts
+        is_whole = (segments > 0) & (segments % SEGMENT_NUMBERS == 0)
+        is_log = self._logs.counts == len(LogNumbers._fields)
+        found: list[bool] = (is_log & is_whole & (slices % SLICE_NUMBERS == 0)).tolist()
+        return found
 
     def __len__(self) -> int:
         return len(self._places)
@@ -83,17 +97,12 @@ class KeptScans(Mapping[str, KnownDirectory]):
     def __getitem__(self, path: str) -> KnownDirectory:
         """KeyError also of what cannot be understood."""
         place = self._places[path]
-        known = self.sound_log(path)
-        if known is not None:
-            last = len(known.segments) - 1
+        if self._is_sound[place] and self._logs is not None:
             return KnownDirectory(
                 digest=self._digests[place],
                 topic_id=self._topic_ids[place],
-                segments=tuple(
-                    segment_info(path, segment, is_active=number == last)
-                    for number, segment in enumerate(known.segments)
-                ),
-                log_end_offset=known.log.log_end_offset,
+                segments=segment_infos(path, self._segments.rows(place, SEGMENT_NUMBERS)),
+                log_end_offset=self._logs[place][_LOG_END],
                 snapshot_offsets=tuple(self._snapshots[place]),
             )
         try:
@@ -110,16 +119,28 @@ class KeptScans(Mapping[str, KnownDirectory]):
         place = self._places.get(path)
         return place is not None and digest != "" and self._digests[place] == digest
 
-    def sound_log(self, path: str) -> SoundLog | None:
-        """The numbers of a log that nothing was wrong with, None of any other."""
+    def sound_place(self, path: str) -> int | None:
+        """Where the row of a log is that nothing was wrong with, None of any other."""
         place = self._places.get(path)
-        if place is None or self._logs is None:
-            return None
-        log = self._logs[place]
-        if not log:
-            return None
-        segments = self._segments.rows(place, SEGMENT_NUMBERS)
-        return sound_log(log, segments, self._slices[place], self._producers[place])
+        return place if place is not None and self._is_sound[place] else None
+
+    def sound_columns(self, places: Sequence[int]) -> SoundColumns:
+        """The numbers of the sound logs at these places."""
+        assert self._logs is not None, "there are sound ones"  # noqa: S101
+        at = np.array(places, np.int64)
+        segments, counts = self._segments.some(at)
+        slices, slice_counts = self._slices.some(at)
+        return SoundColumns(
+            self._logs.some(at)[0].reshape(-1, len(LogNumbers._fields)),
+            segments.reshape(-1, SEGMENT_NUMBERS),
+            counts // SEGMENT_NUMBERS,
+            slices.reshape(-1, SLICE_NUMBERS),
+            slice_counts // SLICE_NUMBERS,
+        )
+
+    def producers(self, place: int) -> list[int]:
+        """When each producer of the log at a place wrote last that its broker knows."""
+        return self._producers[place]
 
     def scan(self, path: str) -> bytes:
         """What was read of a partition, packed; nothing of one that is not there."""

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 
 class NumberLists:
-    """Of a column of `large_list(int64)` without nulls."""
+    """Of a column of `large_list(int64)` without nulls. counts int64[n]: how long each list is."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         # A table that was put together has one chunk; of more the numbers are copied.
         chunks = [_numbers_and_ends(chunk) for chunk in column.chunks if len(chunk)]
         self._numbers = _joined([numbers for numbers, _ in chunks])
         counts = _joined([np.diff(ends) for _, ends in chunks])
+        self.counts = counts
         self._ends: list[int] = [0, *np.cumsum(counts).tolist()]
 
     def __getitem__(self, place: int) -> list[int]:
@@ -31,6 +32,12 @@ class NumberLists:
             return []
         found: list[list[int]] = numbers.reshape(-1, width).tolist()
         return found
+
+    def some(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of the lists at these places, one list behind the other, and their counts."""
+        counts = self.counts[places]
+        firsts = np.array(self._ends, np.int64)[places] - (np.cumsum(counts) - counts)
+        return self._numbers[np.repeat(firsts, counts) + np.arange(counts.sum())], counts
 
 
 def _numbers_and_ends(lists: pa.LargeListArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from kafkalog.contents.header_contents import TimeSlice
-from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
 
 # Of a TimeSlice.
@@ -73,6 +72,8 @@ class SegmentNumbers(NamedTuple):
 
 
 SEGMENT_NUMBERS = len(SegmentNumbers._fields)
+# The first ones: what SegmentInfo has.
+_OF_FILES = SegmentNumbers._fields.index("indexed_timestamp_ms") + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,52 +88,31 @@ class SoundFacts(JsonFacts):
     producers: tuple[int, ...]
 
 
-class SoundLog(NamedTuple):
-    """The same, taken up by a later audit."""
-
-    log: LogNumbers
-    segments: list[SegmentNumbers]
-    slices: Sequence[int]
-    producers: Sequence[int]
-
-
-def sound_log(
-    log: Sequence[int],
-    segments: Sequence[Sequence[int]],
-    slices: Sequence[int],
-    producers: Sequence[int],
-) -> SoundLog | None:
-    """Of numbers as SoundFacts has them, those of segments in rows; None of no log, and where they
-    cannot be its.
-    """
-    are_whole = len(segments) > 0 and len(slices) % SLICE_NUMBERS == 0
-    if len(log) != len(LogNumbers._fields) or not are_whole:
-        return None
-    rows = list(map(SegmentNumbers._make, segments))
-    if not all(NONE <= row.codec < len(CODEC_NAMES) for row in rows):
-        return None
-    return SoundLog(LogNumbers._make(log), rows, slices, producers)
-
-
 def segment_path(directory: str, base_offset: int) -> str:
     """Of its `.log`; as `log_file_name` has it, in a fifth of the time."""
     return f"{directory}/{base_offset:020}.log"
 
 
-def segment_info(directory: str, numbers: SegmentNumbers, *, is_active: bool) -> SegmentInfo:
-    """The files of a segment of a sound log."""
-    size, mtime_ns = numbers.size_in_bytes, numbers.mtime_ns
-    return SegmentInfo(
-        numbers.base_offset,
-        segment_path(directory, numbers.base_offset),
-        "live",
-        size,
-        FileIdentity(size, mtime_ns, numbers.inode),
-        is_active,
-        numbers.offset_index_bytes,
-        numbers.time_index_bytes,
-        0,
-        bool(numbers.has_snapshot),
-        numbers.indexed_timestamp_ms,
-        mtime_ns // 1_000_000,
-    )
+def segment_infos(directory: str, segments: Sequence[Sequence[int]]) -> tuple[SegmentInfo, ...]:
+    """The files of a sound log, of its SegmentNumbers."""
+    rows = ((row[:_OF_FILES], row is segments[-1]) for row in segments)
+    return tuple(
+        SegmentInfo(
+            base,
+            segment_path(directory, base),
+            "live",
+            size,
+            FileIdentity(size, mtime_ns, inode),
+            is_active,
+            offset_index_bytes,
+            time_index_bytes,
+            0,
+            bool(has_snapshot),
+            timestamp_ms,
+            mtime_ns // 1_000_000,
+        )
+        for (
+            base, _, size, mtime_ns, inode, offset_index_bytes, time_index_bytes, has_snapshot,
+            timestamp_ms,
+        ), is_active in rows
+    )  # fmt: skip

@@ -12,12 +12,12 @@ GRACE_MS = 3_600_000
 MANY_SEGMENTS, SMALL_SEGMENT_BYTES = 500, 1024 * 1024
 
 # From 2001 to 2128 in seconds; as ms from 12 January to 27 February 1970, before there was Kafka.
-_SECONDS_MS = range(10**9, 5 * 10**9)
+SECONDS_MS = range(10**9, 5 * 10**9)
 
 
 def is_in_seconds(timestamp_ms: int) -> bool:
     """Whether a timestamp is one of seconds, not of ms."""
-    return timestamp_ms in _SECONDS_MS
+    return timestamp_ms in SECONDS_MS
 
 
 def depends_on_time(policy: Collection[str], retention_ms: int, compaction_lag_ms: int) -> bool:

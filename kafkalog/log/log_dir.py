@@ -73,9 +73,10 @@ def open_log_dir(
     for path in expand_paths(paths, reads_buckets=reads_buckets):
         if path.is_dir():
             refuse_wrong_directory(path)
+        target = path.resolve() if path.is_symlink() else None
         # None wins over names: asked for as a whole, a directory is read as a whole.
         for directory, only_file in _readable_dirs(path, problems, unread):
-            if path.is_symlink() and directory == path.resolve():
+            if directory == target:
                 links[directory] = path
             names = wanted.setdefault(directory, set())
             if only_file is None:

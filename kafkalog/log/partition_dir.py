@@ -97,12 +97,12 @@ def read_partition_dir(
     """The facts of the partition directory `path`, whose log dir was read into `log_dir`.
 
     With `only_files` just those segments are listed, and the partition cannot be changed. With
-    `known` the directory gets a digest, and where an earlier run has seen the same no file of it is
-    opened; `digest`: where it was made just now. OSError if the directory cannot be listed; all
-    else that is wrong is in `problems`.
+    `known` the directory gets a digest (`digest`, if it was made just now, and not by a link), and
+    where an earlier run has seen the same no file of it is opened. OSError if the directory cannot
+    be listed; all else that is wrong is in `problems`.
     """
     problems = list(log_dir.problems)
-    name, place = _name_of(path, problems), path_text(path)
+    name, place = _name_of(path, problems, may_be_link=not digest), path_text(path)
     # The digest is over names, sizes and times of all entries: where an earlier run saw the same,
     # its facts hold and no file is opened.
     own = _seen_before(known, str(path), digest)
@@ -162,14 +162,14 @@ def _seen_before(
     return own if own is not None and own.digest == digest else None
 
 
-def _name_of(path: Path, problems: list[str]) -> PartitionDirName:
+def _name_of(path: Path, problems: list[str], *, may_be_link: bool) -> PartitionDirName:
     """Whose directory it is, by its name."""
     name = parse_partition_dir_name(path.name)
     if name is None:
         problems.append(f"{path.name} is not the name of a partition's directory")
         name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
     # Asked of each partition: pathlib takes ten times as long.
-    if os.path.islink(path):  # noqa: PTH114
+    if may_be_link and os.path.islink(path):  # noqa: PTH114
         problems.append(f"a link to {path.resolve()}: it is read, and changed by its broker only")
     return name
 

@@ -169,9 +169,8 @@ def test_numbers_tell_of_a_log_what_all_rules_do(log_dir: Path, tmp_path: Path, 
     told: Counter[str] = Counter()
     for settings, now_ms in later_audits(rnd):
         request = audit_request([str(disk)], {"config": settings, "now_ms": now_ms})
-        sound = SoundLogs(kept)
-        for task in open_audit(request, kept).tasks:
-            audited = sound.judge(task)
+        tasks = open_audit(request, kept).tasks
+        for task, audited in zip(tasks, SoundLogs(kept).judge(tasks), strict=True):
             if audited is not None:
                 assert audited == audit_partition(task)
                 told[audited.retention.status] += 1
