@@ -35,10 +35,10 @@ def compacted(
     end_offset: int,
     task: tuple[str, LogConfig, int, int],
     files: LocalFiles,
-) -> tuple[PartitionInventory, str]:
-    """The staged copy, whose log dir is its own, once it is compacted by these settings; and why
-    nothing of it was. task: as of `build_restored`. LogCleaningRefusedError, LogChangedError where
-    it cannot be.
+) -> tuple[PartitionInventory, int | None, str]:
+    """The staged copy, whose log dir is its own, once it is compacted by these settings; where the
+    next cleaning begins; or why nothing of it was. task: as of `build_restored`.
+    LogCleaningRefusedError, LogChangedError where it cannot be.
     """
     run_id, config, now_ms, max_batch_bytes = task
     path = staged.path
@@ -61,7 +61,7 @@ def compacted(
     if plan.status == REFUSED:
         raise LogCleaningRefusedError(f"it cannot be compacted: {plan.reason}", path=path)
     if plan.status != CLEAN:
-        return log, f"nothing was compacted: {plan.reason}"
+        return log, None, f"nothing was compacted: {plan.reason}"
     run = CleanRun(run_id, os.getpid(), keeps_undo=False, max_batch_bytes=max_batch_bytes)
     result = clean_partition(plan, run, files)
     if result.status == REFUSED:
@@ -69,7 +69,7 @@ def compacted(
     if result.status == FAILED:
         raise LogChangedError(f"it cannot be compacted: {result.reason}", path=path)
     clear_run(Scratch(path, run_id), files)
-    return _opened(path), ""
+    return _opened(path), result.next_dirty_offset, ""
 
 
 def _opened(path: str) -> PartitionInventory:

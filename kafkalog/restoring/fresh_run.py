@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError, describe_error, fault_text
 from kafkalog.format.checkpoints import (
+    CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
@@ -43,7 +44,7 @@ from kafkalog.restoring.new_directory import discard, put_in_place, work_directo
 from kafkalog.restoring.place_run import resolve_left
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
-from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask
+from kafkalog.restoring.restore import RESTORED, RestoreResult, RestoreTask, cleaner_lines
 from kafkalog.restoring.source import open_source
 from kafkalog.runs.run_dir import command_for, new_run_id
 from kafkalog.swap.journal import RESTORE, begin_journal
@@ -249,7 +250,7 @@ def _put_all_in_place(
             path = plan.path
             put_in_place(plan.log_dir, plan.topic_partition, run_id, files)
         # Kept until the end in any case: a run that dies here must be taken back.
-        replace_in_all(prepared.places, run_id, files)
+        replace_in_all(_with_cleaner(prepared.places, results), run_id, files)
     except Exception as error:
         undo = f"`{command_for('undo', run_id, request.run_dir)}` takes all of it back"
         why = f"{describe_error(error, path)}: {undo}, before any broker starts"
@@ -259,6 +260,19 @@ def _put_all_in_place(
         for directory in (*(p.path for p in plans), *(p.path for p in prepared.places)):
             drop_undo(Scratch(directory, run_id), files)
     return list(results)
+
+
+def _with_cleaner(
+    places: Sequence[MetadataPlace], results: Sequence[RestoreResult]
+) -> list[MetadataPlace]:
+    """The places, with the cleaner's checkpoint where partitions were compacted."""
+    lines = cleaner_lines(results)
+    return [
+        replace(each, writes={CLEANER_OFFSET_FILE: pack_offset_checkpoint(own), **each.writes})
+        if (own := lines.get(each.path))
+        else each
+        for each in places
+    ]
 
 
 def _failed(plan: RestorePlan, reason: str) -> RestoreResult:

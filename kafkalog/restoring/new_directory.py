@@ -66,6 +66,7 @@ def _stage(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Resto
     return replace(
         result, status=RESTORED, end_offset=cut.end_offset + len(cut.open), records=built.records,
         bytes_after=built.log.size_in_bytes, replaced=record, reason=built.note,
+        next_dirty_offset=built.next_dirty_offset,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ Source: Kafka LogLoader, ProducerStateManager.truncateAndReload, LeaderEpochFile
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,7 +77,8 @@ class RestoreTask:
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult(JsonFacts):
-    """How it ended; records: how many are equal in source and target; `fault` and `replaced` as in
+    """How it ended; records: how many are equal in source and target; next_dirty_offset: what the
+    cleaner's checkpoint gets, None where nothing was compacted; `fault` and `replaced` as in
     CleanResult.
     """
 
@@ -93,9 +94,20 @@ class RestoreResult(JsonFacts):
     seconds: float = 0.0
     fault: str = ""
     replaced: Replacement | None = None
+    next_dirty_offset: int | None = None
 
 
 RestoreRun = Run[RestorePlan, RestoreResult]
+
+
+def cleaner_lines(results: Iterable[RestoreResult]) -> dict[str, dict[tuple[str, int], int]]:
+    """By log dir, what its cleaner checkpoint is to say of the partitions that were compacted."""
+    lines: dict[str, dict[tuple[str, int], int]] = {}
+    for each in results:
+        if each.status == RESTORED and each.next_dirty_offset is not None:
+            own = lines.setdefault(each.log_dir, {})
+            own[each.topic, each.partition] = each.next_dirty_offset
+    return lines
 
 
 def restore_partition(task: RestoreTask, files: LocalFiles) -> RestoreResult:
@@ -138,7 +150,7 @@ def _restore(task: RestoreTask, result: RestoreResult, files: LocalFiles) -> Res
     return replace(
         result, status=RESTORED, end_offset=cut.end_offset + len(cut.open),
         records=restored.records, bytes_after=restored.log.size_in_bytes, replaced=record,
-        reason=restored.note,
+        reason=restored.note, next_dirty_offset=restored.next_dirty_offset,
     )  # fmt: skip
 
 

@@ -7,8 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kafkalog.errors import InvalidConfigError, LogCleaningRefusedError, describe_error, fault_text
-from kafkalog.format.checkpoints import LOG_START_OFFSET_FILE
+from kafkalog.errors import (
+    InvalidConfigError,
+    KafkaLogError,
+    LogCleaningRefusedError,
+    describe_error,
+    fault_text,
+)
+from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, LOG_START_OFFSET_FILE
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
     LogInventory,
@@ -17,7 +23,7 @@ from kafkalog.log.inventory import (
 )
 from kafkalog.log.log_dir import expand_paths, reopen_partition
 from kafkalog.operations.frame import Verb, apply
-from kafkalog.operations.run_steps import Tell
+from kafkalog.operations.run_steps import Problems, Tell
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.requests.run_request import RunRequest
@@ -33,6 +39,7 @@ from kafkalog.restoring.restore import (
     RestoreResult,
     RestoreRun,
     RestoreTask,
+    cleaner_lines,
 )
 from kafkalog.restoring.source import open_source
 from kafkalog.restoring.space import needed_bytes, refuse_without_space
@@ -168,6 +175,24 @@ class Restore(Verb[RestorePlan, RestoreResult]):
             except Exception as error:
                 reason = f"{result.reason}; {describe_error(error, result.path)}"
                 yield replace(result, reason=reason, fault=fault_text(error))
+
+    def settle(
+        self,
+        plans: Sequence[RestorePlan],
+        results: Sequence[RestoreResult],
+        journal: RunJournal,
+        problems: Problems,
+    ) -> list[RestoreResult]:
+        """Where a cleaner goes on in what was compacted. Without it a cleaner begins anew."""
+        for log_dir, lines in cleaner_lines(results).items():
+            checkpoint = CheckpointFile(
+                log_dir, CLEANER_OFFSET_FILE, self.files, journal.keep_for, journal.checkpoint
+            )
+            try:
+                checkpoint.update(lines)
+            except (KafkaLogError, OSError) as error:
+                problems.texts.append(f"{log_dir}: the cleaner checkpoint is as it was: {error}")
+        return list(results)
 
     def _task(self, plan: RestorePlan, journal: RunJournal) -> RestoreTask:
         check_unchanged(plan.path, plan.token)

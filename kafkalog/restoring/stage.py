@@ -31,11 +31,14 @@ from kafkalog.swap.scratch import Scratch
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A staged copy, how many records it and the source both had, and what is to be said."""
+    """A staged copy, how many records it and the source both had, and what is to be said;
+    next_dirty_offset: of one that was compacted, where a cleaner goes on.
+    """
 
     log: PartitionInventory
     records: int
     note: str = ""
+    next_dirty_offset: int | None = None
 
 
 @contextmanager
@@ -102,8 +105,8 @@ def build_restored(
         return Restored(restored, records)
     from kafkalog.restoring.compacted import compacted
 
-    log, note = compacted(restored, cut.end_offset + len(cut.open), task, files)
-    return Restored(log, records, note)
+    log, dirty, note = compacted(restored, cut.end_offset + len(cut.open), task, files)
+    return Restored(log, records, note, dirty)
 
 
 def _copied_and_built(

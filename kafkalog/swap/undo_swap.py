@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from kafkalog.errors import LogChangedError
 from kafkalog.format.checkpoints import (
+    CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
@@ -56,7 +57,7 @@ from kafkalog.swap.swap import take_steps
 # Files without an offset that runs replace, as those of the metadata.
 _BESIDE = (
     LEADER_EPOCH_CHECKPOINT_FILE, PARTITION_METADATA_FILE, QUORUM_STATE_FILE, BOOTSTRAP_FILE,
-    LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE, CLEANER_OFFSET_FILE,
 )  # fmt: skip
 _CHUNK_BYTES = 8 * 1024 * 1024
 

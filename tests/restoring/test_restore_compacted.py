@@ -10,7 +10,12 @@ import pytest
 
 from data.copy_samples import copy_sample
 from kafkalog.cli.main import main
-from kafkalog.format.checkpoints import HIGH_WATERMARK_FILE, pack_offset_checkpoint
+from kafkalog.format.checkpoints import (
+    CLEANER_OFFSET_FILE,
+    HIGH_WATERMARK_FILE,
+    pack_offset_checkpoint,
+    parse_offset_checkpoint,
+)
 from kafkalog.format.control_record import ControlRecordType
 from tests.oracle.kafka import Kafka
 from tests.restoring.fresh import fields_of, fresh_node
@@ -72,20 +77,42 @@ def test_compacted_on_the_way_is_what_kafkas_cleaner_makes_of_it(
     cleaned = files_of(by_kafka / "orders-0")
     assert cleaned != whole
     assert files_of(target / "orders-0") == cleaned
+    assert _first_dirty(target) == _first_dirty(by_kafka) == {("orders", 0): 12}
 
 
+def _first_dirty(log_dir: Path) -> dict[tuple[str, int], int]:
+    path = log_dir / CLEANER_OFFSET_FILE
+    return dict(parse_offset_checkpoint(path.read_bytes(), str(path))) if path.exists() else {}
+
+
+@pytest.mark.parametrize("target_is_new", [True, False])
 def test_undo_takes_a_compacted_restore_back(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
+    target_is_new: bool, log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = updated(log_dir / "source")
-    target = empty_target(log_dir / "target", configs=SETTINGS)
+    source, target = updated(log_dir / "source"), log_dir / "target"
+    if target_is_new:
+        fresh_node(target)
+    else:
+        empty_target(target, configs=SETTINGS)
+        lines = pack_offset_checkpoint({("orders", 0): 0})
+        (target / CLEANER_OFFSET_FILE).write_bytes(lines)
     before = shutil.copytree(target, log_dir / "before")
     assert restored(source, target, "--compact", "--json") == 0
     run_id = json.loads(capsys.readouterr().out)["runId"]
-    assert files_of(target / "orders-0") != files_of(before / "orders-0")
+    assert _first_dirty(target) == {("orders", 0): 12}
+    assert (target / "orders-0").exists()
     assert main(["undo", run_id]) == 0
-    assert files_of(target / "orders-0") == files_of(before / "orders-0")
-    assert list(target.rglob("kafkalog-*")) == []
+    names = {path.relative_to(target) for path in target.rglob("*")} - {Path(".lock")}
+    assert names == {path.relative_to(before) for path in before.rglob("*")} - {Path(".lock")}
+    assert _first_dirty(target) == _first_dirty(before)
+    if not target_is_new:
+        assert files_of(target / "orders-0") == files_of(before / "orders-0")
+
+
+def test_what_is_not_compacted_gets_no_cleaner_checkpoint(log_dir: Path) -> None:
+    target = fresh_node(log_dir / "target")
+    assert restored(updated(log_dir / "source"), target) == 0
+    assert _first_dirty(target) == {}
 
 
 def test_only_topics_that_are_compacted_are(
