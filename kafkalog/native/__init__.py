@@ -10,7 +10,5 @@ room: callers hand over arrays and get arrays, and
    warning says so and the Python functions of the same package do the work (`format.compression`,
    `format.checksum`): slower, with the same results
 
-CRC-32C needs no library where the processor multiplies without carry in wide vectors (`carryless`).
-
 Read `functions.py` for how a function is found, `codec_batches.py` for the codecs.
 """

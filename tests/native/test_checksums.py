@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalog.format.record_batch import CRC_START
-from kafkalog.native import carryless, checksums
+from kafkalog.native import checksums
 from kafkalog.native.checksums import _JOINED_BYTES, crc32c_of_ranges, extend_by_batches
 from kafkalog.native.functions import Crc32cExtend
 
-DATA = bytes(range(256)) * 5
-# What is used here, the library's by its address, and its Python function.
-FUNCTIONS = (checksums._extend, checksums._find(), Crc32cExtend(0))
+DATA = bytes(range(256)) * 3
 PLACES = st.integers(-9, len(DATA) + 9)
 
 
@@ -25,7 +23,7 @@ PLACES = st.integers(-9, len(DATA) + 9)
 def test_each_range_has_the_library_s_checksum(ranges: list[tuple[int, int]]) -> None:
     starts, ends = np.array(ranges, np.int64).reshape(-1, 2).T.copy()
     expected = [google_crc32c.value(DATA[max(start, 0) : max(end, 0)]) for start, end in ranges]
-    for function in FUNCTIONS:
+    for function in (checksums._extend, Crc32cExtend(0)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(checksums, "_extend", function)
             found = crc32c_of_ranges(np.frombuffer(DATA, np.uint8), starts, ends)
@@ -55,7 +53,7 @@ def test_checksum_over_batches_is_that_of_their_bytes(
         ],
         np.int64,
     )
-    for function in FUNCTIONS:
+    for function in (checksums._extend, Crc32cExtend(0)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(checksums, "_extend", function)
             found = extend_by_batches(
@@ -76,42 +74,3 @@ def test_checksum_over_a_large_batch_is_that_of_its_bytes() -> None:
     crc = google_crc32c.value(data[CRC_START:])
     sizes, crcs = np.array([data.size], np.int64), np.array([crc], np.int64)
     assert extend_by_batches(7, data, sizes, crcs) == google_crc32c.extend(7, data)
-
-
-@pytest.mark.skipif(not carryless.is_here(), reason="this processor has no such vectors")
-@given(
-    st.integers(0, 2**32 - 1),
-    st.integers(0, 6 * carryless.BLOCK_BYTES),
-    st.integers(0, 65),
-    st.randoms(use_true_random=False),
-)
-def test_checksum_by_vectors_is_the_library_s(
-    before: int, size: int, start: int, random: Random
-) -> None:
-    data = random.randbytes(start + size)
-    sizes, unknown = np.array([size], np.int64), np.array([-1], np.int64)
-    found = extend_by_batches(before, np.frombuffer(data, np.uint8)[start:], sizes, unknown)
-    assert checksums._extend == carryless.VECTORS
-    assert found == google_crc32c.extend(before, data[start:])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("CPU_NAME", "generic"), ("CPU_FEATURES", ""), ("ENABLE_AVX", 0)]
-)
-def test_vectors_are_not_used_where_kernels_are_compiled_for_less(
-    name: str, value: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(carryless.config, name, value)
-    assert not carryless.is_here()
-
-
-def test_vectors_are_not_used_where_the_processor_s_abilities_are_not_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse() -> dict[str, bool]:
-        raise RuntimeError("not on this platform")
-
-    monkeypatch.setattr(carryless.binding, "get_host_cpu_features", refuse)
-    assert not carryless.is_here()
-    monkeypatch.setattr(carryless.binding, "get_host_cpu_features", lambda: {"avx512f": True})
-    assert not carryless.is_here()
