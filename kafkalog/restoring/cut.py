@@ -267,7 +267,8 @@ class _Walk(ProducerSink):
     def _nothing(self, start: int) -> LogCut:
         """What is kept lies in front of the log's start: it begins there, and is empty."""
         first = self.segments[0]
-        segment = replace(first, base_offset=start, valid_bytes=0)
+        none = HeaderDigest().hexdigest()
+        segment = replace(first, base_offset=start, valid_bytes=0, headers=none)
         return LogCut(
             start, start, start, (segment,), (), -1, -1, NO_TIMESTAMP, self.left_out_from, 0
         )

@@ -110,6 +110,8 @@ def apply_fresh_restore(
         tell(line)
     run = _run_of(prepared, run_id, request)
     faults = tuple(f"{each.path}: {each.fault}" for each in results if each.fault)
+    if any(each.status != RESTORED for each in results):
+        run = replace(run, notes=(), groups=())  # nothing is made
     return replace(
         run, applied=True, results=tuple(results), recovered=tuple(resolved), faults=faults,
         problems=(*run.problems, *problems),

@@ -109,7 +109,7 @@ def test_unknown_codec_stays_and_is_said(
     assert (target / f"orders-0/{0:020d}.log").read_bytes() == bytes(data)
 
 
-@pytest.mark.parametrize("until", ["1000", "orders-0=0", str(START_MS)])
+@pytest.mark.parametrize("until", ["1000", "orders-0=0", str(START_MS + 1)])
 def test_nothing_is_left_where_all_lies_in_front_of_the_start(
     until: str, log_dir: Path, target: Path
 ) -> None:
