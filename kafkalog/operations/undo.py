@@ -65,6 +65,8 @@ def undo_run(
         # Each pass is over all partitions before the next begins, so that a state between two
         # passes is one that a broker may start on; see above.
         earlier.for_each(check)
+        if earlier.stopped and _makes_topics(earlier.places):
+            earlier.for_each(_with_the_others)
         unsettled = _restore(changed, CLEANER_OFFSET_FILE, run_id, earlier.stopped, files)
         earlier.for_each(lambda place: _undo(place, run_id, records[place.path], files))
         unsettled |= _restore(changed, LOG_START_OFFSET_FILE, run_id, earlier.stopped, files)
@@ -106,16 +108,29 @@ def _in_order(earlier: EarlierRun) -> list[UndoResult]:
     return results
 
 
+def _is_of_metadata(place: Place) -> bool:
+    return place.path in (place.log_dir, str(Path(place.log_dir, METADATA_DIR)))
+
+
+def _makes_topics(places: Sequence[Place]) -> bool:
+    """Whether a run has made metadata and partitions."""
+    return {_is_of_metadata(place) for place in places} == {True, False}
+
+
+def _with_the_others(place: Place) -> UndoResult:
+    """Topics that the metadata still has, without their directories, would begin anew, empty."""
+    return UndoResult(
+        place, REFUSED, "another directory of the run cannot be put back: all of it, or nothing"
+    )
+
+
 def _started_since(places: Sequence[Place], run_id: str) -> str | None:
     """The metadata log that tells of a start since a run made partitions in fresh log dirs; None of
     any other run. Files alone do not tell: an idle topic's are after a stop as they were made.
     """
     found = [(place, read_record(scratch_of(place, run_id).undo_record)) for place in places]
     makes_partitions = any(
-        place.path not in (place.log_dir, str(Path(place.log_dir, METADATA_DIR)))
-        and record is not None
-        and record.made
-        and not record.every_kept
+        not _is_of_metadata(place) and record is not None and record.made and not record.every_kept
         for place, record in found
     )
     directories = sorted({Path(place.log_dir, METADATA_DIR) for place in places})
