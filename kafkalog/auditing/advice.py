@@ -21,13 +21,19 @@ from kafkalog.log.inventory import JsonFacts, PartitionInventory
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY
+from kafkalog.planning.local_retention import time_limit_key
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.plan_by_settings import (
     PlanInputs,
     compaction_by_settings,
     retention_by_settings,
 )
-from kafkalog.planning.policy_evidence import POLICY, SUGGESTED, PolicyStanding
+from kafkalog.planning.policy_evidence import (
+    POLICY,
+    SUGGESTED,
+    PolicyStanding,
+    why_not_deleted_from,
+)
 from kafkalog.planning.retention_plan import DELETE
 from kafkalog.requests.run_settings import why_metadata_is_older
 
@@ -67,6 +73,26 @@ def advise_retention(
             f"{kept.base_offset}: {kept.reason}"
         )
     return Advice(_command("retain", task, resolved, said))
+
+
+def advise_retention_by_time(task: AuditTask, files: KnownFiles) -> Advice | None:
+    """The same for a log that nothing is wrong with (`sound_facts`), from which time alone deletes
+    what is due: no plan is made where settings and clock tell that it is carried out. None where
+    they do not.
+    """
+    resolved, said = _resolved(task, files)
+    config = resolved.config
+    facts = PartitionFacts(())
+    is_said = (
+        config is task.resolved.in_force
+        and resolved.refusal is None
+        and config.source(time_limit_key(config)) != LogConfig.DEFAULT
+        and not why_not_deleted_from(
+            task.loaded, config, facts, resolved.standing, is_forced=resolved.is_forced
+        )
+        and not _inputs(task, resolved, facts).why_not_at_this_time
+    )
+    return Advice(_command("retain", task, resolved, said)) if is_said else None
 
 
 def advise_compaction(

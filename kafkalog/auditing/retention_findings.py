@@ -117,8 +117,10 @@ def _advice(context: FindingContext, due: list[SegmentForecast]) -> Advice:
     )
 
 
-def find_due(context: FindingContext) -> Iterator[Finding]:
-    """Segments that the next pass deletes by the policy, or should have gone long ago."""
+def find_due(context: FindingContext, advice: Advice | None = None) -> Iterator[Finding]:
+    """Segments that the next pass deletes by the policy, or should have gone long ago. `advice`: of
+    `kafkalog retain`, where it is known.
+    """
     others = _due_now(context, is_below_start=False)
     if not others:
         return
@@ -132,7 +134,7 @@ def find_due(context: FindingContext) -> Iterator[Finding]:
             f"{_counted(context, overdue)} are due by {_rules(overdue)} since {since}; the broker "
             f"was alive until {format_timestamp(context.alive_ms)}, at least",
             segment=overdue[0].base_offset,
-            fix=_advice(context, others).text(
+            fix=(advice or _advice(context, others)).text(
                 "look for errors of the broker's scheduler and log dir, restart it"
             ),
         )
@@ -142,7 +144,9 @@ def find_due(context: FindingContext) -> Iterator[Finding]:
             "retention-due",
             f"{_counted(context, others)} are due by {_rules(others)} since {since}",
             segment=others[0].base_offset,
-            fix=_advice(context, others).text("nothing, the broker deletes them when it runs"),
+            fix=(advice or _advice(context, others)).text(
+                "nothing, the broker deletes them when it runs"
+            ),
         )
 
 

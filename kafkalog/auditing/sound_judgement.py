@@ -7,13 +7,12 @@ here            statistics, forecast, verdict and finding of each, as `partition
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kafkalog.auditing.advice import nothing_to_compact
+from kafkalog.auditing.advice import advise_retention_by_time, nothing_to_compact
 from kafkalog.auditing.audited_partition import AuditedPartition, CompactionVerdict
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.finding_context import FindingContext
@@ -29,6 +28,7 @@ from kafkalog.auditing.sound_columns import (
     forecast,
 )
 from kafkalog.auditing.sound_facts import NONE, LogNumbers, SegmentNumbers
+from kafkalog.checking.finding import Finding
 from kafkalog.contents.header_contents import HeaderContents, TimeSlice
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import CODEC_NAMES, SegmentStatistics
@@ -82,12 +82,14 @@ def judge_columns(
             yield None
             continue
         first, end = ends[number], ends[number + 1]
-        audited = _audited(
+        fields = _fields(
             own, statistics[first:end], tuple(forecasts[first:end]), verdicts[number],
             slices[number],
         )  # fmt: skip
+        audited = AuditedPartition(**fields)
         if audited.retention.status == "due":
-            audited = _with_due(audited, own, columns.segments[first:end])
+            findings = _due(audited, own, columns.segments[first:end])
+            audited = AuditedPartition(**fields, findings=findings)
         yield audited
 
 
@@ -95,29 +97,30 @@ def _numbers(values: Sequence[int]) -> I64s:
     return np.array(values, np.int64)
 
 
-def _audited(
+def _fields(
     own: SoundTask,
     statistics: Sequence[SegmentStatistics],
     forecasts: tuple[SegmentForecast, ...],
     verdict: CompactionVerdict,
     slices: tuple[TimeSlice, ...],
-) -> AuditedPartition:
+) -> dict[str, Any]:
+    """The fields of an AuditedPartition, but findings."""
     task, log = own.task, own.log
-    return AuditedPartition(
+    return {
         **task.outline(),
-        high_watermark=log.log_end_offset,
-        last_stable_offset=log.log_end_offset,
-        segments=tuple(statistics),
-        bytes_by_kind={
+        "high_watermark": log.log_end_offset,
+        "last_stable_offset": log.log_end_offset,
+        "segments": tuple(statistics),
+        "bytes_by_kind": {
             "log": log.log_bytes, "index": log.index_bytes, "snapshot": log.snapshot_bytes,
             "leftover": 0, "undo": 0, "other": log.other_bytes,
         },
-        leftovers=(),
-        retention=_summed_up(task, statistics, forecasts),
-        compaction=verdict,
-        is_carried=True,
-        carried_segments=len(statistics),
-        contents=Contents(
+        "leftovers": (),
+        "retention": _summed_up(task, statistics, forecasts),
+        "compaction": verdict,
+        "is_carried": True,
+        "carried_segments": len(statistics),
+        "contents": Contents(
             HeaderContents(
                 committed_bytes=log.committed_bytes,
                 aborted_bytes=0,
@@ -131,7 +134,7 @@ def _audited(
                 horizons=(),
             )
         ),
-    )  # fmt: skip
+    }  # fmt: skip
 
 
 def _statistics(columns: SoundColumns, logs: Sequence[SoundTask]) -> list[SegmentStatistics]:
@@ -270,8 +273,8 @@ def _summed_up(
     return RetentionForecast(task.now_ms, status, reason, forecasts)
 
 
-def _with_due(audited: AuditedPartition, own: SoundTask, segments: I64s) -> AuditedPartition:
-    """With the finding that segments are due, and the command for it, tried."""
+def _due(audited: AuditedPartition, own: SoundTask, segments: I64s) -> tuple[Finding, ...]:
+    """The finding that segments are due, and the command for it, tried."""
     # Of the leader epochs the newest is all that the command is held against.
     newest = own.log.newest_leader_epoch
     files = KnownFiles(leader_epochs=None if newest == NONE else ((newest, 0),), is_mark_known=True)
@@ -291,7 +294,7 @@ def _with_due(audited: AuditedPartition, own: SoundTask, segments: I64s) -> Audi
         is_high_watermark_known=True,
         indexes_end_in_log=True,
     )
-    return replace(audited, findings=tuple(find_due(context)))
+    return tuple(find_due(context, advise_retention_by_time(own.task, files)))
 
 
 def _retention_facts(numbers: SegmentNumbers) -> SegmentFacts:
