@@ -233,4 +233,7 @@ def read_scans(run_path: Path) -> KeptScans | None:
     path = run_path / SCANS_FILE
     if not path.exists():
         return None
-    return KeptScans(read_table_of(path, _SCHEMA))  # none of another version
+    kept = KeptScans(read_table_of(path, _SCHEMA))  # none of another version
+    # What reading took beside the table, half as much again and more, is given back at once.
+    pa.default_memory_pool().release_unused()
+    return kept

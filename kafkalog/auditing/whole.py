@@ -126,6 +126,8 @@ def _whole_audit(
             _keep(request, run, history, verdict, started_ms, clock())
         except (OSError, UnicodeEncodeError) as error:  # the latter: a path that is not UTF-8
             notes.append(f"the run is not kept, later ones do not know of it: {error}")
+        # What is kept is let go before the document is written.
+        run = replace(run, scans=None)
     return WholeAudit(run, document, tuple(notes))
 
 
