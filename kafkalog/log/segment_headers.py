@@ -166,10 +166,10 @@ def _read_singly(
     """
     problem: ControlProblem | None = None
     while batch_bytes > _SKIP_FROM_BYTES and count < most and position < end:
-        # Of middling batches the kernel is asked for the pages ahead; of large ones this would read
-        # what is skipped.
+        # Of middling batches the pages ahead are asked for at once: to wait for the page of each
+        # header took three times as long. Of large ones this would read what is skipped.
         if batch_bytes <= _READ_AHEAD_BYTES:
-            file.will_need(position, int(batch_bytes) * _HEADERS_A_READ)
+            file.will_need(position, min(int(batch_bytes) * _HEADERS_A_READ, end - position))
         headers, positions, next_position = file.read_headers(position, end, _HEADERS_A_READ)
         if not positions.size:
             break

@@ -37,6 +37,16 @@ def address_of(library: str | None, name: str) -> int:
     return address
 
 
+def called_from_python(name: str, arguments: int) -> Callable[..., int] | None:
+    """A function of the C library that takes so many integers; None where it is not there. Other
+    threads go on while it is called.
+    """
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function.argtypes = [ctypes.c_int64] * arguments
+    return cast(Callable[..., int] | None, function)
+
+
 def tried_out(name: str, find: Callable[[], Address], works: Callable[[Address], bool]) -> Address:
     """The address that `find` gives if the function there `works`; else 0, and a warning.
 

@@ -42,6 +42,10 @@ from kafkalog.swap.local_files import LocalFiles, path_in
 
 # With so little of the memory free what is read next would have to go for what was written.
 _FREE_BYTES = 4 * 1024 * 1024 * 1024
+# Less than this is not worth a call.
+_WRITE_BACK_BYTES = 1024 * 1024
+# Small files that are written together: each is open, and in memory, a few MiB in all.
+_MOST_AT_ONCE = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class CopiedLog:
     sync: Thread
     _copies: list[Work] = field(default_factory=list)
     _failed: Exception | None = None
+    _small_files: list[tuple[str, bytes]] = field(default_factory=list)
     _number: int = -1
     _digest: HeaderDigest = field(default_factory=HeaderDigest)
 
@@ -123,12 +128,23 @@ class CopiedLog:
             raise LogChangedError(
                 f"its indexes cannot be built: {error}", path=task.path
             ) from error
+        self._write_small_files()
 
     def _copy(self, number: int) -> None:
         task, path = self.task, self.task.path(number)
+        position = 0
+
+        def written(size: int) -> None:
+            nonlocal position
+            # Where the disk begins at once it is never out of work, and waited for less at the end.
+            if size >= _WRITE_BACK_BYTES:
+                self.sync(partial(task.files.begin_write_back, path, position, size))
+            position += size
+
         write_segment(
-            task.cut, number, path, task.like, task.identity, task.files, task.max_batch_bytes
-        )
+            task.cut, number, path, task.like, task.identity, task.files, task.max_batch_bytes,
+            written,
+        )  # fmt: skip
         self.sync(partial(_sync, path, task.files))
 
     # -- along with the pass ---------------------------------------------------------------------
@@ -182,11 +198,15 @@ class CopiedLog:
     # -- what the pass finds ---------------------------------------------------------------------
 
     def note(self, name: str, reason: str, data: bytes) -> None:
-        """A file that is to be there: behind the segments, whose bytes the disk has to take first
-        in any case.
-        """
-        task = self.task
-        self.sync(partial(task.files.write_new, path_in(task.directory, name), data, task.like))
+        """A file that is to be there."""
+        self._small_files.append((path_in(self.task.directory, name), data))
+        if len(self._small_files) >= _MOST_AT_ONCE:
+            self._write_small_files()
+
+    def _write_small_files(self) -> None:
+        """Behind the segments, whose bytes the disk has to take first in any case."""
+        made, self._small_files = self._small_files, []
+        self.sync(partial(self.task.files.write_all_new, made, self.task.like))
 
     def note_removal(self, name: str, reason: str) -> None:
         """LogChangedError: nothing but segments is there."""

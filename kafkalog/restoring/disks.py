@@ -28,7 +28,6 @@ from kafkalog.log.metadata_names import METADATA_DIR
 from kafkalog.log.segment_headers import iterate_headers
 from kafkalog.log.small_files import read_small_file
 from kafkalog.log.topic_partition import TopicPartition
-from kafkalog.reading.tables import read_records
 from kafkalog.replicas.replica import Replica, replica_facts
 from kafkalog.restoring.copies import how_far
 
@@ -214,6 +213,9 @@ def _of_batches(partition: PartitionInventory, newest: int) -> Iterator[tuple[in
 
 def _highest_of_coordinator(path: str, max_batch_bytes: int) -> int:
     """The highest producer id that a transactional id has."""
+    # Imported late: reading records takes Arrow, and a fresh log dir has none.
+    from kafkalog.reading.tables import read_records
+
     batches = read_records(path, columns="value", max_batch_bytes=max_batch_bytes)
     return max(
         (

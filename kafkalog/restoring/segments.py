@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,7 @@ from kafkalog.restoring.cut import FIRST_RESTORED_ID, KeptSegment, LogCut
 from kafkalog.swap.local_files import LocalFiles
 
 RESTORED_EPOCH = 0
+_PIECE_BYTES = 16 * 1024 * 1024
 _EPOCH_POSITION = field_position("partition_leader_epoch")
 _PRODUCER_POSITION = field_position("producer_id")
 _CONTROL_KEY = struct.Struct(">hh")
@@ -80,8 +81,10 @@ def write_segment(
     identity: Identity,
     files: LocalFiles,
     max_batch_bytes: int,
+    written: Callable[[int], None],
 ) -> None:
-    """Write one `.log` file of a cut, with this owner and mode. Nothing is synced.
+    """Write one `.log` file of a cut, with this owner and mode. Nothing is synced. `written` gets
+    the bytes of each piece once it is written.
 
     CorruptRecordError for a batch whose checksum is not the stored one, but where batches stay as
     they are: `check_source` tells then. OSError as from writing.
@@ -90,10 +93,14 @@ def write_segment(
     fd = files.create(path)
     try:
         if identity.is_kept and not segment.is_remote:
-            files.copy_into(fd, segment.path, segment.valid_bytes)
+            for start in range(0, segment.valid_bytes, _PIECE_BYTES):
+                size = min(_PIECE_BYTES, segment.valid_bytes - start)
+                files.copy_into(fd, segment.path, size, start)
+                written(size)
         else:
             for data in _batches(segment, identity, max_batch_bytes):
                 files.write(fd, data)
+                written(len(data))
         markers = abort_markers(cut, identity) if number == len(cut.segments) - 1 else b""
         if markers:
             files.write(fd, memoryview(markers))

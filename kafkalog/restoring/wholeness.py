@@ -18,7 +18,6 @@ from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.missing_range import MissingPlace
 from kafkalog.log.missing_ranges import missing_ranges
 from kafkalog.log.remote_segments import REMOTE
-from kafkalog.repair.salvage import MANIFEST_FILE
 
 _SWAPPED = f"{LogFileKind.LOG}{SWAP_SUFFIX}"
 _SHOWN = 3
@@ -47,6 +46,8 @@ def wholeness_of(source: PartitionInventory, end_offset: int = MAX_INT64) -> Who
             f"{source.segments[0].base_offset}"
         )
     proven = [each for each in missing_ranges(source, start, end_offset) if each.is_proven]
+    if not proven:
+        return Wholeness(None)
     said = proven if _is_salvaged(source) else [e for e in proven if e.place is MissingPlace.END]
     gaps = [each for each in proven if each not in said]
     if not gaps:
@@ -63,6 +64,9 @@ def wholeness_of(source: PartitionInventory, end_offset: int = MAX_INT64) -> Who
 
 
 def _is_salvaged(source: PartitionInventory) -> bool:
+    # Imported late, as it brings the cleaner's kernels with it, and few sources lack anything.
+    from kafkalog.repair.salvage import MANIFEST_FILE
+
     return not source.is_remote_alone and Path(source.log_dir, MANIFEST_FILE).is_file()
 
 

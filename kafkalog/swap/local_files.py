@@ -10,11 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from kafkalog.cleaning.new_files import can_give_ownership
+from kafkalog.native.write_back import begin_write_back
 from kafkalog.resources.turns import wait_aside
 from kafkalog.runs import durable
 
@@ -114,12 +116,13 @@ class LocalFiles:
         finally:
             os.close(fd)
 
-    def copy_into(self, fd: int, source: str, length: int) -> None:
-        """Write the first bytes of a file at the descriptor's place, within the kernel where the
-        file systems can: some share the bytes then.
+    def copy_into(self, fd: int, source: str, length: int, start: int = 0) -> None:
+        """Write a range of a file at the descriptor's place, within the kernel where the file
+        systems can: some share the bytes then.
         """
         source_fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            os.lseek(source_fd, start, os.SEEK_SET)
             left, by_kernel = length, True
             while left > 0:
                 try:
@@ -157,16 +160,37 @@ class LocalFiles:
         finally:
             os.close(fd)
 
-    def write_new(self, path: str, data: bytes, owner: os.stat_result) -> None:
-        """Write a small new file that looks like another one, and force it to disk."""
-        self.remove(path)
-        fd = self.create(path)
+    def begin_write_back(self, path: str, position: int, length: int) -> None:
+        """Have the disk begin to write a range of a file, without waiting for it."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self.write(fd, memoryview(data))
-            self.set_owner(fd, owner)
-            self.sync_file(fd)
+            begin_write_back(fd, position, length)
         finally:
             os.close(fd)
+
+    def write_new(self, path: str, data: bytes, owner: os.stat_result) -> None:
+        """Write a small new file that looks like another one, and force it to disk."""
+        self.write_all_new([(path, data)], owner)
+
+    def write_all_new(self, made: Iterable[tuple[str, bytes]], owner: os.stat_result) -> None:
+        """The same of several, not too many: all are written before the first is waited for, so
+        that the disk has to take the file system's journal once.
+        """
+        descriptors: list[int] = []
+        try:
+            for path, data in made:
+                self.remove(path)
+                descriptors.append(self.create(path))
+                self.write(descriptors[-1], memoryview(data))
+                self.set_owner(descriptors[-1], owner)
+            if len(descriptors) > 1:
+                for fd in descriptors:
+                    begin_write_back(fd, 0, 0)
+            for fd in descriptors:
+                self.sync_file(fd)
+        finally:
+            for fd in descriptors:
+                os.close(fd)
 
     def replace_contents(self, path: str, data: bytes, temporary: str) -> None:
         """Put a small file in place of another as Kafka does: write beside, sync, rename, sync the

@@ -63,14 +63,14 @@ class _Changing(LocalFiles):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def copy_into(self, fd: int, source: str, length: int) -> None:
+    def copy_into(self, fd: int, source: str, length: int, start: int = 0) -> None:
         is_it = Path(source).parent.name == "orders-1"
         if is_it and self.what == "source":
             before = Path(source).stat()
             with Path(source).open("r+b") as file:
                 os.pwrite(file.fileno(), b"\x55", 15)
             os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-        super().copy_into(fd, source, length)
+        super().copy_into(fd, source, length, start)
         if is_it and self.what == "copy":
             os.pwrite(fd, b"\x55", 15)
         if is_it and self.what == "end":

@@ -261,8 +261,8 @@ def _commits(log_dir: Path) -> list[dict[str, Any]]:
 class _Flipping(LocalFiles):
     """Copies a byte wrongly that no checksum covers: the leader epoch of the first batch."""
 
-    def copy_into(self, fd: int, source: str, length: int) -> None:
-        super().copy_into(fd, source, length)
+    def copy_into(self, fd: int, source: str, length: int, start: int = 0) -> None:
+        super().copy_into(fd, source, length, start)
         os.pwrite(fd, b"\x55", 15)
 
 
