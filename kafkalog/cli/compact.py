@@ -20,7 +20,7 @@ from kafkalog.operations.compact_document import partition_statuses, run_documen
 from kafkalog.operations.compact_output import output_run
 from kafkalog.operations.run_steps import Tell
 from kafkalog.operations.worker_processes import clean_in_processes
-from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
+from kafkalog.planning.compaction_plan import CLEAN, CompactionPlan
 from kafkalog.planning.statuses import LEFT
 from kafkalog.requests.run_request import CompactionOptions, compaction_request
 from kafkalog.swap.swap_script import SCRIPT_FILE
@@ -30,8 +30,6 @@ from kafkalog.texts import format_bytes, format_count
 def run(args: argparse.Namespace) -> ExitCode:
     """The verb: worker processes of this machine do the work."""
     workers = args.workers or os.cpu_count() or 1
-    if workers == 1 and args.strategy is None:
-        args.strategy = WITHIN_TASK  # there is nobody to share a large partition with
 
     def execute(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterable[CleanResult]:
         sizes = {(plan.log_dir, str(plan.topic_partition)): plan.source_bytes for plan in plans}

@@ -46,8 +46,8 @@ VERB_OPTIONS = (
     ),
     Option(
         "--strategy", "|".join(STRATEGIES),
-        "how the key map is made: by a partition's own task, or by many (default: by size, across "
-        "tasks from 8 GiB on; by one worker within)",
+        "how the key map is made: by a partition's own task, or by many (default: across tasks "
+        "from 8 GiB on, where that ends the run of all partitions sooner with its workers)",
         _COMPACT, words=STRATEGIES,
     ),
     Option(

@@ -23,7 +23,7 @@ from kafkalog.log.pace import paced
 from kafkalog.operations.clean_result import CleanResult, failed_result
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact_plan import may_be_changed, plan_partition
-from kafkalog.operations.estimates import estimate_plans
+from kafkalog.operations.estimates import choose_strategies, estimate_plans
 from kafkalog.operations.frame import Verb, apply
 from kafkalog.operations.run_frame import Run
 from kafkalog.operations.run_steps import Problems, Tell, plan_each
@@ -92,8 +92,9 @@ def plan_all(
         )  # fmt: skip
 
     problems = Problems(found.problems)
+    limited = limit_bytes(plan_each(found, plan, problems), request.max_bytes)
     plans = refuse_without_space(
-        limit_bytes(plan_each(found, plan, problems), request.max_bytes),
+        choose_strategies(limited, request),
         keeps_undo=request.keeps_undo,
         swap_per_group=request.swap_per_group,
         output=request.output,

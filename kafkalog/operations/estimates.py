@@ -1,5 +1,5 @@
-"""How long a run of compaction will take: its plans, who will carry them out, and what earlier runs
-of the same run dir took.
+"""How long a run of compaction will take, and what of it is done across tasks: by its plans, who
+will carry them out, and what earlier runs of the same run dir took.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kafkalog.operations.clean_result import COMPACTED
 from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.cost_model import Workers
 from kafkalog.planning.run_estimate import RunEstimate, estimate_run
+from kafkalog.planning.strategy_choice import weigh_strategies
 from kafkalog.requests.run_request import CompactionRequest
 from kafkalog.resources.memory import usual_budget
 from kafkalog.runs.run_dir import open_run
@@ -27,15 +28,30 @@ def estimate_plans(
     plans: Sequence[CompactionPlan], request: CompactionRequest
 ) -> RunEstimate | None:
     """The estimate for the plans that are to be carried out; None if there is none."""
-    budget = usual_budget(request.memory, request.max_batch_bytes, on_spark=request.on_spark)
     return estimate_run(
         plans,
-        Workers(
-            request.workers, budget.pool_bytes, budget.window_records, on_spark=request.on_spark
-        ),
+        _workers(request),
         list(earlier_runs(request.run_path)),
         is_compared=request.verify_deep,
         bytes_per_second=request.max_bytes_per_second,
+    )
+
+
+def choose_strategies(
+    plans: Sequence[CompactionPlan], request: CompactionRequest
+) -> list[CompactionPlan]:
+    """The plans, large ones across tasks only where that ends the run sooner with its workers, or
+    where it was asked for.
+    """
+    if request.strategy is not None:
+        return list(plans)
+    return weigh_strategies(plans, _workers(request), is_compared=request.verify_deep)
+
+
+def _workers(request: CompactionRequest) -> Workers:
+    budget = usual_budget(request.memory, request.max_batch_bytes, on_spark=request.on_spark)
+    return Workers(
+        request.workers, budget.pool_bytes, budget.window_records, on_spark=request.on_spark
     )
 
 

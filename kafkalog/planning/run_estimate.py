@@ -92,7 +92,7 @@ def estimate_run(
     constants, and seconds taken, of earlier runs, the newest first; `is_compared`: `--verify deep`;
     `bytes_per_second`: the most that the run may read and write.
     """
-    works = [_work(plan, is_compared=is_compared) for plan in plans if plan.status == CLEAN]
+    works = [work_of(plan, is_compared=is_compared) for plan in plans if plan.status == CLEAN]
     if not works:
         return None
     within = [work.source_bytes for work in works if not work.across_tasks]
@@ -125,7 +125,7 @@ def _that_count(earlier: Iterable[tuple[float, float]]) -> list[tuple[float, flo
     return [(by, taken) for by, taken in earlier if by >= _LEAST_SECONDS and taken > 0][:_NEWEST]
 
 
-def _work(plan: CompactionPlan, *, is_compared: bool) -> CompactionWork:
+def work_of(plan: CompactionPlan, *, is_compared: bool) -> CompactionWork:
     records = sum(plan.source_records)
     dirty = sum(
         count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -59,22 +60,23 @@ class Compared:
 
 
 M = 1_000_000
+# As small as shows what each is for: two that spill, sizes apart by four and more.
 TO_FIT = (
     Log("start", 2_000, 500),
-    Log("small", partitions=150),
-    Log("quarter", 4 * M, 1 * M),
-    Log("gib", 8 * M, 2 * M),
-    Log("few-keys", 4 * M, 80_000),
-    Log("distinct", 4 * M, 4 * M, is_distinct=True),
-    Log("1-kb", 600_000, 150_000, 1000),
-    Log("1-kb-distinct", 600_000, 600_000, 1000, is_distinct=True),
-    Log("no-values", 12 * M, 3 * M, 0),
-    Log("no-values-distinct", 24 * M, 24 * M, 0, is_distinct=True),
+    Log("small", partitions=100),
+    Log("quarter", 2 * M, M // 2),
+    Log("half-gib", 4 * M, 1 * M),
+    Log("few-keys", 3 * M, 60_000),
+    Log("distinct", 2 * M, 2 * M, is_distinct=True),
+    Log("1-kb", 500_000, 125_000, 1000),
+    Log("1-kb-distinct", 400_000, 400_000, 1000, is_distinct=True),
+    Log("no-values", 6 * M, 3 * M // 2, 0),
+    Log("no-values-distinct", 10 * M, 10 * M, 0, is_distinct=True),
     Log("gzip", 1 * M, M // 4, codec=CompressionType.GZIP),
-    Log("snappy", 4 * M, M, codec=CompressionType.SNAPPY),
-    Log("lz4", 4 * M, M, codec=CompressionType.LZ4),
-    Log("zstd", 4 * M, M, codec=CompressionType.ZSTD),
-    Log("compared", 2 * M, M // 2, options=("--verify", "deep")),
+    Log("snappy", 2 * M, M // 2, codec=CompressionType.SNAPPY),
+    Log("lz4", 2 * M, M // 2, codec=CompressionType.LZ4),
+    Log("zstd", 2 * M, M // 2, codec=CompressionType.ZSTD),
+    Log("compared", 1 * M, M // 4, options=("--verify", "deep")),
 )
 # Bytes of a record as the generator writes it, batch headers shared out.
 _RECORD_BYTES = 127
@@ -86,9 +88,13 @@ def of_size(gib: float) -> Log:
     return Log(f"{gib:g}-gib", records, records // 4)
 
 
-def compact(log: Log, log_dir: Path, settle: float = 0) -> Compared:
-    """Write the log, wait so many seconds, compact it, remove it."""
-    log.write(log_dir)
+def compact(log: Log, source: Path, settle: float = 0) -> Compared:
+    """Wait so many seconds, compact what was written at `source` and is to stay there. The log that
+    is cleaned has the same files under second names: a run renames and deletes, it writes into
+    none.
+    """
+    log_dir = source.with_name("data")
+    shutil.copytree(source, log_dir, copy_function=os.link)
     time.sleep(settle)
     sources = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
     segments = len(list(log_dir.rglob("*.log")))

@@ -216,22 +216,34 @@ def test_a_reader_that_stops_early_is_no_error(log_dir: Path) -> None:
     assert done.stdout.startswith("topic")
 
 
-@pytest.mark.parametrize(("workers", "strategy"), [("1", "within-task"), ("2", "across-tasks")])
+@pytest.mark.parametrize(
+    ("partitions", "options", "strategy"),
+    [
+        (1, ["--workers", "1"], "within-task"),
+        (1, ["--workers", "2"], "across-tasks"),
+        (4, ["--workers", "2"], "within-task"),
+        (4, ["--workers", "2", "--strategy", "across-tasks"], "across-tasks"),
+    ],
+)
 def test_a_large_partition_is_shared_where_there_are_workers_to_share_it(
     log_dir: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    workers: str,
+    partitions: int,
+    options: list[str],
     strategy: str,
 ) -> None:
     monkeypatch.setattr(compaction, "ACROSS_TASKS_BYTES", 1)
-    log = LogBuilder(log_dir, "a-0").batch(("k", "v"), ("k", "w"))
-    log.segment(3_000_000_000).batch(("k", "x")).segment().batch(("k", "y")).write()
+    for number in range(partitions):
+        log = LogBuilder(log_dir, f"a-{number}").batch(("k", "v"), ("k", "w"))
+        log.segment(3_000_000_000).batch(("k", "x")).segment().batch(("k", "y")).write()
     command = ["compact", "--topic", "a", "--log-dir", str(log_dir), "--json"]
     command += ["--config", "cleanup.policy=compact"]
-    assert cli.main([*command, "--workers", workers]) == 0
-    (plan,) = json.loads(capsys.readouterr().out)["partitions"]
-    assert (len(plan["groups"]), plan["strategy"]) == (2, strategy)
+    assert cli.main([*command, *options]) == 0
+    plans = json.loads(capsys.readouterr().out)["partitions"]
+    assert [(len(plan["groups"]), plan["strategy"]) for plan in plans] == [
+        (2, strategy)
+    ] * partitions
 
 
 def test_a_host_that_calls_main_keeps_its_own_objects(
