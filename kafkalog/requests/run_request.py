@@ -149,13 +149,14 @@ class CompactionRequest(RunRequest):
     whatever the keys; max_bytes: of the segments that rounds read, see `planning.run_order`;
     max_minutes: after which no further partition is begun; swap_per_group: swap each group of
     segments in before the next one is written;
-    memory: bytes of each worker; strategy: how key maps are made, None for the choice by size and workers;
-    output: where the new segments go instead of into the log dirs; max_bytes_per_second: read and
-    written by all workers together; verify_deep: compare every record before the swap;
+    memory: bytes of each worker; strategy: how key maps are made, None for the choice by size and
+    by workers; output: where the new segments go instead of into the log dirs;
+    max_bytes_per_second: read and written by all workers together; verify_deep: compare every
+    record before the swap;
     keeps_corrupt: keep corrupt batches as they are instead of giving their partition up; estimates:
     a plan reads all records, to tell what would be refused for them; replicas: log dirs of other
     nodes, see `requests.replicas`; requires_replicas: refuse where not all replicas are given;
-    workers, on_spark: who will do it, for the estimate of its time.
+    workers, on_spark: who will do it, for the estimate of its time and that choice.
     """
 
     dedupe_buffer_size: int | None = None
