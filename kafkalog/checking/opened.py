@@ -21,7 +21,6 @@ from kafkalog.log.remote_tree import open_logs
 from kafkalog.log.selection import is_asked_for, select_partitions
 from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
-from kafkalog.reading.remote_log_events import copy_states
 from kafkalog.remote.paths import RemoteStorage
 from kafkalog.remote.stores import bucket_uri, local_path
 from kafkalog.requests.run_settings import RunSettings
@@ -80,6 +79,9 @@ def open_for_checks(request: VerifyRequest) -> Opened:
 
 
 def _with_remote(opened: Opened, remote: RemoteStorage) -> list[PartitionInventory]:
+    # Late: it brings pyarrow, a tenth of the start and 24 MiB, which nobody else here needs.
+    from kafkalog.reading.remote_log_events import copy_states
+
     states = copy_states(opened.inventory)
     note = _noting(opened.findings)
     return with_remote_segments(opened.partitions, remote, states, note=note)

@@ -18,7 +18,6 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaning.batch_roles import BatchRoles
 from kafkalog.errors import CorruptRecordError
-from kafkalog.kernels.bounded_map import LATEST_OFFSET, STATE_SIZE, find_map_end
 from kafkalog.kernels.status import OUTPUT_FULL, STATUS_TEXT
 from kafkalog.log.aborted_transactions import AbortedTransactions
 from kafkalog.log.inventory import SegmentInfo
@@ -36,6 +35,9 @@ def bounded_end_offset(
     """
     if plan.map_entries is None:
         return plan.end_offset
+    # Late: loading a kernel takes some milliseconds, and hardly any round is bounded.
+    from kafkalog.kernels.bounded_map import LATEST_OFFSET, STATE_SIZE, find_map_end
+
     dirty = _dirty_segments(plan)
     roles_of = BatchRoles(dirty, plan.first_dirty_offset, plan.end_offset, aborted)
     seed = np.frombuffer(secrets.token_bytes(16), np.uint64)

@@ -18,7 +18,6 @@ from kafkalog.format.compression import compress
 from kafkalog.format.constants import CompressionType
 from kafkalog.kernels.encode_records import FACTS
 from kafkalog.log.segment_file import Chunk
-from kafkalog.native.codec_batches import compress_batches, compresses
 
 # Larger ones are not copied into one memory with others.
 LARGE_BODY_BYTES = 256 * 1024
@@ -55,6 +54,9 @@ class CompressedBodies:
         facts: NDArray[np.int64],
     ) -> None:
         """Those of these batches, int64[n] each, as the encoder made them; they are compressed."""
+        # Late: finding the codecs takes a start of 20 ms, and most logs need none.
+        from kafkalog.native.codec_batches import compresses
+
         self.facts.reshape(-1, FACTS)[batches] = facts.reshape(-1, FACTS)
         edges = np.empty(batches.size + 1, np.int64)
         edges[0] = self._arena.size
@@ -86,6 +88,8 @@ class CompressedBodies:
         edges: NDArray[np.int64],
     ) -> int:
         """As many as go at once, from batch b on; the first that is left."""
+        from kafkalog.native.codec_batches import compress_batches
+
         arena = self._arena
         # Room for at least one body at the worst that the codec makes of it, so that the call makes
         # way unless the batch itself is above the limit.
