@@ -109,8 +109,8 @@ def _place(held: U64Array, table: U32Array, first: Any, second: Any, numbers: An
     last = np.uint64(table.size) - _ONE
     tag = np.uint32(second & _LOW_HALF) & ~numbers
     while table[place] != _EMPTY:
-        # Other keys on the way, a third of all places looked at, are told by what the table has of
-        # their hash: what they name lies anywhere, and nobody has had it fetched.
+        # Other keys on the way are told by what the table has of their hash: what they name lies
+        # anywhere, and nobody has had it fetched.
         if table[place] & ~numbers == tag:
             at = _named(held, table[place], numbers)
             if held[at] == first and held[at + _ONE] == second:
