@@ -82,6 +82,30 @@ def test_a_new_cluster_begins_with_restored_topics(
         assert target.complaints() == []
 
 
+def test_a_new_cluster_of_an_older_metadata_version_begins_with_restored_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with lost_quorum(tmp_path / "source", 1, is_dynamic=False) as source:
+        source.start()
+        source.create_topics()
+        source.write_all("before")
+        digests = source.digests()
+        source.stop()
+
+    with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
+        target.nodes[1]._format_options = ("--release-version", "4.0")
+        target.nodes[1].format()
+        into = [word for path in target.log_dirs for word in ("--into", path)]
+        assert main(["restore", *source.log_dirs, *into, "--topic", "*", "--apply"]) == 0
+        target.start()
+        target.await_in_sync()
+        assert target.strays() == []
+        assert target.digests() == digests
+        assert len(new_producers(target.servers, PLAIN)) == 400
+        assert target.complaints() == []
+
+
 @pytest.mark.parametrize(("partitions", "protocol"), [("3", "classic"), ("7", "consumer")])
 def test_groups_go_on_without_a_record_twice_or_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: str, protocol: str
