@@ -2,7 +2,6 @@
 
     python -m tests.benchmarks.bench_cost_model [--gib 1 4] [--rounds 2] [--dir DIR]
 
-Some four minutes on a quiet machine; --gib 16 and more take as many minutes again each.
 Compactions of some fourteen small logs (sizes of records, shares of keys, codecs, partitions,
 `--verify deep`) and four audits, by one worker of the command line, as whole processes; the lowest
 CPU of --rounds each. The constants are fitted to these by least squares of the relative errors.
