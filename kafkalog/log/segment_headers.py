@@ -33,6 +33,8 @@ _SKIP_FROM_BYTES = 12 * 1024
 _HEADERS_A_READ = 1024
 # On a disk, single pages one after the other cost more than all of them at once, up to this size.
 _READ_AHEAD_BYTES = 256 * 1024
+# Up to this size so much of a segment is in the pages of headers that all of it may be waited for.
+_WAIT_BYTES = 32 * 1024
 # Of one scan, where a segment is scanned in several: 11 MB.
 MOST_ROWS = 128 * 1024
 
@@ -166,10 +168,11 @@ def _read_singly(
     """
     problem: ControlProblem | None = None
     while batch_bytes > _SKIP_FROM_BYTES and count < most and position < end:
-        # Of middling batches the pages ahead are asked for at once: to wait for the page of each
-        # header took three times as long. Of large ones this would read what is skipped.
+        # Of middling batches the kernel is asked for the pages ahead; of large ones this would read
+        # what is skipped. Of small ones to wait for each header's page took three times as long.
         if batch_bytes <= _READ_AHEAD_BYTES:
-            file.will_need(position, min(int(batch_bytes) * _HEADERS_A_READ, end - position))
+            ahead = min(int(batch_bytes) * _HEADERS_A_READ, end - position)
+            file.will_need(position, ahead, waits=batch_bytes <= _WAIT_BYTES)
         headers, positions, next_position = file.read_headers(position, end, _HEADERS_A_READ)
         if not positions.size:
             break

@@ -104,11 +104,13 @@ class LocalFile:
     def expect_scan(self, start: int, end: int) -> None:
         """Nothing: the system sees by itself that a file is read in order."""
 
-    def will_need(self, position: int, length: int) -> None:
-        """Have the system read this range into its cache, and wait until it is there: once, and not
-        for each page that is looked at. No byte of it is copied.
+    def will_need(self, position: int, length: int, *, waits: bool = False) -> None:
+        """Have the system read this range ahead, in the background; or wait until it is there:
+        once, and not for each page that is looked at. No byte of it is copied.
         """
         os.posix_fadvise(self._descriptor, position, length, os.POSIX_FADV_WILLNEED)
+        if not waits:
+            return
         end = position + length
         # What cannot be done so is waited for later.
         with suppress(OSError):

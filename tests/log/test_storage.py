@@ -19,6 +19,7 @@ def test_a_file_is_read_at_any_position_into_the_callers_buffer(log_dir: Path) -
         file.read_into(buf, 100, 50)
         assert file.read_bytes(190, 100) == bytes(range(190, 200))
         file.will_need(0, 200)
+        file.will_need(100, 200, waits=True)
     assert buf.tobytes() == bytes(range(100, 150)) + b"\xee" * 10
 
 
