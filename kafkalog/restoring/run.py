@@ -15,6 +15,7 @@ from kafkalog.errors import (
     fault_text,
 )
 from kafkalog.format.checkpoints import CLEANER_OFFSET_FILE, LOG_START_OFFSET_FILE
+from kafkalog.format.file_names import SWAP_SUFFIX
 from kafkalog.log.inventory import (
     CLUSTER_METADATA_TOPIC,
     LogInventory,
@@ -170,7 +171,8 @@ class Restore(Verb[RestorePlan, RestoreResult]):
                 yield result
                 continue
             try:
-                self._set_log_start(by_path[result.path], journal, is_back=True)
+                if _is_empty_still(result.path):
+                    self._set_log_start(by_path[result.path], journal, is_back=True)
                 yield result
             except Exception as error:
                 reason = f"{result.reason}; {describe_error(error, result.path)}"
@@ -233,6 +235,16 @@ class Restore(Verb[RestorePlan, RestoreResult]):
                 f"offset {result.end_offset}{'; ' * bool(result.reason)}{result.reason}"
             )
         return f"{plan.path}: {result.status}: {result.reason}"
+
+
+def _is_empty_still(path: str) -> bool:
+    """Whether neither the restored log is there, nor what the next run or start makes it of: a swap
+    that failed behind its point of no return is finished.
+    """
+    found = reopen_partition(path)
+    if found is None or any(name.endswith(SWAP_SUFFIX) for name in found.leftovers):
+        return False
+    return not found.size_in_bytes
 
 
 def restore_statuses(run: RestoreRun) -> list[str]:

@@ -135,6 +135,18 @@ def test_disk_that_is_full_leaves_what_was_there_or_undo_gives_it_back(
         assert not (target / "orders-0").is_dir() or served(target / "orders-0")[0] == [], what
 
 
+def test_error_while_segments_get_their_names_leaves_the_log_start_of_what_is_there(
+    source: Path, log_dir: Path, tmp_path: Path
+) -> None:
+    counting = CountingFiles()
+    run(source, empty_target(log_dir / "whole"), tmp_path / "whole", counting)
+    step = counting.steps.index(f"rename to {14:020d}.log")
+    target = empty_target(log_dir / "target")
+    (result,) = run(source, target, tmp_path / "runs", FailingFiles(step, errno.ENOSPC)).results
+    assert result.status == "failed"
+    assert served(target / "orders-0") == served(source / "orders-0")
+
+
 def test_second_undo_does_nothing_and_says_so(
     source: Path, target: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
