@@ -32,7 +32,8 @@ class CleanRun:
     `memory_bytes` what a worker may use; `output` where new segments go instead of into the log
     dirs; `bytes_per_second` what this worker may read and write; `verify_deep` whether every record
     is compared; `keeps_corrupt` whether corrupt batches are kept as they are; `max_batch_bytes`: no
-    larger batch is read, if memory allows so much.
+    larger batch is read, if memory allows so much; `may_repeat` whether a task may be executed
+    again, as Spark does.
     """
 
     run_id: str
@@ -47,6 +48,7 @@ class CleanRun:
     verify_deep: bool = False
     keeps_corrupt: bool = False
     max_batch_bytes: int = MAX_BATCH_BYTES
+    may_repeat: bool = True
 
     def scratch_of(self, plan: CompactionPlan) -> Scratch:
         """Where the new files of a plan are written: beside those they replace, or elsewhere."""

@@ -52,6 +52,7 @@ class PartitionSwap:
         self.is_swapped = False
         self._run = run
         self._files = files
+        self._done: Done | None = None
         self._replaced: Replacement | None = None
         self._seen: FileStates | None = None
 
@@ -62,7 +63,7 @@ class PartitionSwap:
         # Without a swap to wait for make no file here: this may be another disk.
         swaps = any(map(os.path.exists, (self.scratch.lock, self.scratch.swap_record)))
         with locked_partition(self.scratch) if swaps else nullcontext():
-            earlier = self._finished_by_another_attempt()
+            earlier = self._done or self._finished_by_another_attempt()
             resolved = ""
             if earlier is not None:
                 if (left := read_record(self.scratch.swap_record)) is not None:
@@ -142,7 +143,9 @@ class PartitionSwap:
             done = Done(stats, record)
             # The result before the swap record goes: an attempt that comes now finds that it is
             # done, and with what result.
-            write_record(self.scratch.done_record, done, self._files)
+            if self._run.may_repeat:
+                write_record(self.scratch.done_record, done, self._files)
+            self._done = done
             if finished:
                 end_replacement(self.scratch, record, self._files)
         return done

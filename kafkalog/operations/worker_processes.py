@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from kafkalog.operations.across_tasks import AcrossTasks
@@ -42,6 +43,8 @@ def _run_across(across: AcrossTasks, workers: int) -> list[CleanResult]:
 def _in_packs(
     plans: Sequence[CompactionPlan], run: CleanRun, workers: int
 ) -> Iterator[CleanResult]:
+    # What a worker that died was at is the next run's to resolve: nobody does its tasks again.
+    run = replace(run, may_repeat=False)
     if min(workers, len(plans)) <= 1:
         yield from clean_pack(plans, run)
         return

@@ -79,7 +79,7 @@ def find_negative_timestamp(
     # header tells. Who writes such times mostly does so everywhere, so some batches stand for all.
     samples = segments[:: max(len(segments) // _MOST_SAMPLES, 1)][:_MOST_SAMPLES]
     buffers = ChunkBuffers()
-    if not _may_be_in_first_batches(samples, buffers):
+    if not _may_be_in_first_batches(samples, facts, buffers):
         return None
     for segment in samples:
         found = _in_first_batch(segment, buffers)
@@ -105,18 +105,23 @@ def _by_header(segment: SegmentInfo) -> Iterator[np.void]:
         return
 
 
-def _may_be_in_first_batches(segments: Sequence[SegmentInfo], buffers: ChunkBuffers) -> bool:
+def _may_be_in_first_batches(
+    segments: Sequence[SegmentInfo], facts: Sequence[SegmentFacts], buffers: ChunkBuffers
+) -> bool:
     """Whether one of them has to be looked at by itself: it has such a time, or it is not a sound
     batch of magic 2 of usual size. All are decoded at once: one by one they were a twentieth of
     compacting a partition of a few small segments.
     """
     if not segments:
         return False
+    # No more is read than the first batch can have.
+    most = {each.base_offset: min(_SAMPLE_BYTES, each.largest_batch_bytes) for each in facts}
     buf = buffers.reserve(len(segments) * _SAMPLE_BYTES)
     rows = np.zeros(len(segments), BATCH_ROW)
     try:
         for number, segment in enumerate(segments):
-            start, length = number * _SAMPLE_BYTES, min(_SAMPLE_BYTES, segment.size_in_bytes)
+            start = number * _SAMPLE_BYTES
+            length = min(most.get(segment.base_offset, _SAMPLE_BYTES), segment.size_in_bytes)
             with open_file(segment.path) as file:
                 file.read_into(buf[start:], 0, length)
             head = buf[start : start + length]

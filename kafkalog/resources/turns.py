@@ -2,12 +2,14 @@
 
 Where the work of each is Python and system calls of some microseconds, threads that run at once
 hand the interpreter's lock to each other at every call, which costs more than they gain. So one
-works until it waits for the disk, and the next one goes on meanwhile.
+works until it waits for the disk, and the next one goes on meanwhile; where the last wait was over
+at once (files in memory, a disk that does not wait) it keeps its turn.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -16,15 +18,20 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+# A wait that is shorter than this costs less than two changes of turns.
+_SHORT_S = 50e-6
+
+
 class Turns:
     """`with` it a thread works: one at a time, but for those in `wait_aside`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._last_wait_s = _SHORT_S
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        _of_thread.lock = self._lock
+        _of_thread.turns = self
 
     def __exit__(
         self,
@@ -32,14 +39,28 @@ class Turns:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _of_thread.lock = None
+        _of_thread.turns = None
         self._lock.release()
+
+    def wait(
+        self, call: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """The call, while others have their turns unless it will be short."""
+        is_long, began_s = self._last_wait_s >= _SHORT_S, time.perf_counter()
+        if is_long:
+            self._lock.release()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self._last_wait_s = time.perf_counter() - began_s
+            if is_long:
+                self._lock.acquire()
 
 
 class _OfThread(threading.local):
-    """The lock that this thread holds while it works, if it works in turns."""
+    """What this thread works in turns of, if it does."""
 
-    lock: threading.Lock | None = None
+    turns: Turns | None = None
 
 
 _of_thread = _OfThread()
@@ -49,11 +70,5 @@ def wait_aside(
     call: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
     """The call, which waits for something: others of the same `Turns` work meanwhile."""
-    lock = _of_thread.lock
-    if lock is None:
-        return call(*args, **kwargs)
-    lock.release()
-    try:
-        return call(*args, **kwargs)
-    finally:
-        lock.acquire()
+    turns = _of_thread.turns
+    return call(*args, **kwargs) if turns is None else turns.wait(call, *args, **kwargs)

@@ -20,7 +20,8 @@ synced and verified:
 
 last:
 
-    7  the done record is written, the swap record becomes the record of what is kept, or goes
+    7  where the task may be executed again the done record is written; the swap record becomes the
+       record of what is kept, or goes
 
 Dying anywhere leaves what a broker's loader finishes or undoes by itself.
 `resolve_interrupted_swap` does the same as the loader and better: the loader drops the sources that

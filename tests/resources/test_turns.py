@@ -51,6 +51,25 @@ def test_others_work_while_one_waits() -> None:
         assert waiting.result(LONG_S)
 
 
+def test_behind_a_short_wait_the_turn_is_kept_and_behind_a_long_one_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns, lasts_s, now_s = Turns(), [1.0, 1e-6, 1.0, 1e-6], 0.0
+    monkeypatch.setattr("time.perf_counter", lambda: now_s)
+
+    def wait(seconds: float) -> bool:
+        nonlocal now_s
+        now_s += seconds
+        others_may = turns._lock.acquire(blocking=False)
+        if others_may:
+            turns._lock.release()
+        return others_may
+
+    with turns:
+        # What the last one took counts; the first one may take long.
+        assert [wait_aside(wait, seconds) for seconds in lasts_s] == [True, True, False, True]
+
+
 def test_a_wait_that_fails_takes_its_turn_again_and_leaves_it_to_the_next() -> None:
     turns = Turns()
 
