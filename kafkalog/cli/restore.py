@@ -10,6 +10,8 @@ from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.option_values import parse_now, remote_storage
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied
+from kafkalog.errors import InvalidConfigError
+from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.run_steps import Tell
 from kafkalog.planning.statuses import FAILED, REFUSED
 from kafkalog.requests.run_request import RunOptions, run_request
@@ -19,7 +21,7 @@ from kafkalog.restoring.fresh import is_fresh
 from kafkalog.restoring.fresh_run import FreshRun
 from kafkalog.restoring.groups import GroupScript, group_scripts, restored_ranges, write_scripts
 from kafkalog.restoring.plan import RestorePlan
-from kafkalog.restoring.request import RestoreRequest, parse_topics, parse_until_offsets
+from kafkalog.restoring.request import RestoreRequest, parse_offsets, parse_topics
 from kafkalog.restoring.restore import RestoreRun
 from kafkalog.restoring.run import apply_restore, plan_restore, restore_statuses
 
@@ -101,26 +103,36 @@ def _carried_out(run: RestoreRun) -> list[RestorePlan]:
 def request_of(args: argparse.Namespace) -> RestoreRequest:
     """The request the arguments make. InvalidConfigError for words that cannot be understood."""
     topics, renamed = parse_topics(args.topic)
-    until_ms, offsets = None, {}
-    if args.until is not None:
-        try:
-            until_ms = parse_now(args.until)
-        except ValueError:
-            offsets = parse_until_offsets(args.until)
+    since_ms, since_offsets = _time_or_offsets("--since", args.since)
+    until_ms, until_offsets = _time_or_offsets("--until", args.until)
+    if since_ms is not None and until_ms is not None and since_ms > until_ms:
+        raise InvalidConfigError(f"--since {args.since} is later than --until {args.until}")
     return RestoreRequest(
-        tuple(args.log_dir),
-        topics,
-        renamed,
-        until_ms,
-        offsets,
-        args.end_transactions,
-        args.replication_factor,
-        args.empty_followers,
-        () if args.output is not None else tuple(args.groups),
-        args.offsets_partitions,
-        remote_storage(args),
-        args.compact,
+        sources=tuple(args.log_dir),
+        topics=topics,
+        topic_partitions=tuple(args.topic_partition),
+        renamed=renamed,
+        since_ms=since_ms,
+        since_offsets=since_offsets,
+        until_ms=until_ms,
+        until_offsets=until_offsets,
+        end_transactions=args.end_transactions,
+        replication_factor=args.replication_factor,
+        leaves_followers_empty=args.empty_followers,
+        groups=() if args.output is not None else tuple(args.groups),
+        offsets_partitions=args.offsets_partitions,
+        remote=remote_storage(args),
+        compacts=args.compact,
     )
+
+
+def _time_or_offsets(option: str, text: str | None) -> tuple[int | None, dict[TopicPartition, int]]:
+    if text is None:
+        return None, {}
+    try:
+        return parse_now(text), {}
+    except ValueError:
+        return None, parse_offsets(option, text)
 
 
 def _summary(run: RestoreRun, seconds: float) -> str:

@@ -22,6 +22,13 @@ RESTORE_OPTIONS = (
         },
     ),
     Option(
+        "--since",
+        "TIME|OFFSETS",
+        "nothing in front of the first batch that has a record of a time (ms or ISO) or later, or "
+        "in front of these offsets: orders-0=300,orders-1=0",
+        _RESTORE,
+    ),
+    Option(
         "--until",
         "TIME|OFFSETS",
         "nothing later than a time (ms or ISO), or nothing from these offsets on: "

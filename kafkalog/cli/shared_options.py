@@ -85,7 +85,8 @@ SHARED_OPTIONS = (
     ),
     Option(
         "--topic-partition", "T-P", "only these partitions, as orders-3; repeatable",
-        _CHOOSING, parse_partition_name, is_repeatable=True,
+        (*_CHOOSING, *_RESTORE), parse_partition_name, is_repeatable=True,
+        does_there={"restore": "only these partitions of the source, as orders-3; repeatable"},
     ),
     Option(
         "--config", "KEY=VALUE",

@@ -5,6 +5,7 @@ Topics, offsets as they were, into the log dirs of a stopped cluster (`restore`)
     request   what is asked for                                                     RestoreRequest
     source    log dirs, their segments in remote storage, or that alone             LogInventory
     copies    of several copies of a partition the one that goes furthest           Source
+    begin     where a restored log begins, if later than its source                 Since
     cut       where a restored log ends, which transactions are open there          LogCut
     wholeness whether it has all that it had: unfinished swaps, gaps                 Wholeness
     target    the stopped cluster: whose log dirs, which topics                     Target

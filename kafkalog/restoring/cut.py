@@ -108,16 +108,19 @@ class LogCut(JsonFacts):
         return sum(segment.valid_bytes for segment in self.segments)
 
 
-def cut_log(partition: PartitionInventory, until: Until, *, to_stable: bool) -> LogCut:
-    """The log up to `until`; `to_stable`: only so far that no transaction is open at its end.
+def cut_log(
+    partition: PartitionInventory, until: Until, *, to_stable: bool, begins_later: bool = False
+) -> LogCut:
+    """The log up to `until`; `to_stable`: only so far that no transaction is open at its end;
+    `begins_later`: its start is not its own, see `begin`.
 
     CorruptRecordError for a batch that cannot be walked over, and for bytes behind the last batch
     of a segment that others follow; OSError, LogChangedError as from reading.
     """
-    walk = _Walk(partition, until)
+    walk = _Walk(partition, until, begins_later)
     if not (to_stable and walk.replay.transactions):
         return walk.cut()
-    return _Walk(partition, Until(walk.stable_end())).cut()
+    return _Walk(partition, Until(walk.stable_end()), begins_later).cut()
 
 
 @dataclass
@@ -126,6 +129,7 @@ class _Walk(ProducerSink):
 
     partition: PartitionInventory
     until: Until
+    begins_later: bool = False
     segments: list[KeptSegment] = field(default_factory=list)
     epoch: int = -1
     producer_id: int = -1
@@ -247,7 +251,9 @@ class _Walk(ProducerSink):
 
     def cut(self) -> LogCut:
         start = self.partition.log_start_offset
-        if self.left_out_from is not None and self._kept_to < start:
+        if (self.left_out_from is not None and self._kept_to < start) or (
+            self.begins_later and self._kept_to <= start
+        ):
             return self._nothing(start)
         stable = self.replay.first_open_offset()
         return LogCut(

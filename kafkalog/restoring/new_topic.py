@@ -60,7 +60,7 @@ def new_topic(
     says_compact = request.compacts and name in request.topics
     config = settings_of(name, found, left, notes, says_compact=says_compact)
     log_config = log_config_of(config)
-    missing = _missing(found, left, name)
+    missing = _missing(request, found, left, name)
     plans = []
     for each in found:
         plan = blank_plan(request.target_of(each.topic_partition), each)
@@ -102,7 +102,10 @@ def _replicas(
 
 
 def _missing(
-    found: Sequence[PartitionInventory], left: LeftMetadata | None, name: str
+    request: RestoreRequest,
+    found: Sequence[PartitionInventory],
+    left: LeftMetadata | None,
+    name: str,
 ) -> str | None:
     """A topic has no gaps in its numbers."""
     here = {each.topic_partition.partition for each in found}
@@ -114,6 +117,11 @@ def _missing(
     missing = [str(number) for number in range(count) if number not in here]
     if not missing:
         return None
+    if request.topic_partitions:
+        return (
+            f"{name} has {count} partitions, and {', '.join(missing)} is not asked for: a topic is "
+            "made with all of its partitions; some of them go into a topic that a cluster has made"
+        )
     return (
         f"{name} has {count} partitions, of {', '.join(missing)} nothing is in the source: give "
         "the log dirs with all of them"

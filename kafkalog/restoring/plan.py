@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkalog.errors import KafkaLogError, RemoteStorageError
+from kafkalog.errors import InvalidConfigError, KafkaLogError, RemoteStorageError
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.topics import INTERNAL_POLICIES, TRANSACTION_TOPIC
 from kafkalog.log.inventory import (
@@ -30,6 +30,7 @@ from kafkalog.log.remote_segments import REMOTE
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.statuses import REFUSED
+from kafkalog.restoring.begin import begun_later
 from kafkalog.restoring.cut import LogCut, OpenTransaction, cut_log
 from kafkalog.restoring.request import ABORT, CUT, RestoreRequest
 from kafkalog.restoring.target import Target
@@ -107,7 +108,7 @@ def wanted(request: RestoreRequest, source: LogInventory) -> Iterator[PartitionI
     name.
     """
     for each in source:
-        if not request.takes(each.topic_partition.topic) or _is_cluster_metadata(each):
+        if not request.takes_partition(each.topic_partition) or _is_cluster_metadata(each):
             continue
         topic = each.topic_partition.topic
         is_odd = topic in INTERNAL_POLICIES or each.kind is PartitionKind.DELETE
@@ -212,10 +213,15 @@ def cut_of(
     """The cut, and why it cannot be restored."""
     until = request.until(source.topic_partition)
     try:
-        cut = cut_log(source, until, to_stable=request.end_transactions == CUT)
-        whole = wholeness_of(source, MAX_INT64 if cut.left_out_from is None else cut.end_offset)
+        kept = begun_later(source, request.since(source.topic_partition))
+        is_later = kept.log_start_offset > source.log_start_offset
+        to_stable = request.end_transactions == CUT
+        cut = cut_log(kept, until, to_stable=to_stable, begins_later=is_later)
+        whole = wholeness_of(kept, MAX_INT64 if cut.left_out_from is None else cut.end_offset)
     except RemoteStorageError as error:
         return None, f"the source cannot be read: {error}"
+    except InvalidConfigError as error:
+        return None, error.reason
     except (KafkaLogError, OSError) as error:
         return None, (
             f"the source is damaged: {error}; `kafkalog salvage` makes a copy without what is "
@@ -223,7 +229,8 @@ def cut_of(
         )
     if whole.why_not is not None:
         return None, whole.why_not
-    cut = replace(cut, notes=(*cut.notes, *whole.lost))
+    left = (f"all in front of offset {cut.start_offset} is left out",) if is_later else ()
+    cut = replace(cut, notes=(*cut.notes, *left, *whole.lost))
     if cut.open and request.end_transactions != ABORT:
         named = ", ".join(ids.text(each) for each in cut.open[:_SHOWN])
         more = f" and {len(cut.open) - _SHOWN} more" if len(cut.open) > _SHOWN else ""

@@ -16,6 +16,7 @@ from kafkalog.log.inventory import PartitionInventory, PartitionKind
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.remote_segments import REMOTE, with_remote_segments
 from kafkalog.log.remote_tree import open_logs
+from kafkalog.restoring.begin import beginning_at
 from kafkalog.restoring.copies import Source, one_copy_each
 from kafkalog.restoring.plan import RestorePlan
 from kafkalog.restoring.request import RestoreRequest
@@ -57,12 +58,13 @@ def _is_tiered(partition: PartitionInventory, restore: RestoreRequest) -> bool:
 
 
 def source_of(plan: RestorePlan) -> PartitionInventory:
-    """The partition that a plan takes; LogChangedError where its disk is not as it was planned."""
-    if plan.remote_source is None:
-        return check_unchanged(plan.source, plan.source_token)
-    if plan.source_token:
-        check_unchanged(plan.source, plan.source_token)
-    return plan.remote_source
+    """The partition that a plan takes, from where it is taken on; LogChangedError where its disk is
+    not as it was planned."""
+    source = plan.remote_source
+    if plan.source_token or source is None:
+        own = check_unchanged(plan.source, plan.source_token)
+        source = own if source is None else source
+    return source if plan.cut is None else beginning_at(source, plan.cut.start_offset)
 
 
 def lacks_indexes(partition: PartitionInventory) -> bool:

@@ -209,8 +209,10 @@ class LostQuorum:
             found[level] = hashlib.sha256(repr(kept).encode()).hexdigest()
         return found
 
-    def read(self, level: str) -> list[tuple[str, int, int, bytes | None, bytes | None, int]]:
-        """All records: topic, partition, offset, key, value, time."""
+    def read(
+        self, level: str, first: int = 0
+    ) -> list[tuple[str, int, int, bytes | None, bytes | None, int]]:
+        """All records from an offset on: topic, partition, offset, key, value, time."""
         places = [(topic, n) for topic, count in self.topics.items() for n in range(count)]
         consumer = Consumer(
             {
@@ -222,7 +224,7 @@ class LostQuorum:
         found, unread = [], set(places)
         deadline = time.monotonic() + PATIENCE_S
         try:
-            consumer.assign([TopicPartition(*place, 0) for place in places])
+            consumer.assign([TopicPartition(*place, first) for place in places])
             while unread and time.monotonic() < deadline:
                 for message in consumer.consume(500, 1.0):
                     error = message.error()

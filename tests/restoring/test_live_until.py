@@ -1,5 +1,5 @@
-"""A live cluster restored up to a time: consumers get nothing later, groups go on at the cut, and a
-transaction that is open there stops nobody.
+"""A live cluster restored up to a time, or from one on: consumers get nothing else, groups go on at
+the cut, and a transaction that is open there stops nobody.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Producer
 
 from kafkalog.cli.main import main
 from kafkalog.clock import now_ms
@@ -95,6 +95,39 @@ def test_consumers_get_nothing_later_and_groups_go_on_at_the_cut(
         )
         new = [(place, offset) for _, place, offset, _ in target.write(PLAIN, "new", 30)]
         assert sorted(group_reads(target.servers, "late", "consumer", 30)) == sorted(new)
+        assert target.write_all("more")
+        assert target.strays() == []
+        assert target.complaints() == []
+
+
+def test_consumers_get_what_came_since_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with lost_quorum(tmp_path / "source", 1, is_dynamic=False) as source:
+        source.start()
+        source.create_topics()
+        source.write_all("before")
+        time.sleep(0.1)  # no timestamp is that of the beginning
+        since = now_ms()
+        time.sleep(0.1)
+        source.write_all("after")
+        wanted = {
+            level: [row for row in source.read(level) if row[5] >= since]
+            for level in (COMMITTED, UNCOMMITTED)
+        }
+        source.kill()
+
+    assert wanted[COMMITTED]
+    with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
+        target.nodes[1].format()
+        into = [word for path in target.log_dirs for word in ("--into", path)]
+        words = ["restore", *source.log_dirs, *into, "--topic", "*", "--since", str(since)]
+        assert main([*words, "--apply"]) == 0
+        target.start()
+        target.await_in_sync()
+        for level, rows in wanted.items():
+            assert target.read(level, OFFSET_BEGINNING) == rows, level
         assert target.write_all("more")
         assert target.strays() == []
         assert target.complaints() == []
