@@ -15,7 +15,7 @@ from kafkalog.cli.main import main
 from tests.bucket.test_live_cluster import Row, consumed, produce, transactions
 from tests.remote.test_aiven import BROKER, STORE
 from tests.remote.test_aiven import TOPICS as SAMPLES
-from tests.restoring.live_cluster import COMMITTED, UNCOMMITTED
+from tests.restoring.live_cluster import COMMITTED, UNCOMMITTED, lost_quorum
 from tests.restoring.test_live_attach_bucket import LEVELS, TOPICS, digest, lost_cluster, wrong
 from tests.restoring.test_restore_remote import WITH_KEYS
 from tests.support.broker import Broker, BrokerFactory
@@ -71,23 +71,52 @@ def test_a_bucket_of_a_live_cluster_is_served(
         target.kill()
 
 
+def check_samples(servers: str) -> None:
+    for topic in SAMPLES:
+        for level in LEVELS:
+            read = read_records(
+                BROKER, topics=[topic], columns=["offset", "key", "value"],
+                read_committed=level == COMMITTED,
+            )  # fmt: skip
+            rows = [
+                (row["offset"], row["key"], row["value"]) for row in read.read_all().to_pylist()
+            ]
+            assert check_served(servers, topic, rows, level) > 500
+
+
 def test_samples_of_the_plugin_are_served(tmp_path: Path) -> None:
     target = Broker(tmp_path / "target")
     target.format()
     restore(STORE, target, tmp_path / "runs", "--remote-layout", "aiven", *WITH_KEYS)
     try:
         target.start()
-        for topic in SAMPLES:
-            for level in LEVELS:
-                read = read_records(
-                    BROKER, topics=[topic], columns=["offset", "key", "value"],
-                    read_committed=level == COMMITTED,
-                )  # fmt: skip
-                rows = [
-                    (row["offset"], row["key"], row["value"])
-                    for row in read.read_all().to_pylist()
-                ]  # fmt: skip
-                assert check_served(target.bootstrap_servers, topic, rows, level) > 500
+        check_samples(target.bootstrap_servers)
         assert wrong([target.log_file]) == []
     finally:
         target.kill()
+
+
+@pytest.mark.parametrize("layout", ["kafka", "aiven"])
+def test_three_nodes_serve_what_a_bucket_has(
+    broker_factory: BrokerFactory, tmp_path: Path, layout: str
+) -> None:
+    store, before = STORE, {}
+    if layout == "kafka":
+        _, store, before = lost_cluster(broker_factory, tmp_path)
+    with lost_quorum(tmp_path / "target", 3, is_dynamic=True) as target:
+        for node in target.nodes.values():
+            node.format()
+        into = [word for path in target.log_dirs for word in ("--into", path)]
+        words = ["--remote-layout", layout, *(WITH_KEYS if layout == "aiven" else [])]
+        words += ["--run-dir", str(tmp_path / "runs"), "--topic", "*"]
+        words += ["--end-transactions", "abort", "--apply"]
+        assert main(["restore", str(store), *into, *words]) == 0
+        target.start()
+        assert all(isr == [1, 2, 3] for _, isr in target.await_in_sync().values())
+        for (topic, level), rows in before.items():
+            assert check_served(target.servers, topic, rows, level) > 500
+        if layout == "aiven":
+            check_samples(target.servers)
+        produce(target.servers, "plain" if before else next(iter(SAMPLES)), 200)
+        assert target.strays() == []
+        assert target.complaints() == []
