@@ -9,6 +9,7 @@ Source: Kafka TransactionIndex.collectAbortedTxns, LocalLog.collectAbortedTransa
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from kafkalog.format.transaction_index import AbortedTxn, parse_transaction_index
@@ -24,14 +25,17 @@ class AbortedTransactions:
 
     def __init__(self, segments: Sequence[SegmentInfo], log_start_offset: int) -> None:
         """`segments` are all live ones in offset order, the active one included."""
-        self._segments = segments
+        # Asked for each segment: of a log of many nearly all have no entry, and are passed at once.
+        self._bases = [segment.base_offset for segment in segments]
+        self._own = [segment for segment in segments if segment.txn_index_bytes]
+        self._own_bases = [segment.base_offset for segment in self._own]
         self._log_start_offset = log_start_offset
         self._entries: dict[int, list[AbortedTxn]] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether no segment has a transaction index with an entry."""
-        return not any(segment.txn_index_bytes for segment in self._segments)
+        return not self._own
 
     def between(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """The aborted transactions that touch [start, end) or lie before it in its segment.
@@ -39,11 +43,11 @@ class AbortedTransactions:
         CorruptIndexError for an index that cannot be understood, OSError for one that cannot be
         read.
         """
-        at_or_below = [s for s in self._segments if s.base_offset <= start_offset]
+        at_or_below = bisect_right(self._bases, start_offset)
         if not at_or_below:
             return []
         found: list[AbortedTxn] = []
-        for segment in self._segments[len(at_or_below) - 1 :]:
+        for segment in self._own[bisect_left(self._own_bases, self._bases[at_or_below - 1]) :]:
             # Entries below the log start belong to data that nobody may read; those past the end do
             # not touch the range.
             for entry in self.of_segment(segment):
