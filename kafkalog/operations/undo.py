@@ -65,7 +65,7 @@ def undo_run(
         # Each pass is over all partitions before the next begins, so that a state between two
         # passes is one that a broker may start on; see above.
         earlier.for_each(check)
-        if earlier.stopped and _makes_topics(earlier.places):
+        if earlier.stopped and any(map(_is_of_metadata, earlier.places)):
             earlier.for_each(_with_the_others)
         unsettled = _restore(changed, CLEANER_OFFSET_FILE, run_id, earlier.stopped, files)
         earlier.for_each(lambda place: _undo(place, run_id, records[place.path], files))
@@ -112,13 +112,10 @@ def _is_of_metadata(place: Place) -> bool:
     return place.path in (place.log_dir, str(Path(place.log_dir, METADATA_DIR)))
 
 
-def _makes_topics(places: Sequence[Place]) -> bool:
-    """Whether a run has made metadata and partitions."""
-    return {_is_of_metadata(place) for place in places} == {True, False}
-
-
 def _with_the_others(place: Place) -> UndoResult:
-    """Topics that the metadata still has, without their directories, would begin anew, empty."""
+    """Topics that the metadata still has, without their directories, would begin anew, empty; nodes
+    that begin with different metadata are no cluster.
+    """
     return UndoResult(
         place, REFUSED, "another directory of the run cannot be put back: all of it, or nothing"
     )

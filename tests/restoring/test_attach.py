@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafkalog.cli.main import main
-from kafkalog.errors import KafkaLogError, LogCleaningRefusedError, LogDirLockedError
+from kafkalog.errors import LogCleaningRefusedError, LogDirLockedError
 from kafkalog.log.metadata_names import BOOTSTRAP_FILE, METADATA_DIR
 from kafkalog.log.metadata_records import read_snapshot_records
 from kafkalog.log.metadata_state import MetadataState
@@ -278,15 +278,17 @@ def test_secrets_are_in_the_records_and_in_no_output(
     assert found == 2
 
 
-def test_a_record_that_is_no_longer_whole_stops_undo(tmp_path: Path) -> None:
+def test_metadata_that_was_changed_on_one_node_stops_undo_on_all(tmp_path: Path) -> None:
     disks = LostDisks(tmp_path / "lost")
     run = attach_run(disks.request(), lambda _: None)
     (disks.path / "2/data" / BOOTSTRAP_FILE).write_bytes(b"somebody else's")
+    before = tree(disks.path)
     undone = {
         result.place.path: result for result in undo_run(tmp_path / "runs", run.run_id).results
     }
     other = undone.pop(str(disks.path / "2/data"))
     assert (other.status, "changed since the run" in other.reason) == ("refused", True)
-    assert {result.status for result in undone.values()} == {UNDONE}
-    with pytest.raises(KafkaLogError):
-        read_snapshot_records(disks.path / "2/data" / BOOTSTRAP_FILE)
+    assert {(each.status, "all of it, or nothing" in each.reason) for each in undone.values()} == {
+        ("refused", True)
+    }
+    assert differences(before, tree(disks.path)) == []
