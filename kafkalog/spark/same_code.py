@@ -27,8 +27,6 @@ Made = TypeVar("Made")
 
 # Around the sentence, to find it in what Spark makes of an exception.
 _BEGIN, _END = "<<other code: ", ">>"
-# What Python says where the process that Spark forks workers from is not there (`worker_daemon`).
-_LACKING = re.compile(r"Error from python worker:\s+(\S+: .*No module named '?kafkalog[\w.]*'?)")
 
 
 def on_same_code(
@@ -64,10 +62,6 @@ def code_differences() -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         found = re.search(f"{re.escape(_BEGIN)}(.*?){re.escape(_END)}", str(error), re.DOTALL)
-        if found is not None:
-            raise CodeDiffersError(found[1]) from None
-        lacking = _LACKING.search(str(error))
-        if lacking is None:
+        if found is None:
             raise
-        text = f"the plan was made by kafkalog {code_digest()}, this worker has none like it"
-        raise CodeDiffersError(f"{text}: {lacking[1]}") from None
+        raise CodeDiffersError(found[1]) from None

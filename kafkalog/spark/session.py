@@ -41,8 +41,6 @@ SESSION_CONF: dict[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # With PUSH_FILTERS `WHERE offset = 5` reaches the indexes, the batch headers and the keys.
     PUSHDOWN: "true",
-    # Python workers are forked from a process that starts in a quarter of the time of Spark's own.
-    "spark.python.daemon.module": "kafkalog.spark.worker_daemon",
     "spark.driver.extraJavaOptions": _ARROW_CHECKS_OFF,
     "spark.executor.extraJavaOptions": _ARROW_CHECKS_OFF,
 }

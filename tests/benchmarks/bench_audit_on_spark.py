@@ -145,7 +145,7 @@ class Processes(threading.Thread):
 
     def _look_at_worker(self, path: Path) -> None:
         try:
-            if b"pyspark.worker" in (path / "cmdline").read_bytes():
+            if b"pyspark.daemon" in (path / "cmdline").read_bytes():
                 lines = (path / "status").read_text().splitlines()
                 peak = next(line for line in lines if line.startswith("VmHWM:"))
                 self.peak_mib = max(self.peak_mib, int(peak.split()[1]) / 1024)

@@ -47,7 +47,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.oracle, pytest.mark.soak]
 KILLS = int(os.environ.get("SPARK_KILLS", "10"))
 SEED = int(os.environ.get("SEED", "1"))
 WAIT_S = 300.0
-WORKER, DAEMON, EXECUTOR = "worker", "pyspark.worker", "CoarseGrainedExecutorBackend"
+WORKER, DAEMON, EXECUTOR = "worker", "pyspark.daemon", "CoarseGrainedExecutorBackend"
 
 
 @dataclass

@@ -46,7 +46,7 @@ class PeaksOfWorkers:
     def _look_until_ended(self) -> None:
         while not self._ended.wait(0.05):
             found = subprocess.run(
-                ["pgrep", "-f", "pyspark.worker"], capture_output=True, text=True, check=False
+                ["pgrep", "-f", "pyspark.daemon"], capture_output=True, text=True, check=False
             )
             for process in found.stdout.split():
                 try:
