@@ -106,15 +106,21 @@ class LocalFile:
 
     def will_need(self, position: int, length: int, *, waits: bool = False) -> None:
         """Have the system read this range ahead, in the background; or wait until it is there:
-        once, and not for each page that is looked at. No byte of it is copied.
+        once, and not for each page that is looked at. No byte of it is copied. Nothing where the
+        range's end is in memory: what is read in order is there as a whole.
         """
-        os.posix_fadvise(self._descriptor, position, length, os.POSIX_FADV_WILLNEED)
-        if not waits:
+        try:
+            os.preadv(self._descriptor, [bytearray(1)], position + length - 1, os.RWF_NOWAIT)
             return
+        except BlockingIOError:
+            pass
+        except OSError:  # not every file system can say
+            waits = False
+        os.posix_fadvise(self._descriptor, position, length, os.POSIX_FADV_WILLNEED)
         end = position + length
         # What cannot be done so is waited for later.
         with suppress(OSError):
-            while position < end:
+            while waits and position < end:
                 sent = os.sendfile(_nowhere(), self._descriptor, position, end - position)
                 if not sent:
                     break

@@ -23,6 +23,20 @@ def test_a_file_is_read_at_any_position_into_the_callers_buffer(log_dir: Path) -
     assert buf.tobytes() == bytes(range(100, 150)) + b"\xee" * 10
 
 
+def test_what_is_in_memory_is_not_waited_for(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_dir / "x.log"
+    path.write_bytes(bytes(200))
+
+    def sendfile(*_: object) -> int:
+        raise AssertionError("was read once more")
+
+    monkeypatch.setattr("os.sendfile", sendfile)
+    with LocalFile(str(path)) as file:
+        file.will_need(0, 200, waits=True)
+
+
 def test_a_short_read_says_where_the_file_ends(log_dir: Path) -> None:
     path = log_dir / "x.log"
     path.write_bytes(bytes(200))
