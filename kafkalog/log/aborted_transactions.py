@@ -47,7 +47,8 @@ class AbortedTransactions:
         if not at_or_below:
             return []
         found: list[AbortedTxn] = []
-        for segment in self._own[bisect_left(self._own_bases, self._bases[at_or_below - 1]) :]:
+        first = bisect_left(self._own_bases, self._bases[at_or_below - 1])
+        for segment in self._own[first:]:
             # Entries below the log start belong to data that nobody may read; those past the end do
             # not touch the range.
             for entry in self.of_segment(segment):
