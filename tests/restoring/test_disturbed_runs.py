@@ -31,11 +31,6 @@ from tests.restoring.test_restore import busy
 MAKERS: dict[str, Callable[[Path], Path]] = {"existing": empty_target, "fresh": fresh_node}
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture
 def source(log_dir: Path) -> Path:
     busy(log_dir / "source").log_start_offset(3).write()

@@ -26,22 +26,11 @@ from kafkalog.restoring.run import apply_restore
 from kafkalog.swap.local_files import LocalFiles
 from tests.restoring.fresh import fields_of, fresh_node, run_json
 from tests.restoring.target import empty_target, served
-from tests.restoring.test_restore import busy, open_at_the_end
+from tests.restoring.test_restore import open_at_the_end
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
 
 TOPIC_ID = "7L6g3nShT-eMCtK--X86sw"
-
-
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def source(log_dir: Path) -> Path:
-    busy(log_dir / "source").write()
-    return log_dir / "source"
 
 
 def tree(directory: Path) -> dict[str, bytes]:

@@ -23,17 +23,6 @@ from tests.support.log_builder import START_MS, LogBuilder
 MIDDLE = f"{14:020d}"
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def source(log_dir: Path) -> Path:
-    busy(log_dir / "source").write()
-    return log_dir / "source"
-
-
 @pytest.fixture(params=[pytest.param("existing", marks=pytest.mark.thorough), "fresh"])
 def target(log_dir: Path, request: pytest.FixtureRequest) -> Path:
     make: Callable[[Path], Path] = {"existing": empty_target, "fresh": fresh_node}[request.param]

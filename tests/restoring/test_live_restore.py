@@ -31,11 +31,6 @@ BUILT = ("orders", "aborted", "cut")
 Digests = dict[tuple[str, str], tuple[int, str]]
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def create(broker: Broker, topics: dict[str, dict[str, str]]) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     new = [NewTopic(name, 1, 1, config={"retention.ms": "-1", **c}) for name, c in topics.items()]

@@ -24,11 +24,6 @@ ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
 FIRST_ID = 1 << 62
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def transactional(log: LogBuilder, producer_id: int, *keys: str) -> LogBuilder:
     records = [(key, f"of {producer_id}", ((b"h", b"1"),)) for key in keys]
     return log.batch(*records, producer_id=producer_id, is_transactional=True)
@@ -44,12 +39,6 @@ def busy(log_dir: Path, name: str = "orders-0") -> LogBuilder:
     transactional(log, 11, "c")
     transactional(log, 12, "d").marker(COMMIT, 11).segment().epoch(9)
     return log.marker(ABORT, 12).batch(("last", "2"), producer_id=20)
-
-
-@pytest.fixture
-def source(log_dir: Path) -> Path:
-    busy(log_dir / "source").write()
-    return log_dir / "source"
 
 
 @pytest.fixture

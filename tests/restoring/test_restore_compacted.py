@@ -27,11 +27,6 @@ SETTINGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 CLEANED = (".log", ".index", ".timeindex", ".txnindex")
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def updated(log_dir: Path) -> Path:
     """Keys again and again, tombstones, an aborted transaction and one that committed, in three
     segments, of leader epoch 2.

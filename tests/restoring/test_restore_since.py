@@ -17,17 +17,6 @@ from tests.support.log_builder import START_MS
 ORDERS = ("orders", 0)
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def source(log_dir: Path) -> Path:
-    busy(log_dir / "source").write()
-    return log_dir / "source"
-
-
 @pytest.fixture(params=["existing", pytest.param("fresh", marks=pytest.mark.thorough)])
 def target(request: pytest.FixtureRequest, log_dir: Path) -> Path:
     make = {"existing": empty_target, "fresh": fresh_node}[request.param]

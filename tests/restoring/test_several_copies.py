@@ -21,11 +21,6 @@ from tests.support.log_builder import LogBuilder
 TOPIC_ID = "7L6g3nShT-eMCtK--X86sw"
 
 
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def node(log_dir: Path, *epochs: int, topic_id: str = TOPIC_ID) -> Path:
     """A copy with a batch of each of these epochs, two records each; the node is the last digit."""
     log = LogBuilder(log_dir, "orders-0", topic_id=topic_id).segment()

@@ -12,20 +12,8 @@ import pytest
 from kafkalog.restoring import space
 from tests.restoring.fresh import fresh_node
 from tests.restoring.target import TARGET_ID, contents, empty_target, restore, served
-from tests.restoring.test_restore import busy
 from tests.support.log_builder import TOPIC_ID, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, partition, topic
-
-
-@pytest.fixture(autouse=True)
-def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def source(log_dir: Path) -> Path:
-    busy(log_dir / "source").write()
-    return log_dir / "source"
 
 
 @pytest.mark.parametrize("make", [empty_target, fresh_node])
