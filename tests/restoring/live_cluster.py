@@ -94,6 +94,11 @@ class LostQuorum:
         """Those of all nodes."""
         return [d for broker in self.nodes.values() for d in broker.settings["log.dirs"].split(",")]
 
+    @property
+    def into(self) -> list[str]:
+        """Them, as a restore is told where to go."""
+        return [word for path in self.log_dirs for word in ("--into", path)]
+
     def log_dirs_of(self, node: int) -> list[str]:
         """Those of one."""
         return self.nodes[node].settings["log.dirs"].split(",")

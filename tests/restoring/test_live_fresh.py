@@ -63,8 +63,8 @@ def test_a_new_cluster_begins_with_restored_topics(
     with lost_quorum(tmp_path / "target", count, is_dynamic=quorum == "dynamic") as target:
         for node in target.nodes.values():
             node.format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
-        assert main(["restore", *source.log_dirs, *into, "--topic", "*", *words, "--apply"]) == 0
+        asked = [*source.log_dirs, *target.into, "--topic", "*", *words]
+        assert main(["restore", *asked, "--apply"]) == 0
         target.start()
         states = target.await_in_sync()
         assert {place[0] for place in states} == set(target.topics)
@@ -96,8 +96,7 @@ def test_a_new_cluster_of_an_older_metadata_version_begins_with_restored_topics(
     with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
         target.nodes[1]._format_options = ("--release-version", "4.0")
         target.nodes[1].format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
-        assert main(["restore", *source.log_dirs, *into, "--topic", "*", "--apply"]) == 0
+        assert main(["restore", *source.log_dirs, *target.into, "--topic", "*", "--apply"]) == 0
         target.start()
         target.await_in_sync()
         assert target.strays() == []
@@ -126,9 +125,8 @@ def test_groups_go_on_without_a_record_twice_or_left_out(
 
     with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
         target.nodes[1].format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
         words = ["--topic", PLAIN, "--groups", "*", "--offsets-partitions", partitions, "--apply"]
-        assert main(["restore", *source.log_dirs, *into, *words]) == 0
+        assert main(["restore", *source.log_dirs, *target.into, *words]) == 0
         target.start()
         states = target.await_in_sync()
         assert sum(place[0] == "__consumer_offsets" for place in states) == int(partitions)
@@ -155,9 +153,8 @@ def test_offsets_as_a_script_are_taken_by_kafkas_own_tool(
         target.start()
         target.create_topics()
         target.stop()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
         words = ["--topic", PLAIN, "--groups", "readers", "--output", str(tmp_path / "groups")]
-        assert main(["restore", *source.log_dirs, *into, *words, "--apply"]) == 0
+        assert main(["restore", *source.log_dirs, *target.into, *words, "--apply"]) == 0
         target.start()
         target.await_in_sync()
         arguments = ["org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"]
@@ -182,8 +179,7 @@ def test_disks_of_kafka_3_9_go_into_a_new_cluster(
     }  # fmt: skip
     with lost_quorum(tmp_path / "target", 1, is_dynamic=False, topics=topics) as target:
         target.nodes[1].format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
-        assert main(["restore", str(source), *into, "--topic", "*", "--apply"]) == 0
+        assert main(["restore", str(source), *target.into, "--topic", "*", "--apply"]) == 0
         target.start()
         target.await_in_sync()
         for is_committed, level in enumerate((UNCOMMITTED, COMMITTED)):

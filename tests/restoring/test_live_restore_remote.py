@@ -106,11 +106,10 @@ def test_three_nodes_serve_what_a_bucket_has(
     with lost_quorum(tmp_path / "target", 3, is_dynamic=True) as target:
         for node in target.nodes.values():
             node.format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
         words = ["--remote-layout", layout, *(WITH_KEYS if layout == "aiven" else [])]
         words += ["--run-dir", str(tmp_path / "runs"), "--topic", "*"]
         words += ["--end-transactions", "abort", "--apply"]
-        assert main(["restore", str(store), *into, *words]) == 0
+        assert main(["restore", str(store), *target.into, *words]) == 0
         target.start()
         assert all(isr == [1, 2, 3] for _, isr in target.await_in_sync().values())
         for (topic, level), rows in before.items():

@@ -72,8 +72,7 @@ def test_consumers_get_nothing_later_and_groups_go_on_at_the_cut(
         wanted[UNCOMMITTED] = [row for row in wanted[UNCOMMITTED] if row[4] != OPEN]
     with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
         target.nodes[1].format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
-        words = ["restore", *source.log_dirs, *into, "--topic", "*", "--groups", "*"]
+        words = ["restore", *source.log_dirs, *target.into, "--topic", "*", "--groups", "*"]
         words += ["--until", str(until)]
         assert main([*words, "--apply"]) == 1  # its topic is refused, and named
         refused = "".join(capfd.readouterr())
@@ -121,8 +120,7 @@ def test_consumers_get_what_came_since_a_time(
     assert wanted[COMMITTED]
     with lost_quorum(tmp_path / "target", 1, is_dynamic=False) as target:
         target.nodes[1].format()
-        into = [word for path in target.log_dirs for word in ("--into", path)]
-        words = ["restore", *source.log_dirs, *into, "--topic", "*", "--since", str(since)]
+        words = ["restore", *source.log_dirs, *target.into, "--topic", "*", "--since", str(since)]
         assert main([*words, "--apply"]) == 0
         target.start()
         target.await_in_sync()
