@@ -16,6 +16,7 @@ WHAT    ?= all
 MUTATIONS ?= 0
 PROCESSES ?= 2
 CLOCK_DAYS ?= 0
+OPTIONS ?=
 SPARK ?=
 
 KERNEL_TESTS := tests/kernels tests/native
@@ -82,8 +83,8 @@ fuzz: setup ## random logs against Kafka's own cleaner, and damaged ones: make f
 soak: setup ## the tests that take hours: kills at every step, every state before a live broker
 	@$(PYTEST) -m soak
 
-bench: setup ## every figure of DESIGN, or one benchmark, a JSON line each: make bench NAME=decode
-	@$(PYTHON) -m tests.benchmarks.bench_$(NAME)
+bench: setup ## every figure of docs/benchmarks.md, or one benchmark, a JSON line each: make bench NAME=decode OPTIONS="--rounds 1"
+	@$(PYTHON) -m tests.benchmarks.bench_$(NAME) $(OPTIONS)
 
 lock: setup ## resolve pyproject.toml and requirements-docs.in again into their lock files
 	@$(PYTHON) -m piptools compile --extra test --extra dev --generate-hashes --allow-unsafe --strip-extras \

@@ -42,15 +42,16 @@ _PAGE_BYTES = 4096
 class Rates:
     """Seconds of CPU of one core for one of what each name says.
 
-    start: a process, kernels loaded; source_byte: read twice, checked; record: its key hashed, its
-    mark looked up; near_byte: of a record's first 256, which come with its key; kept_byte: written
-    and read back; entry: of the key map, through a disk and back; compared_record: `--verify deep`;
-    codecs: a stored byte in or out, by the codec's number; task, shuffled_byte, first_job: Spark's
-    own. wait_byte is no CPU: until a disk has taken a byte.
+    start: a process, kernels loaded; segment: one that is read and goes; source_byte: read twice,
+    checked; record: its key hashed, its mark looked up; near_byte: of a record's first 256, which
+    come with its key; kept_byte: written and read back; entry: of the key map, through a disk and
+    back; compared_record: `--verify deep`; codecs: a stored byte in or out, by the codec's number;
+    task, shuffled_byte, first_job: Spark's own. wait_byte is no CPU: until a disk has taken a byte.
     """
 
     start: float
     partition: float
+    segment: float
     source_byte: float
     record: float
     near_byte: float
@@ -204,10 +205,10 @@ def _within_task_cpu(work: CompactionWork, workers: Workers, rates: Rates) -> fl
 
 
 def _map_cpu(work: CompactionWork, rates: Rates) -> float:
-    """The first pass: half of what the bytes and records of the sources cost."""
+    """The first pass: half of what the bytes, records and segments of the sources cost."""
     stored = work.source_bytes * (rates.source_byte + rates.codecs[work.codec])
     near = min(work.source_bytes, work.records * _NEAR_BYTES) * rates.near_byte
-    return (stored + work.records * rates.record + near) / 2
+    return (stored + work.records * rates.record + near + work.segments * rates.segment) / 2
 
 
 def _rewrite_cpu(work: CompactionWork, rates: Rates) -> float:

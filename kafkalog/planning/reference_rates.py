@@ -12,6 +12,7 @@ from kafkalog.planning.cost_model import Rates
 REFERENCE = Rates(
     start=0.95,
     partition=8e-3,
+    segment=0.0,
     source_byte=0.3e-9,
     record=117e-9,
     near_byte=1.15e-9,

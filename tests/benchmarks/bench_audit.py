@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ import time
 from pathlib import Path
 
 from kafkalog.format import checkpoints
+from tests.benchmarks.side_by_side import fast_directory
 from tests.support.sparse_log import KIB, SparseLog
 
 BATCHES, BATCH_BYTES = 16, 64 * KIB
@@ -85,9 +85,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for flag, default in (("topics", 500), ("partitions", 10), ("segments", 10), ("workers", 2)):
         parser.add_argument(f"--{flag}", type=int, default=default)
-    parser.add_argument("--dir", default="/dev/shm" if os.path.isdir("/dev/shm") else None)  # noqa: PTH112 - a test of a name
+    parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="kafkalog-bench-", dir=args.dir) as work:
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         log_dir = Path(work) / "data"
         log_dir.mkdir()
         generate(log_dir, args.topics, args.partitions, args.segments)

@@ -1,7 +1,7 @@
 """How long does compaction take, against Kafka's own cleaner on the same log, as whole processes?
 
     python -m tests.benchmarks.bench_compact [--records 8000000] [--keys 2000000] [--cores 1]
-    [--rounds 3]
+    [--rounds 3] [--slow]
 
 Both get a fresh copy of one generated log each round, in turn, on the same cores (`taskset`). Ours
 is `kafkalog compact --apply`: header scan, map with CRC checks, rewrite, read-back, fsync, swap.
@@ -12,7 +12,8 @@ compress the same records to other bytes).
 
 With --cores 2 the log is two partitions of half the records each, and both use two threads or
 processes. With --spark the job runs as well, by spark-submit with local[cores] on the same cores;
-what counts is the time its document tells, which leaves out the start of the session.
+what counts is the time its document tells, which leaves out the start of the session. With --slow
+all of it runs on a machine made slow (`machine.made_slow`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.format.constants import CompressionType
+from tests.benchmarks.machine import made_slow
 from tests.benchmarks.side_by_side import (
     Cost,
     circumstances,
@@ -112,6 +116,33 @@ def size_of(log_dir: Path) -> int:
     return sum((log_dir / name).stat().st_size for name in segments_of(log_dir))
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both once, what they left, and whether that is the same bytes."""
+
+    ours: Cost
+    kafkas: Cost
+    sizes: tuple[int, int]
+    equal: bool
+
+
+def run_pair(work: Path, cores: str, args: argparse.Namespace) -> Pair:
+    """In turn, on copies of their own."""
+    ours, kafkas = work / "ours", work / "kafkas"
+    for copy in (ours, kafkas):
+        shutil.copytree(work / "source", copy)
+    names = [f"bench-{p}" for p in range(args.cores)]
+    costs = (
+        run_measured(our_command(ours, args.cores), cores),
+        run_measured(kafka_command(kafkas, names), cores),
+    )
+    equal = args.codec != "none" or same_bytes(ours, kafkas)
+    pair = Pair(*costs, (size_of(ours), size_of(kafkas)), equal)
+    for copy in (ours, kafkas):
+        shutil.rmtree(copy)
+    return pair
+
+
 def main() -> None:
     """Generate, run in turn, print."""
     parser = argparse.ArgumentParser(description="Compaction against Kafka's cleaner.")
@@ -122,36 +153,26 @@ def main() -> None:
     parser.add_argument("--cores", type=int, choices=(1, 2), default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--spark", action="store_true", help="the job by spark-submit as well")
+    parser.add_argument("--slow", action="store_true", help="on a machine made slow")
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
     cores = ",".join(str(core) for core in range(args.cores))
-    ours: list[Cost] = []
-    kafkas: list[Cost] = []
     sparks: list[float] = []
-    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
-        source = Path(work, "source")
+    with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as folder:
+        work = Path(folder)
+        source = work / "source"
         source.mkdir()
-        names = [f"bench-{p}" for p in range(args.cores)]
         for p in range(args.cores):
             generate(source, p, args)
-        equal = True
-        output: list[int] = []
-        for _ in range(args.rounds):
-            copies = Path(work, "ours"), Path(work, "kafkas")
-            for copy in copies:
-                shutil.copytree(source, copy)
-            ours.append(run_measured(our_command(copies[0], args.cores), cores))
-            kafkas.append(run_measured(kafka_command(copies[1], names), cores))
-            equal = equal and (args.codec != "none" or same_bytes(*copies))
-            output = [size_of(copy) for copy in copies]
-            for copy in copies:
-                shutil.rmtree(copy)
+        with made_slow() if args.slow else nullcontext():
+            pairs = [run_pair(work, cores, args) for _ in range(args.rounds)]
         # After the pairs: a JVM's memory goes back to the host of a virtual machine meanwhile, and
         # who comes next pays for getting it again.
         for _ in range(args.rounds if args.spark else 0):
-            shutil.copytree(source, Path(work, "spark"))
-            sparks.append(spark_seconds(Path(work, "spark"), cores))
-            shutil.rmtree(Path(work, "spark"))
+            shutil.copytree(source, work / "spark")
+            sparks.append(spark_seconds(work / "spark", cores))
+            shutil.rmtree(work / "spark")
+    ours, kafkas = [pair.ours for pair in pairs], [pair.kafkas for pair in pairs]
     result = {
         "bench": "compact",
         "records": args.records,
@@ -164,8 +185,9 @@ def main() -> None:
         "kafka": median(kafkas),
         "times_faster": times_faster(ours, kafkas),
         "spark_seconds": round(statistics.median(sparks), 2) if sparks else None,
-        "output_mib": [round(size / (1 << 20), 1) for size in output],
-        "same_bytes": equal if args.codec == "none" else None,
+        "output_mib": [round(size / (1 << 20), 1) for size in pairs[-1].sizes],
+        "same_bytes": all(pair.equal for pair in pairs) if args.codec == "none" else None,
+        "made_slow": args.slow,
         **circumstances(),
         "own_peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }

@@ -1,14 +1,16 @@
 """Does the cost model hold? Its constants fitted to small runs, its sums held against larger ones.
 
-    python -m tests.benchmarks.bench_cost_model [--gib 1 4] [--rounds 2] [--dir DIR]
+    python -m tests.benchmarks.bench_cost_model [--gib 1 4 16 32] [--rounds 3] [--dir DIR] [--write]
 
-Compactions of some fourteen small logs (sizes of records, shares of keys, codecs, partitions,
-`--verify deep`) and four audits, by one worker of the command line, as whole processes; the lowest
-CPU of --rounds each. The constants are fitted to these by least squares of the relative errors.
-Then larger runs, which no constant saw: 127-byte records over a quarter as many keys of so many
-GiB, and an audit. Prints a JSON line with the constants, beside those in the code, and a line a
-run: what was measured, and by how many percent the model is off, for CPU, memory and bytes read,
-written and spilled. What does not fit the free space of --dir is left out, and said.
+Compactions of some sixteen small logs (sizes of records, shares of keys, codecs, partitions, many
+segments, `--verify deep`) and four audits, by one worker of the command line, as whole processes;
+the lowest CPU of --rounds each. The start is that of a run over next to nothing, the other
+constants are fitted to the rest by least squares of the relative errors. Then larger runs, which no
+constant saw: 127-byte records over a quarter as many keys of so many GiB, from 4 GiB on once, and
+an audit. Prints a JSON line with the constants, one with those in the code, and a line a run: what
+was measured, and by how many percent the model is off, for CPU, the clock, memory and bytes read,
+written and spilled. What does not fit the free space of --dir is left out, and said. With --write
+the constants become those of the code, and the documents' tables are made anew.
 """
 
 from __future__ import annotations
@@ -17,21 +19,19 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+import time
+from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
-from kafkalog.planning.cost_model import Cost, Rates, audit_cost
+from kafkalog.planning.cost_model import Cost, Rates
 from kafkalog.planning.reference_rates import REFERENCE
+from tests.benchmarks.cost_fit import audited, fitted, rounded, write_module
 from tests.benchmarks.cost_runs import (
     AUDITS,
     LARGER_AUDIT,
-    NO_RATES,
-    ONE_WORKER,
     TO_FIT,
     Compared,
     Log,
@@ -40,58 +40,12 @@ from tests.benchmarks.cost_runs import (
     lowest,
     of_size,
 )
+from tests.benchmarks.machine import machine
 from tests.support.process_costs import ProcessCosts
 
-# Fitted to compactions; the codecs' come beside them.
-_NAMES = (
-    "start", "partition", "source_byte", "record", "near_byte", "kept_byte", "entry",
-    "compared_record",
-)  # fmt: skip
-_AUDIT_NAMES = ("audit_start", "audited_partition", "audited_segment", "audited_batch")
-_CODECS = 5
-
-
-def units() -> Iterator[Rates]:
-    """One constant 1 each, the others 0."""
-    for name in _NAMES:
-        yield replace(NO_RATES, **{name: 1.0})
-    for codec in range(1, _CODECS):
-        yield replace(NO_RATES, codecs=tuple(float(c == codec) for c in range(_CODECS)))
-
-
-def fit(rows: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
-    """The constants, none below 0, whose sums have the least squares of relative errors."""
-    matrix = np.array(rows) / np.array(seconds)[:, None]
-    used = list(range(matrix.shape[1]))
-    found = np.zeros(matrix.shape[1])
-    while True:
-        values = np.linalg.lstsq(matrix[:, used], np.ones(len(seconds)), rcond=None)[0]
-        if (values >= 0).all():
-            break
-        used.pop(int(values.argmin()))
-    found[used] = values
-    return [float(value) for value in found]
-
-
-def fitted(runs: Sequence[Compared], audits: Sequence[ProcessCosts]) -> Rates:
-    """The constants of this machine."""
-    rows = [[run.cost(unit).cpu_seconds for unit in units()] for run in runs]
-    values = fit(rows, [run.took.cpu_seconds for run in runs])
-    count = len(_NAMES)
-    rates = replace(
-        REFERENCE, **dict(zip(_NAMES, values, strict=False)), codecs=(0.0, *values[count:])
-    )
-    audit_units = [replace(NO_RATES, **{name: 1.0}) for name in _AUDIT_NAMES]
-    rows = [[_audited(each, unit).cpu_seconds for unit in audit_units] for each in AUDITS]
-    values = fit(rows, [took.cpu_seconds for took in audits])
-    return replace(rates, **dict(zip(_AUDIT_NAMES, values, strict=True)))
-
-
-def _audited(each: tuple[int, int, int], rates: Rates) -> Cost:
-    topics, segments, batches = each
-    partitions = topics * 10
-    in_all = partitions * segments
-    return audit_cost(partitions, in_all, in_all * batches, ONE_WORKER, rates)
+# Of its bytes a quarter stays, and a fifth is spilled.
+_TIMES_OF_A_LOG = 1.6
+_ONE_ROUND_GIB = 4
 
 
 def off(model: float, measured: float) -> float:
@@ -99,67 +53,108 @@ def off(model: float, measured: float) -> float:
     return round(100 * (model / measured - 1), 1)
 
 
-def line(name: str, cost: Cost, took: ProcessCosts, start: ProcessCosts, indexes: int) -> str:
-    """A run held against the model. Of bytes those of a run over next to nothing are left out."""
-    measured = took.cpu_seconds
-    found = {
+def line(name: str, cost: Cost, took: ProcessCosts) -> dict[str, object]:
+    """A run held against the model."""
+    return {
         "bench": "cost_model",
         "log": name,
-        "cpuSeconds": round(measured, 2),
-        "cpuOff": off(cost.cpu_seconds, measured),
+        "cpuSeconds": round(took.cpu_seconds, 2),
+        "cpuOff": off(cost.cpu_seconds, took.cpu_seconds),
+        "systemSeconds": round(took.system_seconds, 2),
+        "seconds": round(took.wall_seconds, 2),
+        "secondsOff": off(cost.seconds, took.wall_seconds),
         "peakMiB": round(took.peak_bytes / 2**20),
         "memoryOff": off(cost.memory_bytes, took.peak_bytes),
         "load": round(os.getloadavg()[0], 1),
     }
-    read = took.bytes_read - start.bytes_read
-    written = took.bytes_written - start.bytes_written - indexes
-    if cost.bytes_written and name != "start":
+
+
+def run_line(run: Compared, rates: Rates, start: ProcessCosts) -> dict[str, object]:
+    """Of a compaction: of bytes those of a run over next to nothing, and indexes, are left out."""
+    cost, work = run.cost(rates), run.works[0]
+    found = line(run.name, cost, run.took)
+    source = work.source_bytes * len(run.works)
+    found["cpuSecondsPerGiB"] = round(run.took.cpu_seconds * 2**30 / source, 2)
+    if run.took is not start:
+        read = run.took.bytes_read - start.bytes_read
+        written = run.took.bytes_written - start.bytes_written - run.other_bytes_written
         found["readOff"] = off(cost.bytes_read + cost.bytes_spilled, read)
         found["writtenOff"] = off(cost.bytes_written + cost.bytes_spilled, written)
-    return json.dumps(found)
+    return found
 
 
-def runs_of(log: Log, rounds: int, work: Path, settle: float = 0) -> Compared:
+def runs_of(log: Log, rounds: int, work: Path) -> Compared:
     """The one with the lowest CPU."""
     source = work / "source"
     log.write(source)
-    found = [compact(log, source, settle) for _ in range(rounds)]
+    found = [compact(log, source) for _ in range(rounds)]
     shutil.rmtree(source)
     return min(found, key=lambda run: run.took.cpu_seconds)
+
+
+def say(found: dict[str, object]) -> None:
+    """A line."""
+    print(json.dumps(found), flush=True)
+
+
+def fit_and_say(rounds: int, work: Path) -> tuple[Rates, ProcessCosts]:
+    """The constants, and the start of a compaction."""
+    runs_of(TO_FIT[0], 1, work)  # kernels compiled
+    runs = [runs_of(log, rounds + 2 * (log is TO_FIT[0]), work) for log in TO_FIT]
+    audits = [lowest([audit(work / "data", *a) for _ in range(rounds)]) for a in AUDITS]
+    rates = rounded(fitted(runs, audits))
+    start = runs[0].took
+    say({"bench": "cost_model", "fitted": asdict(rates)})
+    say({"bench": "cost_model", "code": asdict(REFERENCE)})
+    for run in runs:
+        say(run_line(run, rates, start))
+    for each, took in zip(AUDITS, audits, strict=True):
+        say(line(f"audit-{each}", audited(each, rates), took))
+    return rates, start
+
+
+def check(args: argparse.Namespace, rates: Rates, start: ProcessCosts, work: Path) -> float:
+    """Larger runs against the model; the seconds of CPU a GiB of the first."""
+    a_gib = 0.0
+    for gib in args.gib:
+        # The log, what is made of it, and keys spilled.
+        if shutil.disk_usage(work).free < _TIMES_OF_A_LOG * gib * 2**30:
+            sys.stderr.write(f"{gib} GiB do not fit into {work}: left out\n")
+            continue
+        run = runs_of(of_size(gib), args.rounds if gib < _ONE_ROUND_GIB else 1, work)
+        found = run_line(run, rates, start)
+        say(found)
+        a_gib = a_gib or float(str(found["cpuSecondsPerGiB"]))
+    took = lowest([audit(work / "data", *LARGER_AUDIT) for _ in range(args.rounds)])
+    say(line("larger-audit", audited(LARGER_AUDIT, rates), took))
+    return a_gib
 
 
 def main() -> None:
     """Fit, print, check, print."""
     parser = argparse.ArgumentParser(description="The cost model against whole runs.")
-    parser.add_argument("--gib", type=float, nargs="*", default=[1, 4])
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--settle", type=float, default=0, help="seconds before each larger run")
+    parser.add_argument("--gib", type=float, nargs="*", default=[1, 4, 16, 32])
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dir", type=Path, default=None, help="where to work")
+    parser.add_argument("--write", action="store_true", help="the constants into the code")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.dir) as folder:
-        work = Path(folder)
-        runs_of(TO_FIT[0], 1, work)  # kernels compiled
-        runs = [runs_of(log, args.rounds, work) for log in TO_FIT]
-        audits = [lowest([audit(work / "data", *a) for _ in range(args.rounds)]) for a in AUDITS]
-        rates = fitted(runs, audits)
-        print(json.dumps({"bench": "cost_model", "fitted": asdict(rates)}), flush=True)
-        print(json.dumps({"bench": "cost_model", "code": asdict(REFERENCE)}), flush=True)
-        start = runs[0].took
-        for run in runs:
-            print(line(run.name, run.cost(rates), run.took, start, run.other_bytes_written))
-        for each, took in zip(AUDITS, audits, strict=True):
-            print(line(f"audit-{each}", _audited(each, rates), took, start, 0))
-        sys.stdout.flush()
-        for gib in args.gib:
-            # The log, what is made of it, and keys spilled.
-            if shutil.disk_usage(work).free < 2.5 * gib * 2**30:
-                sys.stderr.write(f"{gib} GiB do not fit into {work}: left out\n")
-                continue
-            run = runs_of(of_size(gib), args.rounds if gib < 4 else 1, work, args.settle)
-            text = line(run.name, run.cost(rates), run.took, start, run.other_bytes_written)
-            print(text, flush=True)
-        took = lowest([audit(work / "data", *LARGER_AUDIT) for _ in range(args.rounds)])
-        print(line("larger-audit", _audited(LARGER_AUDIT, rates), took, start, 0))
+        rates, start = fit_and_say(args.rounds, Path(folder))
+        a_gib = check(args, rates, start, Path(folder))
+    if args.write:
+        write_module(rates, machine_text(a_gib))
+        # Tables of the documents are made of the constants.
+        subprocess.run([sys.executable, "-m", "tests.support.documents"], check=True)
+
+
+def machine_text(a_gib: float) -> str:
+    """When and where, for the module's text."""
+    where = machine()
+    day = time.strftime("%Y-%m-%d")
+    return (
+        f"{where['cores']} cores,\n{where['processor']}, load {os.getloadavg()[0]:.0f}, {day},"
+        f" where a GiB took {a_gib} s of CPU"
+    )
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from kafkalog.batches.spans import RecordSpans, decode_spans
 from kafkalog.log.segment_file import ChunkBuffers, read_chunks
 from kafkalog.log.segment_headers import scan_headers
 from tests.benchmarks.generate import LogSpec, write_log
+from tests.benchmarks.side_by_side import fast_directory
 from tests.support.kafka_python import MemoryRecords
 
 KAFKA_PYTHON_BYTES = 20_000_000
@@ -119,9 +120,9 @@ def main() -> None:
     parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--codec", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--dir", type=Path, default=Path("/dev/shm"))  # in memory
+    parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.dir or fast_directory()) as folder:
         spec = LogSpec(
             records=arguments.records,
             keys=max(1, arguments.records // 4),

@@ -41,7 +41,9 @@ from pyspark.sql.types import StructType
 
 import kafkalog
 from kafkalog.spark import configure_spark, records, register, scan
-from tests.benchmarks.bench_scan import COLUMNS, ReadyMadeSource, commit, run
+from tests.benchmarks.bench_scan import COLUMNS, ReadyMadeSource, run
+from tests.benchmarks.machine import commit
+from tests.benchmarks.side_by_side import fast_directory
 from tests.support.broker import running_broker
 from tests.support.spark_jars import KAFKA_SOURCE, ensure_spark_jars
 from tests.support.sparse_log import GIB, KIB, SparseLog
@@ -91,8 +93,7 @@ def main() -> None:
     parser.add_argument("--gib", type=int, default=10)
     parser.add_argument("--only", default="", help="runs whose name has this in it")
     args = parser.parse_args()
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as scratch:
+    with tempfile.TemporaryDirectory(dir=fast_directory()) as scratch:
         with running_broker(Path(scratch) / "broker") as broker:
             for codec in CODECS:
                 produce(broker.bootstrap_servers, codec, args.records)

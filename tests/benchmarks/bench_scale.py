@@ -27,7 +27,7 @@ from pathlib import Path
 
 from tests.support.topics import topic_words
 
-_SETTLE_SECONDS = 40
+_SETTLE_SECONDS = 15
 # A second run, and a third, of logs that are small.
 _MOST_RUNS, _BYTES_OF_RUNS = 3, 3 << 30
 _RECORD_BYTES = 127

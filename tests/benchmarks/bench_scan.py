@@ -16,7 +16,6 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +30,7 @@ from pyspark.sql.types import StructType
 import kafkalog
 from kafkalog.spark import configure_spark, records, scan
 from tests.benchmarks.generate import LogSpec, write_log
+from tests.benchmarks.machine import commit
 
 COLUMNS = "key value topic partition offset timestamp timestampType headers".split()
 RUNS = 3
@@ -166,12 +166,6 @@ def session() -> SparkSession:
     )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
-
-
-def commit() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

@@ -40,8 +40,9 @@ from pyspark.sql import SparkSession
 import kafkalog
 from kafkalog.cli.statements import split_statements
 from kafkalog.spark import configure_spark, create_views
-from tests.benchmarks.bench_scan import commit
 from tests.benchmarks.generate import LogSpec, write_log
+from tests.benchmarks.machine import commit
+from tests.benchmarks.side_by_side import fast_directory
 from tests.support.documents import DOCS, examples
 
 SAMPLES = "data/samples/broker"
@@ -177,8 +178,7 @@ def main() -> None:
     }
     if args.spark:
         result["spark"] = {name: medians([times]) for name, times in on_spark(asked).items()}
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as scratch:
+    with tempfile.TemporaryDirectory(dir=fast_directory()) as scratch:
         spec = LogSpec(records=args.records, keys=max(args.records // 4, 1))
         write_log(Path(scratch), "bench", spec)
         result["rates"] = rates(scratch, args.runs)

@@ -1,6 +1,7 @@
 """How fast is a log verified, against Kafka's DumpLogSegments --deep-iteration on the same files?
 
-    python -m tests.benchmarks.bench_verify [--records 8000000] [--rounds 3] [--codec none]
+    python -m tests.benchmarks.bench_verify [--records 8000000] [--rounds 3]
+    [--codec none zstd]
 
 Both read files from the page cache, in turn, on one core (`taskset`), as whole processes. Ours is
 `kafkalog verify`: checksums, every record's structure, order, indexes. Kafka's tool checks less and
@@ -90,14 +91,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Verification against DumpLogSegments.")
     parser.add_argument("--records", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--codec", default="none")
+    parser.add_argument("--codec", nargs="+", default=["none", "zstd"])
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
     args = parser.parse_args()
+    for codec in args.codec:
+        measure(codec, args)
+
+
+def measure(codec: str, args: argparse.Namespace) -> None:
+    """A line."""
     with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         log_dir = Path(work, "logs")
         command = [sys.executable, "-m", "tests.benchmarks.generate", str(log_dir)]
         command += ["--records", str(args.records), "--segment-bytes", str(128 << 20)]
-        subprocess.run([*command, "--codec", args.codec], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, "--codec", codec], check=True, stdout=subprocess.DEVNULL)
         (partition,) = open_log_dir(log_dir).partitions
         tasks = [segment_task(segment) for segment in partition.segments]
         paths = [task.path for task in tasks if task.size_in_bytes]
@@ -132,7 +139,7 @@ def main() -> None:
             {
                 "bench": "verify",
                 "records": args.records,
-                "codec": args.codec,
+                "codec": codec,
                 "log_bytes": size,
                 "rounds": args.rounds,
                 "verify": rates(size, [(c.wall_seconds, c.cpu_seconds) for c in ours]),
@@ -145,7 +152,8 @@ def main() -> None:
                 "kernel_compile_seconds": round(kernel_compile_seconds(), 2),
                 **circumstances(),
             }
-        )
+        ),
+        flush=True,
     )
 
 

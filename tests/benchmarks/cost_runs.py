@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,17 +13,19 @@ from kafkalog.log.log_dir import open_log_dir
 from kafkalog.planning.cost_model import CompactionWork, Cost, Rates, Workers, compaction_cost
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, usual_budget
 from tests.benchmarks import bench_audit, bench_many_partitions
-from tests.benchmarks.bench_scale import generate
+from tests.benchmarks.generate import LogSpec, write_log
 from tests.support.process_costs import ProcessCosts, run_counted
 
-NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
+_SMALL_SEGMENT_RECORDS = 32
+NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
 _BUDGET = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=False)
 ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.window_records)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A partition of the generator; `partitions` counts small ones of a MiB instead."""
+    """A partition of the generator; `partitions` counts small ones of a MiB instead, `segments`
+    those of one partition, of 4 KiB."""
 
     name: str
     records: int = 0
@@ -34,15 +35,21 @@ class Log:
     is_distinct: bool = False
     options: tuple[str, ...] = ()
     partitions: int = 0
+    segments: int = 0
 
     def write(self, log_dir: Path) -> None:
-        """Write it, by a process of its own."""
+        """Write it."""
         if self.partitions:
             bench_many_partitions.generate(log_dir, self.partitions)
             return
-        arguments = ["--records", str(self.records), "--keys", str(self.keys)]
-        arguments += ["--value-bytes", str(self.value_bytes), "--codec", self.codec.name.lower()]
-        generate(log_dir, *arguments, *(["--distinct"] if self.is_distinct else []))
+        spec = LogSpec(
+            self.records, self.keys, value_bytes=self.value_bytes, codec=self.codec,
+            distinct=self.is_distinct,
+        )  # fmt: skip
+        if self.segments:
+            each = _SMALL_SEGMENT_RECORDS
+            spec = LogSpec(each * self.segments, each, batch_bytes=1000, segment_bytes=4096)
+        write_log(log_dir, "bench", spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +67,12 @@ class Compared:
 
 
 M = 1_000_000
-# As small as shows what each is for: two that spill, sizes apart by four and more.
+# As small as shows what each is for: some seconds of CPU, two that spill, sizes apart by four and
+# more. The first one is the start.
 TO_FIT = (
     Log("start", 2_000, 500),
     Log("small", partitions=100),
+    Log("small-segments", segments=3_000),
     Log("quarter", 2 * M, M // 2),
     Log("half-gib", 4 * M, 1 * M),
     Log("few-keys", 3 * M, 60_000),
@@ -88,14 +97,12 @@ def of_size(gib: float) -> Log:
     return Log(f"{gib:g}-gib", records, records // 4)
 
 
-def compact(log: Log, source: Path, settle: float = 0) -> Compared:
-    """Wait so many seconds, compact what was written at `source` and is to stay there. The log that
-    is cleaned has the same files under second names: a run renames and deletes, it writes into
-    none.
+def compact(log: Log, source: Path) -> Compared:
+    """Compact what was written at `source` and is to stay there. The log that is cleaned has the
+    same files under second names: a run renames and deletes, it writes into none.
     """
     log_dir = source.with_name("data")
     shutil.copytree(source, log_dir, copy_function=os.link)
-    time.sleep(settle)
     sources = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
     segments = len(list(log_dir.rglob("*.log")))
     topic = open_log_dir(str(log_dir)).partitions[0].topic_partition.topic

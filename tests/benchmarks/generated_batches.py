@@ -179,10 +179,7 @@ def _compressed(
     """The same batches with their records compressed. Codecs let other threads run."""
     view = memoryview(data)
     ends = starts.tolist()
-    records = [
-        bytes(view[start + RECORD_BATCH_OVERHEAD : end])
-        for start, end in pairwise(ends)
-    ]
+    records = [bytes(view[start + RECORD_BATCH_OVERHEAD : end]) for start, end in pairwise(ends)]
     payloads = list(threads.map(partial(compress, codec), records))
     sizes = [RECORD_BATCH_OVERHEAD + len(payload) for payload in payloads]
     room = bytes(RECORD_BATCH_OVERHEAD)
