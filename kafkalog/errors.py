@@ -77,6 +77,10 @@ class CorruptCheckpointError(KafkaLogError):
     """A checkpoint or metadata text file cannot be read (Kafka: IOException of CheckpointFile)."""
 
 
+class CorruptKeptLogsError(KafkaLogError):
+    """What an audit kept for later runs cannot be read."""
+
+
 class RemoteStorageError(KafkaLogError):
     """An object of remote storage is not what its manifest says, or cannot be decrypted (Kafka:
     RemoteStorageException).

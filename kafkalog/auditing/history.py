@@ -3,7 +3,7 @@ in each log dir, and which rules of a policy were broken since when.
 
     topics.parquet      nowMs, logDir, topic, bytes             a row a topic and log dir
     violations.parquet  nowMs, sinceMs, kind, rule, logDir, topic, partition, detail
-    scans.parquet       of the last run only: see kept_scans
+    scans.parquet, logs.npz  of the last run only: see kept_scans
 
 Any tool reads them; a glob over the run dir is the whole history. Growth is the slope of the
 straight line that lies closest to all runs' bytes (least squares), so one day's peak does not
@@ -23,9 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, read_scans
+from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, NextScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
 from kafkalog.auditing.row_tables import read_table_of, table_of
+from kafkalog.errors import KafkaLogError
+from kafkalog.log.kept_logs import LOGS_FILE
 from kafkalog.runs.run_dir import Run, list_runs
 
 KIND = "audit"
@@ -154,8 +156,8 @@ def _scans(runs: Sequence[Run], problems: list[str]) -> KeptScans:
     for run in reversed(runs):
         try:
             scans = read_scans(run.path)
-        except (OSError, pa.ArrowException) as error:
-            problems.append(f"{run.path / SCANS_FILE}: {error}")
+        except (OSError, KafkaLogError, pa.ArrowException) as error:
+            problems.append(f"{run.path}: {error}")
             break
         if scans is not None:
             return scans
@@ -176,9 +178,9 @@ def write_history(
     now_ms: int,
     partitions: Sequence[AuditedPartition],
     violations: Iterable[Violation],
-    scans: pa.Buffer,
+    scans: NextScans,
 ) -> None:
-    """The files of one run, `scans`: that of `kept_scans`; OSError if they cannot be written."""
+    """The files of one run; OSError if they cannot be written."""
     sizes = sizes_now(partitions)
     topics = [
         {"nowMs": now_ms, "logDir": log_dir, "topic": topic, "bytes": size}
@@ -199,7 +201,7 @@ def write_history(
     ):
         table = table_of(rows, schema)
         pq.write_table(table, run.path / name, compression="zstd")
-    (run.path / SCANS_FILE).write_bytes(scans)
+    scans.write(run.path)
 
 
 def drop_older_scans(run_dir: Path, kept: Run, scope: Mapping[str, Any]) -> None:
@@ -207,5 +209,6 @@ def drop_older_scans(run_dir: Path, kept: Run, scope: Mapping[str, Any]) -> None
     runs, _ = list_runs(run_dir)
     for run in runs:
         if run.path != kept.path and run.facts.get("options") == scope:
-            with suppress(OSError):
-                (run.path / SCANS_FILE).unlink(missing_ok=True)
+            for name in (SCANS_FILE, LOGS_FILE):
+                with suppress(OSError):
+                    (run.path / name).unlink(missing_ok=True)

@@ -1,14 +1,12 @@
-"""What the last audit of the same read of each partition, in the run's `scans.parquet`.
+"""What the last audit of the same read of each partition, in two files of its run.
 
-    path, digest       a row a partition; the digest is that of its directory, empty where nothing
-                       of that is kept
-    scan               a packed text (`packed_text`): see known_scan
-    directory          another one, of what known_directory keeps; empty of a sound log
-    topic_id, snapshots, log, segments, slices, producers
-                       of a sound log in its place (`sound_facts`), of others empty
+    logs.npz         of logs that nothing is wrong with: numbers (`log.kept_logs`)
+    scans.parquet    path, digest; digest is that of the directory, empty where nothing is kept of
+                     that; scan: a packed text (`packed_text`), see known_scan; directory: another
+                     one, of what known_directory keeps, empty where logs.npz has it
 
-The texts are unpacked one by one, as they are asked for. Rows that hold go into the next run's file
-as they are. Which code wrote the numbers the schema's metadata says: another one's do not count.
+The texts are unpacked one by one, as they are asked for. What holds goes into the next run's files
+as it is.
 """
 
 from __future__ import annotations
@@ -24,216 +22,210 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.known_scan import UNREADABLE, code_digest
-from kafkalog.auditing.number_lists import NumberLists
+from kafkalog.auditing.known_scan import UNREADABLE
 from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
-from kafkalog.auditing.sound_columns import SoundColumns
-from kafkalog.auditing.sound_facts import (
-    SEGMENT_NUMBERS,
-    SLICE_NUMBERS,
-    LogNumbers,
-    SoundFacts,
-    segment_infos,
-)
+from kafkalog.auditing.sound_facts import SoundFacts, segment_infos
+from kafkalog.code_digest import code_digest
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.kept_logs import (
+    I64s,
+    KeptLogs,
+    LogColumns,
+    LogNumbers,
+    NamedLogs,
+    SegmentNumbers,
+    SliceNumbers,
+    read_kept_logs,
+    write_kept_logs,
+)
 from kafkalog.log.known_directory import KnownDirectory, known_directory
 
 SCANS_FILE = "scans.parquet"
 _ROWS_AT_ONCE = 512
 
-_NUMBERS = ("snapshots", "log", "segments", "slices", "producers")
 _SCHEMA = pa.schema(
     [
         ("path", pa.large_string()), ("digest", pa.large_string()),
         ("directory", pa.large_binary()), ("scan", pa.large_binary()),
-        ("topic_id", pa.large_string()),
-        *((name, pa.large_list(pa.int64())) for name in _NUMBERS),
     ]
 )  # fmt: skip
-_COMPRESSION = {
-    "path": "zstd", "digest": "none", "directory": "none", "scan": "none", "topic_id": "zstd",
-    **{f"{name}.list.element": "zstd" for name in _NUMBERS},
-}  # fmt: skip
-_CODE = b"code"
-_LOG_END = LogNumbers._fields.index("log_end_offset")
-_NOT_SOUND = SoundFacts((), (), (), ())
+_COMPRESSION = {"path": "zstd", "digest": "none", "directory": "none", "scan": "none"}
 
 
 class KeptScans(Mapping[str, KnownDirectory]):
-    """The rows of a run: what was seen of each partition directory, by its path."""
+    """What a run kept: what was seen of each partition directory, by its path. `logs`: of those
+    that nothing is wrong with.
+    """
 
-    def __init__(self, table: pa.Table | None = None) -> None:
+    def __init__(self, logs: KeptLogs | None = None, table: pa.Table | None = None) -> None:
+        self.logs = KeptLogs() if logs is None else logs
         # In one piece: taking rows out of many pieces puts these together each time.
         self._table = (table_of((), _SCHEMA) if table is None else table).combine_chunks()
         column = self._table.column
         self._places = {path: n for n, path in enumerate(column("path").to_pylist())}
         self._digests: list[str] = column("digest").to_pylist()
         self._directories, self._scans = column("directory"), column("scan")
-        is_own = (self._table.schema.metadata or {}).get(_CODE) == code_digest().encode()
-        self._logs = NumberLists(column("log")) if is_own else None
-        self._topic_ids: list[str | None] = column("topic_id").to_pylist()
-        self._snapshots = NumberLists(column("snapshots"))
-        self._segments = NumberLists(column("segments"))
-        self._slices, self._producers = (NumberLists(column(n)) for n in ("slices", "producers"))
-        self._is_sound = self._sound_rows()
-
-    def _sound_rows(self) -> list[bool]:
-        """Which rows are of sound logs, with numbers that can be theirs."""
-        if self._logs is None:
-            return [False] * len(self._places)
-        segments, slices = self._segments.counts, self._slices.counts
-        is_whole = (segments > 0) & (segments % SEGMENT_NUMBERS == 0)
-        is_log = self._logs.counts == len(LogNumbers._fields)
-        found: list[bool] = (is_log & is_whole & (slices % SLICE_NUMBERS == 0)).tolist()
-        return found
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len({*self.logs.paths, *self._places})
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter({*self.logs.paths, *self._places})
 
     def __getitem__(self, path: str) -> KnownDirectory:
         """KeyError also of what cannot be understood."""
-        place = self._places[path]
-        if self._is_sound[place] and self._logs is not None:
-            return KnownDirectory(
-                digest=self._digests[place],
-                topic_id=self._topic_ids[place],
-                segments=segment_infos(path, self._segments.rows(place, SEGMENT_NUMBERS)),
-                log_end_offset=self._logs[place][_LOG_END],
-                snapshot_offsets=tuple(self._snapshots[place]),
-            )
+        place = self.logs.place(path)
+        if place is not None:
+            return self._sound_directory(path, place)
+        text = self._places[path]
         try:
-            row = json.loads(unpack_text(self._directories[place].as_py()))
+            row = json.loads(unpack_text(self._directories[text].as_py()))
             directory = KnownDirectory.from_row(row)
         except UNREADABLE:
             raise KeyError(path) from None
-        if directory.digest != self._digests[place]:
+        if directory.digest != self._digests[text]:
             raise KeyError(path)
         return directory
 
-    def has_seen(self, path: str, digest: str) -> bool:
-        """Whether a directory with this digest was seen there."""
-        place = self._places.get(path)
-        return place is not None and digest != "" and self._digests[place] == digest
-
-    def sound_place(self, path: str) -> int | None:
-        """Where the row of a log is that nothing was wrong with, None of any other."""
-        place = self._places.get(path)
-        return place if place is not None and self._is_sound[place] else None
-
-    def sound_columns(self, places: Sequence[int]) -> SoundColumns:
-        """The numbers of the sound logs at these places."""
-        assert self._logs is not None, "there are sound ones"  # noqa: S101
-        at = np.array(places, np.int64)
-        segments, counts = self._segments.some(at)
-        slices, slice_counts = self._slices.some(at)
-        return SoundColumns(
-            self._logs.some(at)[0].reshape(-1, len(LogNumbers._fields)),
-            segments.reshape(-1, SEGMENT_NUMBERS),
-            counts // SEGMENT_NUMBERS,
-            slices.reshape(-1, SLICE_NUMBERS),
-            slice_counts // SLICE_NUMBERS,
+    def _sound_directory(self, path: str, place: int) -> KnownDirectory:
+        logs = self.logs
+        return KnownDirectory(
+            digest=logs.digest(place),
+            topic_id=logs.topic_id(place),
+            segments=segment_infos(path, logs.segments(place)),
+            log_end_offset=int(logs.column("log", "log_end_offset")[place]),
+            snapshot_offsets=logs.snapshot_offsets(place),
         )
 
-    def producers(self, place: int) -> list[int]:
-        """When each producer of the log at a place wrote last that its broker knows."""
-        return self._producers[place]
+    def has_seen(self, path: str, digest: str) -> bool:
+        """Whether a directory with this digest was seen there."""
+        if (place := self.logs.place(path)) is not None:
+            return digest != "" and self.logs.digest(place) == digest
+        text = self._places.get(path)
+        return text is not None and digest != "" and self._digests[text] == digest
 
     def scan(self, path: str) -> bytes:
         """What was read of a partition, packed; nothing of one that is not there."""
         place = self._places.get(path)
         return b"" if place is None else self._scans[place].as_py() or b""
 
-    def tables(self, places: list[int]) -> Iterator[pa.Table]:
-        """The rows at these places, some at once."""
+    def tables(self, paths: Sequence[str]) -> Iterator[pa.Table]:
+        """The texts of these partitions, some at once."""
+        places = (place for path in paths if (place := self._places.get(path)) is not None)
         ordered = numbers_array(sorted(places))
         for first in range(0, len(ordered), _ROWS_AT_ONCE):
             yield self._table.take(ordered[first : first + _ROWS_AT_ONCE])
 
-    def place(self, path: str) -> int:
-        """Where a partition's row is, which is there."""
-        return self._places[path]
-
 
 class NextScans:
-    """The rows of the run that goes on, whose partitions are known by `known`: written as they
-    come, so that they are not held twice.
+    """What the run that goes on keeps, whose partitions are known by `known`: written as it comes,
+    so that it is not held twice.
     """
 
     def __init__(self, known: KeptScans) -> None:
         self._known = known
-        self._holding: list[int] = []
+        self._holding: list[str] = []
         self._rows: list[dict[str, Any]] = []
+        self._sound: list[tuple[AuditedPartition, PartitionInventory]] = []
+        self._logs: list[NamedLogs] = []
         self._problem: UnicodeEncodeError | None = None
         self._sink = pa.BufferOutputStream()
         # With checksums: a digit that flips on its way would be another number, and taken for what
         # is on disk. The texts are packed already.
         self._writer = pq.ParquetWriter(
-            self._sink, _SCHEMA.with_metadata({_CODE: code_digest()}),
-            compression=_COMPRESSION,
-            use_dictionary=False, write_page_checksum=True,
+            self._sink, _SCHEMA, compression=_COMPRESSION, use_dictionary=False,
+            write_page_checksum=True,
         )  # fmt: skip
 
     def add(self, audited: AuditedPartition, inventory: PartitionInventory) -> AuditedPartition:
         """Take the partition's scan; the partition without it."""
         if audited.is_carried:
-            self._holding.append(self._known.place(audited.path))
+            self._holding.append(audited.path)
         if not audited.scan:
             return audited
         if not audited.is_carried:
             self._rows.append(_row(audited, inventory))
+            if audited.sound is not None:
+                self._sound.append((audited, inventory))
             if len(self._rows) >= _ROWS_AT_ONCE:
-                self._write()
+                self._pack()
         return replace(audited, scan=b"", sound=None)
 
-    def finish(self) -> pa.Buffer:
-        """The file `scans.parquet`; to be called once. UnicodeEncodeError: a path is not UTF-8."""
-        self._write()
+    def write(self, run_path: Path) -> None:
+        """The files; to be called once. OSError; UnicodeEncodeError: a path is not UTF-8."""
+        self._pack()
         if self._problem is not None:
             raise self._problem
         for table in self._known.tables(self._holding):
             self._writer.write_table(table)
         self._writer.close()
-        return self._sink.getvalue()
+        (run_path / SCANS_FILE).write_bytes(self._sink.getvalue())
+        logs = self._known.logs
+        places = [place for path in self._holding if (place := logs.place(path)) is not None]
+        write_kept_logs(run_path, code_digest(), [*self._logs, logs.named(places)])
 
-    def _write(self) -> None:
+    def _pack(self) -> None:
         if not self._rows:
             return
         try:
             self._writer.write_table(table_of(self._rows, _SCHEMA))
         except UnicodeEncodeError as error:  # the run is not kept, and goes on
             self._problem = error
-        self._rows = []
+        if self._sound:
+            self._logs.append(_named_logs(self._sound))
+        self._rows, self._sound = [], []
 
 
 def _row(audited: AuditedPartition, inventory: PartitionInventory) -> dict[str, Any]:
-    directory, sound = known_directory(inventory), audited.sound
-    if directory is None or sound is None:
-        sound = _NOT_SOUND
-    is_text = directory is not None and not sound.log
+    directory = known_directory(inventory)
+    is_text = directory is not None and audited.sound is None
     return {
         "path": audited.path,
         "digest": "" if directory is None else directory.digest,
         "directory": pack_text(json.dumps(directory.to_row()) if directory and is_text else ""),
         "scan": audited.scan,
-        "topic_id": inventory.topic_id,
-        "snapshots": inventory.snapshot_offsets if sound.log else (),
-        "log": sound.log,
-        "segments": sound.segments,
-        "slices": sound.slices,
-        "producers": sound.producers,
     }
 
 
+def _named_logs(sound: Sequence[tuple[AuditedPartition, PartitionInventory]]) -> NamedLogs:
+    facts = [audited.sound for audited, _ in sound if audited.sound is not None]
+    inventories = [inventory for _, inventory in sound]
+    return NamedLogs(
+        [inventory.path for inventory in inventories],
+        [inventory.topic_id or "" for inventory in inventories],
+        [inventory.digest for inventory in inventories],
+        _columns(facts, [inventory.snapshot_offsets for inventory in inventories]),
+    )
+
+
+def _columns(facts: Sequence[SoundFacts], snapshots: Sequence[Sequence[int]]) -> LogColumns:
+    segments, segment_counts = _table([f.segments for f in facts], len(SegmentNumbers._fields))
+    slices, slice_counts = _table([f.slices for f in facts], len(SliceNumbers._fields))
+    producers, producer_counts = _table([f.producers for f in facts], 1)
+    offsets, snapshot_counts = _table(snapshots, 1)
+    return LogColumns(
+        _table([f.log for f in facts], len(LogNumbers._fields))[0],
+        segments, slices, producers, offsets,
+        segment_counts, slice_counts, producer_counts, snapshot_counts,
+    )  # fmt: skip
+
+
+def _table(rows: Sequence[Sequence[int]], width: int) -> tuple[I64s, I64s]:
+    """Numbers of each log in rows of so many, and how many rows that are."""
+    numbers = np.array([number for row in rows for number in row], np.int64)
+    counts = np.array([len(row) // width for row in rows], np.int64)
+    return numbers.reshape(-1, width), counts
+
+
 def read_scans(run_path: Path) -> KeptScans | None:
-    """Those of a run, None if it has none; OSError or pyarrow's own for a file that is no good."""
+    """Those of a run, None if it has none; OSError, CorruptKeptLogsError or pyarrow's own for a
+    file that is no good.
+    """
     path = run_path / SCANS_FILE
     if not path.exists():
         return None
-    kept = KeptScans(read_table_of(path, _SCHEMA))  # none of another version
+    kept = KeptScans(read_kept_logs(run_path, code_digest()), read_table_of(path, _SCHEMA))
     # What reading took beside the table, half as much again and more, is given back at once.
     pa.default_memory_pool().release_unused()
     return kept

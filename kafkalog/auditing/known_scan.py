@@ -16,17 +16,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
-from kafkalog import __version__
 from kafkalog.auditing.audited_partition import Leftover
 from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.packed_text import pack_text, unpack_text
+from kafkalog.code_digest import code_digest
 from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.scan_contents import ScanContents
 from kafkalog.contents.segment_statistics import FileBytes, StatisticsBuilder
@@ -127,23 +124,6 @@ def aborted_digest(headers: HeaderContentsScan, facts: SegmentFacts) -> str:
     """Of the aborted transactions that end in a segment; empty without any."""
     markers = headers.aborted_within(facts.base_offset, facts.next_offset)
     return hashlib.sha256(markers.tobytes()).hexdigest()[:16] if markers.size else ""
-
-
-@cache
-def code_digest() -> str:
-    """Of this program: what another version of it has made may be otherwise."""
-    digest = hashlib.sha256(__version__.encode())
-    for source in _sources(files("kafkalog")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
-
-
-def _sources(directory: Traversable) -> Iterator[Traversable]:
-    for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _sources(entry)
-        elif entry.name.endswith(".py"):
-            yield entry
 
 
 def scan_key(partition: PartitionInventory, expiration_ms: int) -> str:

@@ -7,7 +7,7 @@ audit a quarter of a second and 40 MB.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _INT64 = pa.int64()
-_NUMBER_LISTS = pa.large_list(_INT64)
 # The texts of each type have ends of this size.
 _ENDS: dict[pa.DataType, type[np.signedinteger[Any]]] = {
     pa.string(): np.int32,
@@ -26,8 +25,8 @@ _ENDS: dict[pa.DataType, type[np.signedinteger[Any]]] = {
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Rows with all fields of a schema: int64 (no nulls), texts, bytes, lists of int64 (no nulls).
-    UnicodeEncodeError for a text that is not UTF-8.
+    """Rows with all fields of a schema: int64 (no nulls), texts, bytes. UnicodeEncodeError for a
+    text that is not UTF-8.
     """
     arrays = [_array([row[field.name] for row in rows], field.type) for field in schema]
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=schema)])
@@ -56,9 +55,6 @@ def numbers_array(numbers: Iterable[int]) -> pa.Array:
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == _INT64:
         return numbers_array(values)
-    if kind == _NUMBER_LISTS:
-        ends = numbers_array(accumulate(map(len, values), initial=0))
-        return pa.LargeListArray.from_arrays(ends, numbers_array(chain.from_iterable(values)))
     texts = [v.encode() if isinstance(v, str) else v or b"" for v in values]
     ends = np.fromiter(accumulate(map(len, texts), initial=0), _ENDS[kind])
     is_there = np.fromiter((value is not None for value in values), np.bool_)

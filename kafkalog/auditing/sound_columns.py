@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.auditing.retention_findings import ENTRY_BYTES
-from kafkalog.auditing.sound_facts import NONE, LogNumbers, SegmentNumbers
 from kafkalog.auditing.thresholds import SECONDS_MS
 from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.kept_logs import NONE, I64s, LogColumns, LogNumbers, SegmentNumbers
 from kafkalog.planning.retention_forecast import NEVER
 
-I64s = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 # Of a TimeSlice.
@@ -33,7 +32,7 @@ MOST_MS = 1 << 62
 @dataclass(frozen=True)
 class SoundColumns:
     """Of l logs: logs int64[l, LogNumbers]; segments int64[s, SegmentNumbers] and counts int64[l],
-    none of which is 0; slices int64[t, SLICE_NUMBERS] and slice_counts int64[l].
+    none of which is 0; slices int64[t, SliceNumbers] and slice_counts int64[l].
     """
 
     logs: I64s
@@ -86,6 +85,11 @@ class SoundColumns:
     def modification_times_ms(self) -> I64s:
         """Of the segments' `.log` files."""
         return self.column("mtime_ns") // 1_000_000
+
+    @classmethod
+    def of_kept(cls, kept: LogColumns) -> SoundColumns:
+        """Those of logs that were kept."""
+        return cls(kept.logs, kept.segments, kept.segment_counts, kept.slices, kept.slice_counts)
 
     def of_logs(self, chosen: Flags) -> SoundColumns:
         """Those of some logs."""

@@ -10,69 +10,12 @@ cannot be there (`sound_logs`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
+from kafkalog.log.kept_logs import SegmentNumbers
 
-# Of a TimeSlice.
-SLICE_NUMBERS = len(fields(TimeSlice))
-# In place of what is not there.
-NONE = -1
-
-
-class LogNumbers(NamedTuple):
-    """Of a whole log; NONE for a line of a checkpoint, or leader epochs, that are not there."""
-
-    now_ms: int
-    expiration_ms: int
-    recovery_point: int
-    checkpointed_high_watermark: int
-    checkpointed_log_start: int
-    log_start_offset: int
-    log_end_offset: int
-    newest_leader_epoch: int
-    committed_bytes: int
-    oldest_timestamp_ms: int
-    newest_timestamp_ms: int
-    log_bytes: int
-    index_bytes: int
-    snapshot_bytes: int
-    other_bytes: int
-
-
-class SegmentNumbers(NamedTuple):
-    """Of a segment, as SegmentInfo, SegmentFacts and SegmentStatistics have them. `codec`: its
-    place in CODEC_NAMES, NONE without batches; `time_file_bytes`: of the time index with its zeros.
-    """
-
-    base_offset: int
-    next_offset: int
-    size_in_bytes: int
-    mtime_ns: int
-    inode: int
-    offset_index_bytes: int
-    time_index_bytes: int
-    has_snapshot: int
-    indexed_timestamp_ms: int
-    valid_bytes: int
-    batches_count: int
-    records_count: int
-    min_timestamp_ms: int
-    max_timestamp_ms: int
-    first_timestamp_ms: int
-    largest_timestamp_ms: int
-    largest_timestamp_offset: int
-    largest_timestamp_position: int
-    codec: int
-    codec_bytes: int
-    index_bytes: int
-    time_file_bytes: int
-
-
-SEGMENT_NUMBERS = len(SegmentNumbers._fields)
-# The first ones: what SegmentInfo has.
+# The first ones of SegmentNumbers: what SegmentInfo has.
 _OF_FILES = SegmentNumbers._fields.index("indexed_timestamp_ms") + 1
 
 

@@ -21,19 +21,18 @@ from kafkalog.auditing.request import AuditTask
 from kafkalog.auditing.retention_findings import find_due
 from kafkalog.auditing.sound_columns import (
     Forecast,
-    I64s,
     Moment,
     SoundColumns,
     are_plausible,
     forecast,
 )
-from kafkalog.auditing.sound_facts import NONE, LogNumbers, SegmentNumbers
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.header_contents import HeaderContents, TimeSlice
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import CODEC_NAMES, SegmentStatistics
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.header_facts import PartitionFacts, SegmentFacts
+from kafkalog.log.kept_logs import NONE, I64s, LogNumbers, SegmentNumbers
 from kafkalog.planning.loaded_segments import LoadedSegment
 from kafkalog.planning.refusals import refuse_by_inventory
 from kafkalog.planning.retention import RetentionLimits, RetentionRule, why_kept

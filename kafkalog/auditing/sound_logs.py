@@ -19,12 +19,12 @@ import numpy as np
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import AuditTask
-from kafkalog.auditing.sound_columns import MOST_MS
-from kafkalog.auditing.sound_facts import NONE, LogNumbers
+from kafkalog.auditing.sound_columns import MOST_MS, SoundColumns
 from kafkalog.auditing.sound_judgement import SoundTask, judge_columns
 from kafkalog.auditing.thresholds import MANY_SEGMENTS
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
+from kafkalog.log.kept_logs import NONE, LogColumns, LogNumbers
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
@@ -50,7 +50,7 @@ class SoundLogs:
                 number: place
                 for number, task in enumerate(some)
                 if self._may_be(task)
-                and (place := self._kept.sound_place(task.partition.path)) is not None
+                and (place := self._kept.logs.place(task.partition.path)) is not None
             }
             judged = self._judged([some[number] for number in places], [*places.values()])
             found = dict(zip(places, judged, strict=True))
@@ -61,12 +61,13 @@ class SoundLogs:
     ) -> Iterable[AuditedPartition | None]:
         if not tasks:
             return ()
-        columns = self._kept.sound_columns(places)
+        kept = self._kept.logs.columns(places)
+        columns = SoundColumns.of_kept(kept)
         logs = [LogNumbers._make(numbers) for numbers in columns.logs.tolist()]
-        rows = zip(logs, tasks, columns.counts.tolist(), places, strict=True)
+        rows = zip(logs, tasks, columns.counts.tolist(), _producers(kept), strict=True)
         holds = [
-            _holds(log, task, count) and not self._forgets_producer(log, task, place)
-            for log, task, count, place in rows
+            _holds(log, task, count) and not _forgets_producer(log, task, last_times)
+            for log, task, count, last_times in rows
         ]
         own = [
             SoundTask(task, log, self._first_repaired(task.partition))
@@ -75,13 +76,6 @@ class SoundLogs:
         ]
         found = judge_columns(columns.of_logs(np.array(holds, np.bool_)), own)
         return (next(found) if is_one else None for is_one in holds)
-
-    def _forgets_producer(self, log: LogNumbers, task: AuditTask, place: int) -> bool:
-        """Whether its broker has forgotten an idle producer since."""
-        return any(
-            _expires(last_ms, log.now_ms, task.now_ms, log.expiration_ms)
-            for last_ms in self._kept.producers(place)
-        )
 
     def _may_be(self, task: AuditTask) -> bool:
         """Whether what is known of it from outside its directory leaves nothing to be said."""
@@ -139,6 +133,21 @@ def _holds(log: LogNumbers, task: AuditTask, segments: int) -> bool:
         and task.expiration_ms == log.expiration_ms
         and task.now_ms >= log.now_ms
         and segments == len(partition.segments) < MANY_SEGMENTS
+    )
+
+
+def _producers(kept: LogColumns) -> Iterator[list[int]]:
+    """When each producer of each log wrote last that its broker knows."""
+    times, first = kept.producers[:, 0].tolist(), 0
+    for count in kept.producer_counts.tolist():
+        yield times[first : first + count]
+        first += count
+
+
+def _forgets_producer(log: LogNumbers, task: AuditTask, last_times: Sequence[int]) -> bool:
+    """Whether its broker has forgotten an idle producer since."""
+    return any(
+        _expires(last_ms, log.now_ms, task.now_ms, log.expiration_ms) for last_ms in last_times
     )
 
 

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 from kafkalog.auditing.known_scan import KnownLog, KnownSegment
-from kafkalog.auditing.sound_facts import NONE, LogNumbers, SegmentNumbers, SoundFacts, segment_path
+from kafkalog.auditing.sound_facts import SoundFacts, segment_path
 from kafkalog.contents.header_contents import HeaderContents
 from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
+from kafkalog.log.kept_logs import NONE, LogNumbers, SegmentNumbers
 from kafkalog.log.known_directory import known_directory
 from kafkalog.log.segment_span import span_of_facts
 

@@ -146,7 +146,7 @@ def _keep(
     )  # fmt: skip
     violations = () if verdict is None else verdict.violations
     scans = run.scans or NextScans(history.scans)
-    write_history(kept, run.now_ms, run.partitions, violations, scans.finish())
+    write_history(kept, run.now_ms, run.partitions, violations, scans)
     facts = {
         "nowMs": run.now_ms,
         "partitions": len(run.partitions),

@@ -144,7 +144,7 @@ def kept_of(log_dir: Path, run_dir: Path, settings: tuple[str, ...], now_ms: int
     run = audit_run(request, lambda tasks: map(audit_partition, tasks), KeptScans())
     run_dir.mkdir(exist_ok=True)
     assert run.scans is not None
-    (run_dir / "scans.parquet").write_bytes(run.scans.finish())
+    run.scans.write(run_dir)
     found = read_scans(run_dir)
     assert found is not None
     return found
