@@ -70,7 +70,7 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck \
 	  $(PYTEST) -q $(KERNEL_TESTS)
 
-test-newest: setup ## the same with the newest numba, lz4, zstandard, google-crc32c, in an environment of their own
+test-newest: setup ## the same with the newest numba, lz4, zstandard, google-crc32c, obstore, in an environment of their own
 	@.ci/test-newest.sh
 
 matrix: setup ## a chosen part of the tests on Spark 3.5, 4.0, 4.1, 4.2 and 4.3, or on some: make matrix SPARK="3.5.9 4.0.5"

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-PACKAGES=(numba lz4 zstandard cffi google-crc32c cramjam)
+PACKAGES=(numba lz4 zstandard cffi google-crc32c obstore cramjam)
 NEWEST=$PWD/.cache/newest
 
 rm -rf "$NEWEST"

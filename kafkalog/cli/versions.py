@@ -20,7 +20,7 @@ from kafkalog.kernels.keeping import cache_dir
 # By the name of the distribution.
 PACKAGES = (
     "numba", "llvmlite", "numpy", "pyarrow", "duckdb", "sqlglot", "zstandard", "lz4",
-    "google-crc32c", "cramjam", "cffi", "pyspark", "pandas",
+    "google-crc32c", "obstore", "cramjam", "cffi", "pyspark", "pandas",
 )  # fmt: skip
 
 
@@ -57,5 +57,6 @@ def _native() -> dict[str, bool]:
     from kafkalog.native import batch_headers, checksums, codec_batches
 
     found = codec_batches.find_functions()._asdict()
-    found |= {"crc32c": checksums._extend, "pread": batch_headers._pread}
+    found |= {"crc32c": checksums._extend, "crc32c_whole": checksums._whole}
+    found |= {"pread": batch_headers._pread}
     return {name: bool(address) for name, address in found.items()}

@@ -3,7 +3,8 @@
 numba's own ways to such functions keep an address of this process in the compiled kernel, so it
 could not be kept on disk.
 
-    call_3(address, a, b, c)           a function of three words: pointers, sizes, numbers
+    call_2(address, a, b)              a function of two words: pointers, sizes, numbers
+    call_3(address, a, b, c)           of three
     call_4(address, a, b, c, d)        of four
     call_5(address, a, b, c, d, e)     of five
 
@@ -26,6 +27,10 @@ def _generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> A
     word = ir.IntType(64)
     function = ir.FunctionType(word, [word] * (len(arguments) - 1)).as_pointer()
     return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
+
+
+def _compiled_2(_typing: Any, address: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    return I64(address, a, b), _generate
 
 
 def _compiled_3(_typing: Any, address: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
@@ -51,6 +56,7 @@ def _called(compiled: Callable[..., Any]) -> Any:
     return _interpreted if INTERPRETED else intrinsic(compiled)
 
 
+call_2 = _called(_compiled_2)
 call_3 = _called(_compiled_3)
 call_4 = _called(_compiled_4)
 call_5 = _called(_compiled_5)

@@ -18,6 +18,8 @@ ZstdCompress = NewType("ZstdCompress", int)
 Lz4Decompress = NewType("Lz4Decompress", int)
 # (out, room in out, data, size of data, preferences) -> bytes written, below 0 where it failed.
 Lz4Compress = NewType("Lz4Compress", int)
+# (data, size of data) -> uint32.
+Crc32c = NewType("Crc32c", int)
 # (checksum so far, data, size of data) -> uint32.
 Crc32cExtend = NewType("Crc32cExtend", int)
 # (descriptor, out, size, position) -> bytes read, -1 where it failed.
@@ -47,8 +49,14 @@ def called_from_python(name: str, arguments: int) -> Callable[..., int] | None:
     return cast(Callable[..., int] | None, function)
 
 
-def tried_out(name: str, find: Callable[[], Address], works: Callable[[Address], bool]) -> Address:
-    """The address that `find` gives if the function there `works`; else 0, and a warning.
+def tried_out(
+    name: str,
+    find: Callable[[], Address],
+    works: Callable[[Address], bool],
+    instead: str = "Python calls it",
+) -> Address:
+    """The address that `find` gives if the function there `works`; else 0, and a warning that says
+    what is done `instead`.
 
     Whatever goes wrong here is no reason to stop: what the function does can be done without it.
     """
@@ -60,7 +68,7 @@ def tried_out(name: str, find: Callable[[], Address], works: Callable[[Address],
     except Exception as error:
         reason = str(error) or type(error).__name__
     warnings.warn(
-        f"{name} cannot be called by compiled code ({reason}): Python calls it, which is slower",
+        f"{name} cannot be called by compiled code ({reason}): {instead}, which is slower",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "gs", "az", "http", "https")
 
-_INSTALL = "buckets need obstore: pip install 'kafkalog[cloud]'"
+_INSTALL = "buckets need obstore: pip install 'obstore>=0.11,<0.13'"
 _QUERY = re.compile(r"\?[^\s\"')]*")
 _ONE_REQUEST_BYTES, _PART_BYTES = 64 * 1024 * 1024, 16 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

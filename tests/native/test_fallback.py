@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from data.copy_samples import copy_sample
 from kafkalog.cli.main import main
+from kafkalog.format import checksum
 from kafkalog.kernels.jit import INTERPRETED
 from kafkalog.native import (
     batch_headers,
@@ -31,7 +33,7 @@ from tests.conftest import SAMPLES_NOW_MS
 
 NOW = ("--now", str(SAMPLES_NOW_MS))
 NAMES = ("ZSTD_decompressDCtx", "ZSTD_compress2", "LZ4_decompress_safe", "LZ4F_compressFrame",
-         "crc32c_extend", "pread", "getdents64")  # fmt: skip
+         "crc32c_extend", "crc_fast_crc32_iscsi", "pread", "getdents64")  # fmt: skip
 # One number in, one number out: called in place of any of them it changes nothing in memory.
 SOMETHING_ELSE = address_of(None, "labs")
 
@@ -54,13 +56,15 @@ def look_again(patch: pytest.MonkeyPatch) -> list[str]:
         warnings.simplefilter("always")
         found = codec_batches.find_functions()
         extend = functions.tried_out("crc32c_extend", checksums._find, checksums._works)
+        whole = checksums.find_whole()
         pread = functions.tried_out("pread", batch_headers._find, batch_headers._works)
         listing = directory_entries.find_functions()
     patch.setattr(codec_batches, "_functions", found)
     patch.setattr(checksums, "_extend", extend)
+    patch.setattr(checksums, "_whole", whole)
     patch.setattr(batch_headers, "_pread", pread)
     patch.setattr(directory_entries, "_functions", listing)
-    assert not any((*found, extend, pread, *listing))
+    assert not any((*found, extend, whole, pread, *listing))
     return [str(warning.message) for warning in warned]
 
 
@@ -88,6 +92,43 @@ def test_a_package_without_its_module_is_said(monkeypatch: pytest.MonkeyPatch) -
     with pytest.warns(RuntimeWarning, match="no module named") as warned:
         assert not any(codec_batches.find_functions())
     assert len(warned) == 4
+
+
+def test_without_obstore_google_computes_checksums_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checksums, "find_spec", lambda _: None)
+    with pytest.warns(RuntimeWarning, match=r"no module obstore.*google-crc32c does its work"):
+        assert checksums.find_whole() == 0
+
+
+def test_one_wrong_checksum_of_any_length_is_enough_not_to_call_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths = []
+
+    def wrong_of_one(data: NDArray[np.uint8]) -> int:
+        lengths.append(data.size)
+        return checksum.crc32c(data) ^ (data.size == 65537)
+
+    monkeypatch.setattr(checksums, "crc32c", wrong_of_one)
+    with pytest.warns(RuntimeWarning, match="does not give what it should"):
+        assert checksums.find_whole() == 0
+    assert {0, 1, 15, 16, 17, 63, 64, 127, 128, 255, 256, 1023, 4096, 65537} <= set(lengths)
+
+
+def test_looking_for_it_does_not_run_obstore() -> None:
+    """A process that has it in it is not forked any more."""
+    code = (
+        "import sys\n"
+        "from kafkalog.native import checksums\n"
+        "assert checksums._whole\n"
+        "assert 'obstore' not in sys.modules\n"
+        "import obstore\n"
+        "assert obstore.store.MemoryStore().put('a', b'b')\n"
+        "assert checksums.find_whole() == checksums._whole\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("number", [9_999, 20_000])
@@ -194,7 +235,9 @@ def test_a_command_begins_where_packages_lack_their_functions(log_dir: Path) -> 
         answers.append(done.stdout)
     assert answers[0] == answers[1] != ""
     # What lists directories is not even looked for by a verb of files.
-    assert all(name in done.stderr for name in NAMES[:-1]), done.stderr
+    # Nor is crc-fast, where google-crc32c has no C library.
+    names = set(NAMES) - {"crc_fast_crc32_iscsi", "getdents64"}
+    assert all(name in done.stderr for name in names), done.stderr
 
 
 def test_headers_come_with_the_window_where_pread_is_not_called(
