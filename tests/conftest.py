@@ -43,13 +43,13 @@ def workers_are_forked() -> Iterator[None]:
     """
     from kafkalog.resources import process_pool
 
-    by_client = process_pool._start_method
+    by_client = process_pool.start_method
 
     def start_method() -> str:
         return by_client() if "AWS_ENDPOINT_URL" in os.environ else "fork"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process_pool, "_start_method", start_method)
+        patch.setattr(process_pool, "start_method", start_method)
         yield
 
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.file_names import (
@@ -49,18 +50,27 @@ BY_LINK = "given by a link"
 # How a problem of a directory with another name begins, behind its path.
 NO_PARTITION = "not a partition's directory"
 
+# A partition, its problems, and the directories that could not be read.
+Opened: TypeAlias = tuple[PartitionInventory | None, list[str], list[UnreadPartition]]
+# What has directories read by a function, all of them, and gives what it read in their order.
+Share: TypeAlias = Callable[
+    [Callable[[Sequence[Path]], Sequence[Opened]], Sequence[Path]], Sequence[Opened]
+]
+
 
 def open_log_dir(
     *paths: str | PathLike[str],
     known: Mapping[str, KnownDirectory] | None = None,
     reads_buckets: bool = True,
+    share: Share | None = None,
 ) -> LogInventory:
     """What is stored below `paths`, in the order of topic, partition and path.
 
     A directory named twice is there once. A `.log` file yields its partition with that segment
     alone, several of them with those, which can be read but not compacted. `known`: what an earlier
     run saw, by path of the directory; see `read_partition_dir`. `reads_buckets`: False for a caller
-    that needs files of this machine. Raises
+    that needs files of this machine. `share`: what gives directories of this machine to more than
+    one process to read. Raises
     InvalidConfigError for a path that does not exist, matches nothing, is neither directory nor
     `.log` file, or a directory that is no log dir (`wrong_directory`); of a bucket also
     RemoteStorageError.
@@ -95,14 +105,20 @@ def open_log_dir(
 
     digests = {} if known is None else _digests(wanted)
 
-    def read(directory: Path) -> tuple[PartitionInventory | None, list[str], list[UnreadPartition]]:
+    def read(directory: Path) -> Opened:
         own: tuple[list[str], list[UnreadPartition]] = [], []
         files, digest = files_of[directory], digests.get(directory, "")
         return _read(directory, files, wanted[directory], *own, known, digest), *own
 
     # A store is asked about several partitions at once.
     is_slow = any(bucket_uri(directory) is not None for directory in log_dirs)
-    opened = side_by_side(read, wanted) if is_slow else map(read, wanted)
+    opened: Iterable[Opened]
+    if is_slow:
+        opened = side_by_side(read, wanted)
+    elif share is not None:
+        opened = share(lambda directories: [*map(read, directories)], list(wanted))
+    else:
+        opened = map(read, wanted)
     for directory, (partition, own_problems, own_unread) in zip(wanted, opened, strict=True):
         problems += own_problems
         unread += own_unread

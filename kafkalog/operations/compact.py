@@ -74,25 +74,27 @@ def plan_all(
     """
 
     replicas = ReplicaLogs.of(found.partitions, request.replicas)
-    by_time_alone = False
 
-    def plan(partition: PartitionInventory) -> CompactionPlan:
-        nonlocal by_time_alone
+    def plan(partition: PartitionInventory) -> tuple[CompactionPlan, bool]:
+        """The plan, and whether it goes by time alone."""
         replicated = replicas.replicated_end(partition, settings.replicas(partition))
         planned = plan_partition(partition, request, settings, replicated)
-        by_time_alone |= planned.status == CLEAN and not replicated.is_complete
-        if not is_dry:
-            return planned
-        planned = refuse_by_owners(planned)
-        if not request.estimates:
-            return planned
-        return refuse_by_records(
-            planned, partition, force=request.force, memory=request.memory,
-            keeps_corrupt=request.keeps_corrupt,
-        )  # fmt: skip
+        by_time_alone = planned.status == CLEAN and not replicated.is_complete
+        if is_dry:
+            planned = refuse_by_owners(planned)
+        if is_dry and request.estimates:
+            planned = refuse_by_records(
+                planned, partition, force=request.force, memory=request.memory,
+                keeps_corrupt=request.keeps_corrupt,
+            )  # fmt: skip
+        return planned, by_time_alone
 
     problems = Problems(found.problems)
-    limited = limit_bytes(plan_each(found, plan, problems), request.max_bytes)
+    planned = plan_each(found, plan, problems, request.processes)
+    limited = limit_bytes([each for each, _ in planned], request.max_bytes)
+    notes = [*settings.notes]
+    if any(by_time_alone for _, by_time_alone in planned):
+        notes.append(BY_TIME_ALONE)
     plans = refuse_without_space(
         choose_strategies(limited, request),
         keeps_undo=request.keeps_undo,
@@ -104,7 +106,7 @@ def plan_all(
         applied=False,
         plans=plans,
         problems=tuple(problems.texts),
-        notes=(*settings.notes, *((BY_TIME_ALONE,) if by_time_alone else ())),
+        notes=tuple(notes),
         faults=tuple(problems.faults),
         keeps_undo=request.keeps_undo,
         run_dir=request.run_dir,

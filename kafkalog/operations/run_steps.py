@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from kafkalog.errors import InvalidConfigError, describe_error, fault_text
@@ -14,6 +15,7 @@ from kafkalog.log.known_directory import KnownDirectory, known_directory
 from kafkalog.log.log_dir import is_behind_link
 from kafkalog.operations.run_frame import Run
 from kafkalog.requests.run_request import RunRequest
+from kafkalog.resources.forked_shares import in_shares
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.local_files import LocalFiles
 from kafkalog.swap.log_dir_lock import LogDirLock, check_no_writer, log_dirs_to_lock
@@ -51,21 +53,38 @@ def plan_each(
     partitions: Iterable[PartitionInventory],
     plan: Callable[[PartitionInventory], Plan],
     problems: Problems,
+    processes: int = 1,
 ) -> tuple[Plan, ...]:
-    """A plan for each partition; one that a fault of ours leaves without is a problem.
+    """A plan for each partition, made by so many processes; one that a fault of ours leaves without
+    is a problem.
 
     InvalidConfigError for settings that are wrong for all.
     """
     plans = []
+    share = partial(_plan_share, plan)
+    for planned, own in in_shares(share, list(partitions), processes):
+        problems.texts += own.texts
+        problems.faults += own.faults
+        plans += planned
+    return tuple(plans)
+
+
+def _plan_share(
+    plan: Callable[[PartitionInventory], Plan], partitions: Iterable[PartitionInventory]
+) -> list[tuple[list[Plan], Problems]]:
+    """Of each partition its plan, if there is one, and what kept it from having one."""
+    done = []
     for partition in partitions:
+        planned, problems = [], Problems()
         try:
-            plans.append(plan(partition))
+            planned.append(plan(partition))
         except InvalidConfigError:
             raise
         except Exception as error:
             name = partition.topic_partition
             problems.texts.append(problems.note(name, error, partition.path, "not planned: "))
-    return tuple(plans)
+        done.append((planned, problems))
+    return done
 
 
 @contextmanager

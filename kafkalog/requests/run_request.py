@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -29,6 +30,7 @@ from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, KNOWN_FORCE_RULE
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.plan_by_settings import PlanInputs
 from kafkalog.requests.run_settings import RunSettings, read_config_file, read_server_properties
+from kafkalog.resources.forked_shares import in_shares
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.runs.run_dir import default_run_dir
 
@@ -77,6 +79,11 @@ class RunRequest:
         """The run dir."""
         return default_run_dir() if self.run_dir is None else Path(self.run_dir)
 
+    @property
+    def processes(self) -> int:
+        """How many of this machine open partitions and make plans, before the run's own work."""
+        return 1
+
     def __post_init__(self) -> None:
         unknown = sorted(self.force - KNOWN_FORCE_RULES)
         if unknown:
@@ -91,7 +98,13 @@ class RunRequest:
 
     def open_all(self, known: Mapping[str, KnownDirectory] | None = None) -> LogInventory:
         """All that is below the paths, asked for or not; `known` as of `open_log_dir`."""
-        return open_log_dir(*self.log_dirs, known=known, reads_buckets=self.reads_buckets)
+        return open_log_dir(
+            *self.log_dirs,
+            known=known,
+            reads_buckets=self.reads_buckets,
+            # Of known ones hardly any is read again.
+            share=None if known else partial(in_shares, processes=self.processes),
+        )
 
     def select(self, found: LogInventory) -> LogInventory:
         """Those asked for of all there are."""
@@ -174,6 +187,14 @@ class CompactionRequest(RunRequest):
     requires_replicas: bool = False
     workers: int = 1
     on_spark: bool = False
+
+    @property
+    def processes(self) -> int:
+        """As many as there are workers: those of Spark are elsewhere, and a pace is one
+        process's.
+        """
+        is_alone = self.on_spark or self.max_bytes_per_second is not None
+        return 1 if is_alone else self.workers
 
     def __post_init__(self) -> None:
         RunRequest.__post_init__(self)

@@ -49,8 +49,8 @@ def in_processes(
         return
     pool = ProcessPoolExecutor(
         workers,
-        multiprocessing.get_context(_start_method()),
-        initializer=_end_with_driver,
+        multiprocessing.get_context(start_method()),
+        initializer=end_with_driver,
         initargs=(os.getpid(),),
     )
     try:
@@ -69,7 +69,7 @@ def in_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _start_method() -> str:
+def start_method() -> str:
     """fork: kernels are loaded once, before, and no thread runs yet that a child could miss. But
     where this process has asked a bucket: the client's threads would be missing in the child,
     which would wait for them for ever."""
@@ -81,7 +81,7 @@ def _on_same_code(planned: str, work: Callable[[Task], Result], task: Task) -> R
     return work(task)
 
 
-def _end_with_driver(driver_pid: int) -> None:
+def end_with_driver(driver_pid: int) -> None:
     """In a worker: Ctrl-C is the driver's to handle, and the driver's end is the worker's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

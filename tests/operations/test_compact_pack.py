@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from kafkalog.operations import compact_pack
@@ -19,6 +20,7 @@ from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.worker_processes import clean_in_processes
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.resources import forked_shares
 from tests.conftest import NOW_MS
 from tests.operations.faults.logs import contents
 from tests.support.log_builder import LogBuilder
@@ -55,6 +57,17 @@ def test_packs_write_what_one_by_one_does(log_dir: Path) -> None:
         found = run(ours, lambda plans, run, w=workers: clean_in_processes(plans, run, w))  # type: ignore[misc]
         assert [result.status for result in found.results] == ["compacted"] * PARTITIONS
         assert contents(ours) == contents(wanted)
+
+
+def test_more_processes_make_the_same_plans(log_dir: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    write(log_dir)
+    os.truncate(log_dir / "orders-3" / f"{0:020d}.log", 100)
+    wanted = plan_run(request(log_dir))
+    monkeypatch.setattr(forked_shares, "LEAST_ITEMS", 2)
+    found = plan_run(replace(request(log_dir), workers=3))
+    assert found.plans == wanted.plans
+    assert (found.notes, found.problems) == (wanted.notes, wanted.problems)
+    assert {plan.status for plan in found.plans} == {"clean", "refused"}
 
 
 def test_large_ones_come_first_and_by_themselves(log_dir: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

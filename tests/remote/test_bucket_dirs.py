@@ -279,9 +279,9 @@ def test_workers_are_not_forked_of_a_process_that_has_asked_a_bucket(
     """The client's threads are not in a child, which waits for them for ever."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # see tests/conftest.py
     monkeypatch.delitem(sys.modules, "obstore", raising=False)
-    assert process_pool._start_method() == "fork"
+    assert process_pool.start_method() == "fork"
     monkeypatch.setitem(sys.modules, "obstore", ModuleType("obstore"))
-    assert process_pool._start_method() == "spawn"
+    assert process_pool.start_method() == "spawn"
 
 
 @pytest.mark.thorough
