@@ -4,6 +4,7 @@ in each log dir, and which rules of a policy were broken since when.
     topics.parquet      nowMs, logDir, topic, bytes             a row a topic and log dir
     violations.parquet  nowMs, sinceMs, kind, rule, logDir, topic, partition, detail
     scans.parquet, logs.npz  of the last run only: see kept_scans
+    partitions.parquet, settings.parquet, findings.parquet: see audit_state
 
 Any tool reads them; a glob over the run dir is the whole history. Growth is the slope of the
 straight line that lies closest to all runs' bytes (least squares), so one day's peak does not
@@ -22,11 +23,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafkalog.auditing.audit_state import FINDINGS_FILE, read_findings
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, NextScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
 from kafkalog.auditing.row_tables import read_table_of, table_of
-from kafkalog.errors import KafkaLogError
+from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.kept_logs import LOGS_FILE
 from kafkalog.runs.run_dir import Run, list_runs
 
@@ -56,13 +58,15 @@ Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 @dataclass(frozen=True, slots=True)
 class History:
     """Earlier runs, the oldest first. `first_seen`: of each violation of the last run since when it
-    is known; `scans`: the last ones kept. `problems`: runs that could not be read.
+    is known; `scans`: the last ones kept; `findings`: those of the last run. `problems`: runs that
+    could not be read.
     """
 
     runs: int = 0
     sizes: Sizes = field(default_factory=dict)
     first_seen: Mapping[ViolationKey, int] = field(default_factory=dict)
     scans: KeptScans = field(default_factory=KeptScans)
+    findings: Sequence[Mapping[str, Any]] = ()
     problems: tuple[str, ...] = ()
 
     def growth_of(self, log_dir: str, topics: Mapping[str, int], now_ms: int) -> int | None:
@@ -148,7 +152,19 @@ def read_history(run_dir: Path, scope: Mapping[str, Any], now_ms: int) -> Histor
             problems.append(f"{run.path}: {error}")
     runs_read = len(own) - len(problems)
     scans = _scans(own, problems)
-    return History(runs_read, dict(sizes), first_seen, scans, tuple(problems))
+    findings = _findings(own, problems)
+    return History(runs_read, dict(sizes), first_seen, scans, findings, tuple(problems))
+
+
+def _findings(runs: Sequence[Run], problems: list[str]) -> Sequence[Mapping[str, Any]]:
+    """Of the last run; none of one of an older version."""
+    if not runs or not (runs[-1].path / FINDINGS_FILE).exists():
+        return ()
+    try:
+        return read_findings(runs[-1].path)
+    except InvalidConfigError as error:
+        problems.append(str(error))
+        return ()
 
 
 def _scans(runs: Sequence[Run], problems: list[str]) -> KeptScans:

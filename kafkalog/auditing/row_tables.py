@@ -48,8 +48,18 @@ def read_table_of(path: Path, schema: pa.Schema) -> pa.Table | None:
 
 def numbers_array(numbers: Iterable[int]) -> pa.Array:
     """An array of int64; OverflowError for a number that has more bits."""
-    values = np.fromiter(numbers, np.int64)
-    return pa.Array.from_buffers(_INT64, len(values), [None, pa.py_buffer(values)])
+    return _of_column(np.fromiter(numbers, np.int64))
+
+
+def lists_array(counts: np.ndarray, numbers: np.ndarray) -> pa.Array:
+    """Lists of int64, which lie one after the other in `numbers`; `counts` of each."""
+    ends = np.append(0, np.cumsum(counts, dtype=np.int64))
+    return pa.LargeListArray.from_arrays(_of_column(ends), _of_column(numbers))
+
+
+def _of_column(values: np.ndarray) -> pa.Array:
+    data = np.ascontiguousarray(values, np.int64)
+    return pa.Array.from_buffers(_INT64, len(data), [None, pa.py_buffer(data)])
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

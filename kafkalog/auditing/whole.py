@@ -11,12 +11,17 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from kafkalog import __version__
 from kafkalog.auditing.audit_run import AuditRun, Executor, audit_run
+from kafkalog.auditing.audit_state import AuditState, state_of, write_state
+from kafkalog.auditing.changes import changes_since
 from kafkalog.auditing.delete_before import delete_before_rows
 from kafkalog.auditing.document import audit_document
+from kafkalog.auditing.earlier_audit import earlier_audit, what_is_meant
+from kafkalog.auditing.finding_changes import dated
 from kafkalog.auditing.history import (
     KIND,
     History,
@@ -30,6 +35,7 @@ from kafkalog.auditing.log_dir_rows import log_dir_rows
 from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
+from kafkalog.log.selection import is_asked_for
 from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run, new_run_id
 from kafkalog.texts import format_count
 
@@ -38,13 +44,14 @@ from kafkalog.texts import format_count
 class AuditOptions:
     """policy: a file; capacity: bytes by log dir, "" for all others; keeps: whether the run is kept
     in the run dir of the request, for growth and for "since when"; makes_rows_anew: as
-    `audit_document` has it.
+    `audit_document` has it; since: the earlier audit to compare with, see `earlier_audit`.
     """
 
     policy: str | None = None
     capacity: Mapping[str, int] = field(default_factory=dict)
     keeps: bool = True
     makes_rows_anew: bool = False
+    since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,8 @@ def whole_audit(
 ) -> WholeAudit:
     """Audit what is asked for. `clock`: ms, for how long it took and when it was.
 
-    InvalidConfigError for paths that do not exist, settings that Kafka would refuse, and a policy
-    or a capacity that make no sense.
+    InvalidConfigError for paths that do not exist, settings that Kafka would refuse, a policy or a
+    capacity that make no sense, and an earlier audit that is not there or of something else.
     """
     with no_collection():
         return _whole_audit(request, options, execute, clock)
@@ -88,6 +95,9 @@ def _whole_audit(
     started_ms = clock()
     policy = None if options.policy is None else read_policy(options.policy)
     scope, history = _scope(request), History()
+    earlier = None
+    if options.since is not None:
+        earlier = earlier_audit(request.run_path, options.since, scope, request.now_ms)
     if options.keeps:
         history = read_history(request.run_path, scope, request.now_ms)
     if options.keeps:
@@ -120,10 +130,21 @@ def _whole_audit(
         "logDirs": log_dirs,
         "policy": None if verdict is None else verdict.section,
         "history": {"runs": history.runs, "growth": growth} if history.runs else None,
+        "since": None,
     }
-    if options.keeps:
+    state = None
+    if options.keeps or earlier is not None:
+        findings = dated(document["findings"], history.findings, run.now_ms)
+        state = state_of(run, "", findings)
+    if earlier is not None and state is not None:
+        is_meant = partial(
+            is_asked_for, topics=request.topics, topic_partitions=request.topic_partitions
+        )
+        before = what_is_meant(earlier, state, scope, is_meant)
+        document["since"] = changes_since(before, state)
+    if options.keeps and state is not None:
         try:
-            _keep(request, run, history, verdict, started_ms, clock())
+            _keep(request, run, history, verdict, state, started_ms, clock())
         except (OSError, UnicodeEncodeError) as error:  # the latter: a path that is not UTF-8
             notes.append(f"the run is not kept, later ones do not know of it: {error}")
         # What is kept is let go before the document is written.
@@ -136,6 +157,7 @@ def _keep(
     run: AuditRun,
     history: History,
     verdict: PolicyVerdict | None,
+    state: AuditState,
     started_ms: int,
     finished_ms: int,
 ) -> None:
@@ -147,6 +169,7 @@ def _keep(
     violations = () if verdict is None else verdict.violations
     scans = run.scans or NextScans(history.scans)
     write_history(kept, run.now_ms, run.partitions, violations, scans)
+    write_state(kept.path, state)
     facts = {
         "nowMs": run.now_ms,
         "partitions": len(run.partitions),

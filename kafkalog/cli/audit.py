@@ -12,6 +12,7 @@ from typing import Any
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.audit_run import AuditRun, Executor
 from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.changes import has_new_failures
 from kafkalog.auditing.document import topic_rows, totals
 from kafkalog.auditing.partition_audit import audit_partition, partition_died
 from kafkalog.auditing.request import AuditScope, AuditTask, audit_request
@@ -19,6 +20,7 @@ from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.auditing.whole import AuditOptions, WholeAudit, no_collection, whole_audit
 from kafkalog.checking.document import finding_table
 from kafkalog.checking.finding_kind import count_found
+from kafkalog.cli.audit_changes import changes_note, write_changes
 from kafkalog.cli.audit_tables import capacity_notes, simulation_notes, write_contents_tables
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.progress import say_above, with_progress
@@ -91,8 +93,12 @@ def run_with(
         "run_dir": args.run_dir,
         "max_batch_bytes": args.max_batch_bytes,
     }
+    if args.fail_on == "new" and args.since is None:
+        raise InvalidConfigError("--fail-on new is for --since: what is new since when?")
     request = audit_request(args.log_dir, options, scope_of(args))
-    audit_options = AuditOptions(args.policy, dict(args.capacity), makes_rows_anew=True)
+    audit_options = AuditOptions(
+        args.policy, dict(args.capacity), makes_rows_anew=True, since=args.since
+    )
     with no_collection():
         whole = whole_audit(request, audit_options, execute, now_ms)
         return _told(args, whole, tell)
@@ -106,12 +112,20 @@ def _told(args: argparse.Namespace, whole: WholeAudit, tell: Callable[[str], Non
     if args.json:
         write_json(document)
     else:
-        _write_tables(done, document, tell)
+        if document["since"] is None:
+            _write_tables(done, document, tell)
+        else:
+            write_changes(document["since"], tell)
         notes = (*simulation_notes(document["whatIf"]), *capacity_notes(document["logDirs"]))
         for note in (*notes, *whole.notes):
             tell(note)
         tell(_summary(done, document))
-    return ExitCode.FINDINGS if done.has_failures else ExitCode.DONE
+        if document["since"] is not None:
+            tell(changes_note(document["since"], done.now_ms))
+    has_failures = done.has_failures
+    if args.fail_on == "new":
+        has_failures = has_new_failures(document["since"])
+    return ExitCode.FINDINGS if has_failures else ExitCode.DONE
 
 
 def _write_tables(done: AuditRun, document: dict[str, Any], tell: Callable[[str], None]) -> None:

@@ -157,11 +157,18 @@ VERB_OPTIONS = (
     ),
     Option(
         "--since", "RUN", "read only what has changed since this verify run",
-        (*_VERIFY, *_BUCKET),
+        (*_VERIFY, *_BUCKET, *_AUDIT),
         does_there={
+            "audit": "show what has changed since this audit: id or directory of a run, `last`, or "
+            "a file that `audit --json` wrote",
             "bucket": "with --deep: read only what this run, which may have been cut off, has not "
             "read, or what has changed since"
         },
+    ),
+    Option(
+        "--fail-on", "any|new",
+        "exit with 1 for any warning or error, or with --since for new ones alone (default any)",
+        _AUDIT, words=("any", "new"), default="any",
     ),
     Option(
         "--deep", None,

@@ -15,7 +15,7 @@ Source: Kafka TopicConfig, LogConfig, ConfigDef; KIP-1030, KIP-1161.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -164,12 +164,14 @@ class LogConfig(JsonFacts):
         `internal.segment.bytes` overrides.
         """
         overridden = {"segment.bytes"} if "internal.segment.bytes" in self.sources else set()
-        wanted = self.sources.keys() - overridden
-        return {key: text for key, text in self.to_properties().items() if key in wanted}
+        return self._properties(self.sources.keys() - overridden)
 
     def to_properties(self) -> dict[str, str]:
         """Every setting that has a value under its dotted key, as Kafka writes it."""
-        named = {key: getattr(self, item.name) for key, item in _settings().items()}
+        return self._properties(_settings().keys())
+
+    def _properties(self, wanted: Set[str]) -> dict[str, str]:
+        named = {k: getattr(self, item.name) for k, item in _settings().items() if k in wanted}
         return {key: _text(value) for key, value in named.items() if value is not None}
 
     def _check_combinations(self) -> None:

@@ -188,7 +188,14 @@ def _with_ends(chart: Any) -> dict[str, Any]:
 def _more(document: Document, most: int) -> list[tables.Table]:
     """Lists that have no chart, where there is something in them."""
     history = document.get("history") or {}
+    since = document.get("since") or {"topics": [], "settings": [], "findings": []}
     found = (
+        ("since-topics", "Bytes since the earlier audit", "since.topics",
+         tables.SINCE_TOPIC_COLUMNS, "bytes", since["topics"]),
+        ("since-settings", "Settings that changed", "since.settings",
+         tables.SINCE_SETTING_COLUMNS, None, since["settings"]),
+        ("since-findings", "Findings since the earlier audit", "since.findings",
+         tables.SINCE_FINDING_COLUMNS, None, since["findings"]),
         ("contents", "What the records are", "contents", tables.CONTENT_COLUMNS, None,
          document.get("contents") or []),
         ("leftovers", "Leftovers", "leftovers", tables.LEFTOVER_COLUMNS, "bytes",

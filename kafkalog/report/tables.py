@@ -136,6 +136,33 @@ GROWTH_COLUMNS = (
     _Column("Topic", "topic", text_figure),
     _Column("Growth a day", "bytesPerDay", bytes_figure),
 )
+SINCE_TOPIC_COLUMNS = (
+    _Column("Topic", "topic", text_figure),
+    _Column("Bytes then", "bytesBefore", bytes_figure),
+    _Column("Bytes", "bytes", bytes_figure),
+    _Column("Growth a day", "bytesPerDay", bytes_figure),
+    _Column("New", "addedBytes", bytes_figure),
+    _Column("Grown", "grownBytes", bytes_figure),
+    _Column("Deleted in front", "deletedBytes", bytes_figure),
+    _Column("not due by now", "unforeseenBytes", bytes_figure),
+    _Column("Cleaned or cut", "removedBytes", bytes_figure),
+    _Column("Due then, still there", "overdueBytes", bytes_figure),
+    _Column("Due since", "newlyDueBytes", bytes_figure),
+)
+SINCE_SETTING_COLUMNS = (
+    _Column("Topic", "topic", text_figure),
+    _Column("Setting", "key", text_figure),
+    _Column("Then", "before", text_figure),
+    _Column("Now", "now", text_figure),
+)
+SINCE_FINDING_COLUMNS = (
+    _Column("Change", "change", text_figure),
+    _Column("Severity", "severity", text_figure),
+    _Column("Kind", "id", text_figure),
+    _Column("Since", "sinceMs", time_figure),
+    _Column("Text", "text", text_figure),
+    _Column("Path", "path", text_figure),
+)
 
 
 def table(

@@ -80,6 +80,7 @@ def audit(
     policy: str | None = None,
     capacity: Mapping[str, int] | None = None,
     keeps: bool = True,
+    since: str | None = None,
     contents: bool = False,
     estimate: bool = False,
     what_if: Sequence[str] = (),
@@ -92,11 +93,12 @@ def audit(
     """Audit the selected partitions; the options are those of `kafkalog audit`.
 
     `policy`: a file; `capacity`: bytes by log dir, "" for all others; `keeps`: whether the run is
-    kept in `run_dir` for later ones; `contents`, `estimate`, `what_if`, `price_per_gib_month` as
-    there, `at_ms`: times to simulate for; `remote_dirs`, `remote_layout`: where objects of tiered
-    topics are looked at, by the driver. Nothing below the log dirs is changed. Raises
-    InvalidConfigError for paths and partitions that do not exist, settings that Kafka would refuse,
-    and policies that make no sense.
+    kept in `run_dir` for later ones; `since`: the id of one of them, its directory, "last", or the
+    path of a document, for the document's section `since`; `contents`, `estimate`, `what_if`,
+    `price_per_gib_month` as there, `at_ms`: times to simulate for; `remote_dirs`, `remote_layout`:
+    where objects of tiered topics are looked at, by the driver. Nothing below the log dirs is
+    changed. Raises InvalidConfigError for paths, partitions and earlier audits that do not exist,
+    settings that Kafka would refuse, and policies that make no sense.
     """
     scope = AuditScope(
         reads_records=contents,
@@ -107,9 +109,8 @@ def audit(
         remote=RemoteStorage(paths_in(remote_dirs), remote_layout),
     )
     request = audit_request(log_dirs, options, scope)
-    whole = whole_audit(
-        request, AuditOptions(policy, capacity or {}, keeps), spark_executor(spark), now_ms
-    )
+    audit_options = AuditOptions(policy, capacity or {}, keeps, since=since)
+    whole = whole_audit(request, audit_options, spark_executor(spark), now_ms)
     return Audit(spark, whole.document)
 
 
