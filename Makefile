@@ -66,9 +66,7 @@ test-kernels: setup ## the kernels three ways: compiled, interpreted (with cover
 	@$(PYTEST) -q $(KERNEL_TESTS)
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(KERNEL_TESTS) --cov=kafkalog.kernels --cov=kafkalog.native \
 	  --cov-report=term
-	@# A warm cache ignores NUMBA_BOUNDSCHECK without a word, hence a cache directory of its own.
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck \
-	  $(PYTEST) -q $(KERNEL_TESTS)
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST) -q $(KERNEL_TESTS)
 
 test-newest: setup ## the same with the newest numba, lz4, zstandard, google-crc32c, obstore, in an environment of their own
 	@.ci/test-newest.sh

@@ -53,11 +53,11 @@ def _digest(_process: int) -> str:
 
 
 def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    """Those of the package in the order of their names; not what Python and numba keep there."""
+    """Those of the package in the order of their names; not what Python and kernels keep there."""
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         name = f"{prefix}{entry.name}"
         if entry.is_dir():
             if entry.name != "__pycache__":
                 yield from _files(entry, f"{name}/")
-        elif not entry.name.endswith((".pyc", ".nbi", ".nbc")):
+        elif not entry.name.endswith(".pyc"):
             yield name, entry

@@ -172,12 +172,12 @@ ONLY_IN = {
     "mmap": "nowhere: a mapped file that a broker truncates kills the process",
 }
 # crc32: of batches. What Spark's tasks are sent travels compressed. Which lz4 it is whose functions
-# are called by address. The signal that ends a worker with its driver.
+# are called by address. What loads kernels. The signal that ends a worker with its driver.
 SHARED_BY = {
     "obstore": {"remote.bucket_client"},
     "zlib": {"auditing.packed_text", "format.checksum", "spark.tasks"},
     "lz4": {"native.codec_functions"},
-    "ctypes": {"native.calls", "resources.process_pool"},
+    "ctypes": {"native.calls", "kernels.loading", "resources.process_pool"},
 }
 
 

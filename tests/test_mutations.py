@@ -49,7 +49,7 @@ def copy(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Copy]:
     project = tmp_path_factory.mktemp("mutated")
-    ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc", "java")
+    ignored = shutil.ignore_patterns("__pycache__", "java")
     for name in ("kafkalog", "tests"):
         shutil.copytree(ROOT / name, project / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", project)

@@ -132,4 +132,4 @@ def test_wheel_has_the_package_and_its_licence_and_no_more(tmp_path: Path) -> No
     info = f"kafkalog-{kafkalog.__version__}.dist-info"
     assert top == {"kafkalog", "pyspark_kafkalog", info}
     assert {f"{info}/licenses/{name}" for name in ("LICENSE", "NOTICE")} <= set(names)
-    assert not [name for name in names if name.endswith((".nbi", ".nbc", ".pyc", ".log"))]
+    assert not [name for name in names if name.endswith((".kernel", ".pyc", ".log"))]

@@ -2,5 +2,5 @@
 code`.
 
 stdout is data, stderr is talk. Verbs are imported when they are called: `kafkalog --help` must not
-wait for numba or pyarrow.
+wait for numpy or pyarrow.
 """

@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.resources import files
 
 from kafkalog.cli.output import ExitCode, say
+from kafkalog.kernels.jit import compile_all
 from kafkalog.kernels.keeping import cache_dir
 
 # The rooms with kernels.
@@ -19,12 +20,13 @@ _ROOMS = ("kafkalog.kernels", "kafkalog.native")
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Import every module with kernels, which compiles what is not kept yet."""
+    """Import every module with kernels, and compile what is not kept yet."""
     started = time.monotonic()
     for room in _ROOMS:
         for file in sorted(files(room).iterdir(), key=lambda each: each.name):
             if file.name.endswith(".py") and file.name != "__init__.py":
                 import_module(f"{room}.{file.name.removesuffix('.py')}")
+    compile_all()
     place = cache_dir() or "beside the package"
     say(f"kafkalog: kernels are kept {place} ({time.monotonic() - started:.1f} s)")
     return ExitCode.DONE

@@ -14,7 +14,7 @@ The contract of every kernel here:
    is called by address no run can check: the room `native` holds its places against their buffers
    itself, always
 
-Importing a kernel compiles it or loads it from numba's cache on disk, so what must start quickly
-imports them late. Read `jit.py` for the decorators, `varints.py` for how bytes are read and
-`record_walk.py` for how a record is.
+A kernel is loaded when it is called first, and compiled then if it is not kept. numba is imported
+where something has to be compiled. Read `jit.py` for the decorators, `varints.py` for how bytes are
+read and `record_walk.py` for how a record is.
 """

@@ -9,19 +9,25 @@ refused when the kernel is made.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from hashlib import sha256
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
-from numba import types
 
-# Helpers and kernels made so far, by identity, and held so that no other object gets their number.
-_known: dict[int, tuple[object, str]] = {}
+from kafkalog.kernels.parts import Part, part_of
 
 # The modules whose content may differ without a new version, and what numba compiles in as it is.
 _OWN = __name__.split(".")[0]
-_PLAIN = (int, float, complex, str, bytes, NoneType, np.generic, np.dtype, types.Type)
+_PLAIN = (int, float, complex, str, bytes, NoneType, np.generic, np.dtype)
+
+
+@cache
+def part_stamp(part: Part) -> str:
+    """The same of a kernel or a helper, once a process; of a kernel with its arguments' types."""
+    facts = part.kind, repr(part.signature), stamp_of(part.function)
+    return sha256(repr(facts).encode()).hexdigest()
 
 
 def stamp_of(function: Callable[..., Any]) -> str:
@@ -30,11 +36,6 @@ def stamp_of(function: Callable[..., Any]) -> str:
     """
     facts = _code_facts(function.__code__), _uses(function)
     return sha256(repr(facts).encode()).hexdigest()
-
-
-def remember_stamp(made: object, function: Callable[..., Any]) -> None:
-    """So that the stamp of what uses `made`, a helper or kernel, covers the function in it."""
-    _known[id(made)] = made, stamp_of(function)
 
 
 def _code_facts(code: CodeType) -> tuple[Any, ...]:
@@ -72,9 +73,10 @@ def _fact(value: Any, names: set[str]) -> str:
     code. Of a module of ours those attributes count whose names are in the code: `status.OK` is
     read when a kernel is compiled and never again. TypeError for what would change unseen.
     """
-    # Before all else: a helper is a dispatcher of numba, whose own text says nothing of its code.
-    if id(value) in _known:
-        return f"helper {_known[id(value)][1]}"
+    # Before all else: a helper is compiled in with its code, whatever stands for it here.
+    part = part_of(value)
+    if part is not None:
+        return f"helper {part_stamp(part)}"
     if isinstance(value, ModuleType):
         if not value.__name__.startswith(_OWN):
             return f"{value.__name__} {getattr(value, '__version__', '')}"

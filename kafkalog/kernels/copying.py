@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import cgutils, types
-
 from kafkalog.kernels.jit import CHECKED, INTERPRETED, U8Array, inlined, intrinsic
 
 WIDE = 16  # bytes of one vector register
 
 
 def _byte_pointer(context: Any, builder: Any, array_type: Any, array: Any, pos: Any) -> Any:
+    from numba.core import cgutils
+
     data = cgutils.create_struct_proxy(array_type)(context, builder, array).data
     return builder.gep(data, [pos])
 
 
 def _define_memcpy(context: Any, out: Any, out_pos: Any, buf: Any, pos: Any, length: Any) -> Any:
+    from numba.core import cgutils, types
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         out, out_pos, buf, pos, length = arguments
         out_type, _, buf_type, _, _ = signature.args
@@ -37,6 +39,8 @@ def _define_memcpy(context: Any, out: Any, out_pos: Any, buf: Any, pos: Any, len
 
 
 def _define_memcpy_wide(context: Any, out: Any, out_pos: Any, buf: Any, pos: Any) -> Any:
+    from numba.core import cgutils, types
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         out, out_pos, buf, pos = arguments
         out_type, _, buf_type, _ = signature.args

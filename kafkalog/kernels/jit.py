@@ -1,37 +1,28 @@
 """How kernels are compiled: decorators for kernels and their helpers, and the names of types.
 
-A kernel has explicit signatures, so it is compiled (or taken from the cache) once, at import, and
-never again by surprise in the middle of a job. A helper is compiled into each kernel that calls it.
+A kernel has one signature. It is taken from the cache when it is called first, or compiled then and
+kept (`keeping`), and with other types it is refused. A helper is compiled into each kernel that
+calls it; to Python it stays the function that it is.
 
-The cache of numba notices a change of the kernel's own file only; `code_stamp` tells it of all else
-that a kernel is made from.
+What runs is machine code that is loaded by itself: numba is imported where something has to be
+compiled, and nowhere else (`compiling`).
 
 NUMBA_DISABLE_JIT=1 leaves all of them plain Python functions; NUMBA_BOUNDSCHECK=1 checks every
-index.
+index, with numba's own way into a kernel, since a kernel that is checked raises.
 """
 
 from __future__ import annotations
 
-import gc
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
+import os
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
-import numba
 import numpy as np
-from numba import types
-from numba.core.caching import IndexDataCacheFile, NullCache
 from numpy.typing import NDArray
 
 from kafkalog.format.record_batch import BATCH_ROW
-from kafkalog.kernels.code_stamp import remember_stamp, stamp_of
-from kafkalog.kernels.keeping import PackagedCache, Turn, cache_dir, keep_in_turn
-
-# numba sets the attributes of its configuration at run time.
-config: Any = numba.config
+from kafkalog.kernels.parts import ArgumentType, ArrayType, Kind, Part, known_kernels, remember
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,169 +34,104 @@ U32Array: TypeAlias = NDArray[np.uint32]
 U64Array: TypeAlias = NDArray[np.uint64]
 RowArray: TypeAlias = NDArray[np.void]  # of BATCH_ROW
 
-# What a kernel says to numba, and the casts it uses: scalars, arrays that are read (writable ones
-# are accepted too), arrays that are written.
-I32: Any = types.int32
-I64: Any = types.int64
-U8: Any = types.uint8
-U64: Any = types.uint64
-F64: Any = types.float64
+# What a kernel says to the compiler, and the casts it uses: scalars, arrays that are read (writable
+# ones are accepted too), arrays that are written.
+I32: Any = np.int32
+I64: Any = np.int64
+U8: Any = np.uint8
+U64: Any = np.uint64
+F64: Any = np.float64
 
 
-def readonly(dtype: Any) -> Any:
-    """A contiguous array that is only read: Arrow's buffers are, and `dtype[::1]` refuses them."""
-    return types.Array(dtype, 1, "C", readonly=True)
+def records_in(dtype: Any) -> ArrayType:
+    """An array that is only read, of another dtype than those below."""
+    return ArrayType(np.dtype(dtype), is_written=False)
 
 
-ROW = numba.from_dtype(BATCH_ROW)
-U8_IN, I32_IN, I64_IN, U64_IN, ROW_IN = (readonly(dtype) for dtype in (U8, I32, I64, U64, ROW))
-U8_OUT, I32_OUT, I64_OUT, U64_OUT, ROW_OUT = (dtype[::1] for dtype in (U8, I32, I64, U64, ROW))
-U32_IN, U32_OUT = readonly(types.uint32), types.uint32[::1]
+def records_out(dtype: Any, dimensions: int = 1) -> ArrayType:
+    """The same of one that is written."""
+    return ArrayType(np.dtype(dtype), is_written=True, dimensions=dimensions)
 
 
-def records_in(dtype: np.dtype[np.void]) -> Any:
-    """An array of records that is only read, of another dtype than BATCH_ROW."""
-    return readonly(numba.from_dtype(dtype))
+U8_IN, I32_IN, I64_IN, U64_IN, ROW_IN = map(records_in, (U8, I32, I64, U64, BATCH_ROW))
+U8_OUT, I32_OUT, I64_OUT, U64_OUT, ROW_OUT = map(records_out, (U8, I32, I64, U64, BATCH_ROW))
+U32_IN, U32_OUT = records_in(np.uint32), records_out(np.uint32)
 
 
-def records_out(dtype: np.dtype[np.void]) -> Any:
-    """The same of records that are written."""
-    return numba.from_dtype(dtype)[::1]
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "0").strip() not in ("", "0")
 
 
 # Are kernels plain Python, or checked index by index? Then nothing may go around numba's own array
 # access.
-INTERPRETED = bool(config.DISABLE_JIT)
-CHECKED = bool(config.BOUNDSCHECK)
-
-# _nrt: kernels allocate nothing, so they need no reference counts. With them numba counts an array
-# at each call of a helper, atomically, once a record: the loops below took two to four times as
-# long.
-# no_cfunc_wrapper: nobody calls a kernel from C.
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "_nrt": False,
-    "no_cfunc_wrapper": True,
-}
+INTERPRETED = _is_set("NUMBA_DISABLE_JIT")
+CHECKED = _is_set("NUMBA_BOUNDSCHECK") and not INTERPRETED
 
 
-_UNKNOWN_NUMBA = (
-    f"numba {numba.__version__} keeps compiled kernels in a way that is not known here: they are "
-    "compiled in each process, which takes many seconds"
-)
+def kernel(signature: tuple[ArgumentType, ...]) -> Callable[[Function], Function]:
+    """Machine code for these arguments, run without the GIL, kept on disk."""
 
-
-@cache
-def _warn_once(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
-
-
-def _keep_on_disk(dispatcher: Any, stamp: str) -> Turn | None:
-    """Take the kernel from numba's cache, or put it there; the turn to end when it is compiled.
-
-    A user who may write neither beside the package nor below a home directory (a broker's often
-    may not) has no place for it: what came compiled with the package is used, and what did not is
-    compiled in each process.
-    """
-    try:
-        _enable_caching(dispatcher)
-    except RuntimeError:
-        dispatcher._cache = PackagedCache(dispatcher.py_func)
-    # Two private places of numba. It has no public one for what a kernel depends on beside its own
-    # file. And before it looks into its cache it loads all it knows of Python and numpy, which
-    # machine code does not need: 0.5 s less in each process. Where a kernel is not there, the
-    # compiler loads it by itself.
-    kept = dispatcher._cache
-    file: Any = getattr(kept, "_cache_file", None)
-    if not hasattr(file, "_source_stamp"):
-        dispatcher._cache = NullCache()
-        _warn_once(_UNKNOWN_NUMBA)
-        return None
-    file._source_stamp = (file._source_stamp, stamp, CHECKED, sorted(_OPTIONS.items()))
-    if isinstance(kept, PackagedCache):
-        return None
-    beside = str(Path(dispatcher.py_func.__code__.co_filename).parent / "__pycache__")
-    packaged = None
-    if beside != file._cache_path and not CHECKED:
-        packaged = IndexDataCacheFile(beside, kept._impl.filename_base, file._source_stamp)
-    turn = Turn(file._cache_path)
-    keep_in_turn(kept, packaged, turn)
-    return turn
-
-
-def _enable_caching(dispatcher: Any) -> None:
-    """For this kernel alone: the setting is numba's, and what others compile in this process is
-    not ours to place."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = cache_dir() or before
-    try:
-        dispatcher.enable_caching()
-    finally:
-        config.CACHE_DIR = before
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """The compiler makes millions of objects and keeps most of them: looking among them for
-    garbage takes an eighth of its time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def kernel(*signatures: Any) -> Callable[[Function], Function]:
-    """Compile a function for these signatures, without the GIL, with a cache on disk."""
-
-    def compile_kernel(function: Function) -> Function:
+    def make_kernel(function: Function) -> Function:
         if INTERPRETED:
             return function
-        dispatcher = numba.njit(**_OPTIONS)(function)
-        turn = _keep_on_disk(dispatcher, stamp_of(function))
-        remember_stamp(dispatcher, function)
-        try:
-            with _collector_at_rest():
-                for signature in signatures:
-                    dispatcher.compile(signature)
-        finally:
-            if turn is not None:
-                turn.end()
-        # From here on a call with other types is an error instead of a compilation in the middle of
-        # a job.
-        dispatcher.disable_compile()
-        return cast(Function, dispatcher)
+        part = Part(function, Kind.KERNEL, signature)
+        entry: Callable[..., Any] | None = None
 
-    return compile_kernel
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            nonlocal entry
+            if entry is None:
+                entry = _entry_of(part)
+            return entry(*arguments)
+
+        remember(call, part)
+        return cast(Function, call)
+
+    return make_kernel
 
 
-def _make_helper(function: Function, **options: Any) -> Function:
-    # Python calls kernels only: a helper has no way in from there (calling one is a crash), and the
-    # compiler a fifth less to do.
-    options = {"no_cpython_wrapper": True, **options, **_OPTIONS}
-    dispatcher = numba.njit(**options)(function)
-    remember_stamp(dispatcher, function)
-    return cast(Function, dispatcher)
+def _entry_of(part: Part) -> Callable[..., Any]:
+    """The machine code of a kernel as a function of Python."""
+    if CHECKED:
+        from kafkalog.kernels.compiling import dispatcher_of
+
+        return cast(Callable[..., Any], dispatcher_of(part))
+    from kafkalog.kernels.keeping import kept_code
+    from kafkalog.kernels.loading import load_kernel
+
+    return load_kernel(part, kept_code(part))
+
+
+def compile_all() -> None:
+    """Have all kernels of the modules that are imported compiled and kept."""
+    for _, part in known_kernels():
+        _entry_of(part)
+
+
+def _remembered(function: Function, kind: Kind) -> Function:
+    remember(function, Part(function, kind))
+    return function
 
 
 def inlined(function: Function) -> Function:
     """A helper that becomes part of every kernel that calls it."""
-    return _make_helper(function, forceinline=True)
+    return _remembered(function, Kind.INLINED)
 
 
 def helper(function: Function) -> Function:
     """A helper for the rare case: LLVM decides whether it is worth its place."""
-    return _make_helper(function)
+    return _remembered(function, Kind.HELPER)
 
 
-def intrinsic(function: Callable[..., Any]) -> Any:
+def intrinsic(function: Function) -> Function:
     """A helper written in LLVM's language: `function` returns its signature and what generates the
-    code.
+    code. It is called where something is compiled, so it imports numba and llvmlite itself.
     """
-    made = numba.extending.intrinsic(function)
-    remember_stamp(made, function)
-    return made
+    return _remembered(function, Kind.INTRINSIC)
+
+
+def signature_of_words(*arguments: Any) -> Any:
+    """What an intrinsic returns as its signature that takes int64 only, and returns one."""
+    from numba import types
+
+    return types.int64(*arguments)

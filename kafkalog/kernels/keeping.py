@@ -18,17 +18,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from pkgutil import get_data
 
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    _CacheLocator,
-    _SourceFileBackedLocatorMixin,
-)
+from kafkalog.kernels.code_stamp import part_stamp
+from kafkalog.kernels.loading import Code, processor
+from kafkalog.kernels.parts import Part
 
 _LOCK_FILE = "kafkalog-compile.lock"
 # Has the name of the run that said last that it compiles.
@@ -39,6 +37,11 @@ _NO_PLACE = (
     "kafkalog: no place to keep compiled kernels: they are compiled in each process, which takes "
     "many seconds; set KAFKALOG_CACHE_DIR to a directory of your own"
 )
+# What an object is made by, beside numba and LLVM.
+_MAKERS = ("compiling.py", "glue.py", "linking.py", "loading.py")
+_KEY_LETTERS, _DIGEST_BYTES = 16, 32
+# Of the files that code is kept in.
+SUFFIX = ".kernel"
 _WAITING = "kafkalog: another process compiles kernels, waiting for it"
 # One descriptor of a lock a process: closing any would give up the lock of all.
 _turns = threading.RLock()
@@ -110,39 +113,6 @@ def tell_once_a_run(text: str) -> None:
     tell(text)
 
 
-class _BesideThePackage(_SourceFileBackedLocatorMixin, _CacheLocator):
-    """numba's name for the place beside the package's files, where nothing is written."""
-
-    def __init__(self, py_func: Any, py_file: str) -> None:
-        self._py_file = py_file
-        self._lineno = py_func.__code__.co_firstlineno
-
-    def ensure_cache_path(self) -> None:
-        """It is only looked at."""
-
-    def get_cache_path(self) -> str:
-        return str(Path(self._py_file).parent / "__pycache__")
-
-
-class _PackagedImpl(CompileResultCacheImpl):
-    _locator_classes = [_BesideThePackage]  # noqa: RUF012 (numba's)
-
-
-class PackagedCache(FunctionCache):
-    """numba's cache of a function for who may write nowhere: what came with the package."""
-
-    _impl_class = _PackagedImpl
-
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        found = self._load_overload(signature, context)
-        if found is None:
-            tell(_NO_PLACE)
-        return found
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        """Nowhere."""
-
-
 class Turn:
     """One kernel's: `begin` waits until no other process compiles in this place, `end` lets the
     next one. A place that cannot be locked is no reason not to work."""
@@ -189,37 +159,76 @@ class Turn:
         _turns.release()
 
 
-def keep_in_turn(kept: Any, packaged: Any, turn: Turn) -> None:
-    """Let numba's cache of a kernel look at its place, then at what came with the package, then
-    wait for its turn and look again.
+def kept_code(part: Part) -> Code:
+    """The machine code of a kernel: as it is kept, or compiled now.
 
-    kept: numba's cache; packaged: its file beside the package, or None if that is the place.
+    A user who may write neither beside the package nor below a home directory (a broker's often
+    may not) has no place for it: what came compiled with the package is used, and what did not is
+    compiled in each process.
     """
-    own = kept._cache_file
-    load: Callable[..., Any] = kept._load_overload
-
-    def look(signature: Any, context: Any) -> Any:
-        found = load(signature, context)
-        # numba's cache looks into the file that it is given at that moment: lent for one look,
-        # given back whatever happens.
-        if found is None and packaged is not None:
-            kept._cache_file = packaged
-            try:
-                found = load(signature, context)
-            finally:
-                kept._cache_file = own
+    beside = Path(part.function.__code__.co_filename).parent / "__pycache__"
+    place = Path(cache_dir() or beside)
+    name = f"{part.name}-{_made_by()}-{part_stamp(part)[:_KEY_LETTERS]}{SUFFIX}"
+    found = _read(place / name) or _read(beside / name)
+    if found is not None:
         return found
-
-    def load_overload(signature: Any, context: Any) -> Any:
-        found = look(signature, context)
+    turn = Turn(str(place))
+    turn.begin()
+    try:
+        # Whoever had the lock before may have compiled just this: hence the second look behind it.
+        found = _read(place / name)
         if found is None:
-            # Whoever had the lock before may have compiled just this: hence the second look behind
-            # the lock.
-            turn.begin()
-            found = look(signature, context)
-            if found is None:
-                tell_once_a_run(_compiling())
-                turn.compiles()
-        return found
+            tell_once_a_run(_compiling())
+            turn.compiles()
+            from kafkalog.kernels.compiling import compile_kernel
 
-    kept.load_overload = load_overload
+            found = _keep(part, place / name, compile_kernel(part))
+    finally:
+        turn.end()
+    return found
+
+
+@cache
+def _made_by() -> str:
+    """What makes the code beside the kernel: another processor or compiler makes another."""
+    # The package may be inside a zip file.
+    sources = [get_data("kafkalog.kernels", name) for name in _MAKERS]
+    facts = processor(), _compiler_versions(), sys.implementation.cache_tag, *sources
+    return sha256(repr(facts).encode()).hexdigest()[:_KEY_LETTERS]
+
+
+def _compiler_versions() -> list[str]:
+    """numba and llvmlite as they are installed. Importing either to ask, or what reads the
+    description of packages, takes longer than all else that a kernel needs to start."""
+    numba = find_spec("numba")
+    if numba is None or numba.origin is None:
+        return []
+    installed = (path.name for path in Path(numba.origin).parent.parent.iterdir())
+    return sorted(name for name in installed if name.startswith(("numba-", "llvmlite-")))
+
+
+def _read(path: Path) -> Code | None:
+    """Machine code as it was kept; None if it is not there, or is not whole."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    # The digest is behind the code, where nobody looks who runs it.
+    code = data[:-_DIGEST_BYTES]
+    return Code(code, path) if data[-_DIGEST_BYTES:] == sha256(code).digest() else None
+
+
+def _keep(part: Part, path: Path, data: bytes) -> Code:
+    """Under its name there is all of it or nothing, whenever the process ends."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What was made for this processor of the same kernel as it was before, or was not finished.
+        for old in path.parent.glob(f"{part.name}-{_made_by()}-*"):
+            old.unlink(missing_ok=True)
+        new.write_bytes(data + sha256(data).digest())
+        new.replace(path)
+    except OSError:
+        tell(_NO_PLACE)
+        return Code(data, None)
+    return Code(data, path)

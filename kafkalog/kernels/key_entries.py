@@ -9,16 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from kafkalog.kernels.jit import I64, I64_OUT, I64Array, RowArray, U64Array, kernel, records_in
+from kafkalog.kernels.jit import (
+    I64,
+    I64_OUT,
+    I64Array,
+    RowArray,
+    U64Array,
+    kernel,
+    records_in,
+    records_out,
+)
 from kafkalog.kernels.record_facts import CONTROL, KEYLESS, RECORD_FACT
 
 ENTRY_WORDS = 5
 ABSENT_SHIFT, HIDDEN_SHIFT, FLAGS_SHIFT = 16, 32, 48
 
-_U16_IN = types.Array(types.uint16, 1, "C", readonly=True)
-_U64_ROWS = types.uint64[:, ::1]
+_U16_IN = records_in(np.uint16)
+_U64_ROWS = records_out(np.uint64, dimensions=2)
 _WITHOUT = np.uint32(KEYLESS | CONTROL)
 _MASK = np.uint64(0xFFFF)
 

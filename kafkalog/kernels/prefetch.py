@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 
 from kafkalog.kernels.jit import CHECKED, INTERPRETED, inlined, intrinsic
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    from llvmlite import ir
+    from numba.core import cgutils
+
     array, index = arguments
     data = cgutils.create_struct_proxy(signature.args[0])(context, builder, array).data
     place = builder.bitcast(builder.gep(data, [index]), cgutils.voidptr_t)
@@ -29,6 +30,8 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
 
 
 def _define(_context: Any, array: Any, index: Any) -> tuple[Any, Any]:
+    from numba.core import types
+
     return types.void(array, types.uint64), _generate
 
 

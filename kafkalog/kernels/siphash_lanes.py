@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import ir
-from numba.core import cgutils, types
-
 from kafkalog.kernels.jit import CHECKED, INTERPRETED, U64Array, inlined, intrinsic
 
 LANES = 8
@@ -36,15 +33,21 @@ _STATE = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7
 
 
 def _word(value: int) -> Any:
+    from llvmlite import ir
+
     return ir.Constant(ir.IntType(_WORD_BITS), value)
 
 
 def _vector() -> Any:
+    from llvmlite import ir
+
     return ir.VectorType(ir.IntType(_WORD_BITS), LANES)
 
 
 def _all(builder: Any, word: Any) -> Any:
     """A vector of one word in all lanes."""
+    from llvmlite import ir
+
     if isinstance(word, int):
         return ir.Constant(_vector(), [word] * LANES)
     vector = ir.Constant(_vector(), ir.Undefined)
@@ -90,6 +93,9 @@ def _compress(builder: Any, state: list[Any], word: Any, number: Any, counts: An
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    from llvmlite import ir
+    from numba.core import cgutils
+
     lanes, words, k0, k1 = arguments
     array = cgutils.create_struct_proxy(signature.args[0])(context, builder, lanes)
 
@@ -122,6 +128,8 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
 def _define(
     _context: Any, lanes: Any, words: Any, k0: Any, k1: Any
 ) -> tuple[Any, Callable[..., Any]]:
+    from numba.core import types
+
     return types.void(lanes, types.int64, types.uint64, types.uint64), _generate
 
 

@@ -18,33 +18,33 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
-from kafkalog.kernels.jit import I64, INTERPRETED, intrinsic
+from kafkalog.kernels.jit import INTERPRETED, intrinsic, signature_of_words
 
 
 def _generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    from llvmlite import ir
+
     word = ir.IntType(64)
     function = ir.FunctionType(word, [word] * (len(arguments) - 1)).as_pointer()
     return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
 
 
 def _compiled_2(_typing: Any, address: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    return I64(address, a, b), _generate
+    return signature_of_words(address, a, b), _generate
 
 
 def _compiled_3(_typing: Any, address: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    return I64(address, a, b, c), _generate
+    return signature_of_words(address, a, b, c), _generate
 
 
 def _compiled_4(_typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    return I64(address, a, b, c, d), _generate
+    return signature_of_words(address, a, b, c, d), _generate
 
 
 def _compiled_5(
     _typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any
 ) -> tuple[Any, Any]:
-    return I64(address, a, b, c, d, e), _generate
+    return signature_of_words(address, a, b, c, d, e), _generate
 
 
 def _interpreted(address: int, *arguments: int) -> int:

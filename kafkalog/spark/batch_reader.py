@@ -38,8 +38,8 @@ class ScanPartition(InputPartition):
 class KafkaLogReader(DataSourceReader):
     """Reads one view. Spark pickles it with the columns and schema that were asked for.
 
-    The rooms that need numba are imported in the methods: a driver that only looks up a schema does
-    not wait for it.
+    The rooms that have kernels are imported in the methods: a driver that only looks up a schema
+    does not wait for them.
     """
 
     options: SourceOptions
@@ -106,7 +106,7 @@ def leave_modules_to_no_collector() -> None:
     """Once a worker process, when everything is imported.
 
     A Python worker of Spark collects garbage after each task. The hundreds of thousands of objects
-    that numba and pyarrow made at import are never garbage, and walking over them took 1.5 s of
+    that pandas and pyarrow made at import are never garbage, and walking over them took 1.5 s of
     3.4 s of CPU for 8 M records. The worker is Spark's: garbage that other code left there by then
     stays until the worker ends, which is why this is done once and early.
     """

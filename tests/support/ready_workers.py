@@ -1,6 +1,6 @@
 """Spark's daemon of Python workers, with the libraries loaded from which each worker is forked.
 
-A worker of a task would import numba, pyarrow and the package anew: about a second of CPU each. A
+A worker of a task would import pandas, pyarrow and the package anew: about a second of CPU each. A
 session uses this daemon by `spark.python.daemon.module` (what asks a Python source for its schema
 and its partitions does not); jobs that are submitted keep Spark's own.
 """
