@@ -85,7 +85,9 @@ class ProducerTrack(ProducerSink):
         open_now = self._replay.transactions
         if wanted.any() or open_now:
             known = np.fromiter(open_now, np.int64, len(open_now))
-            known = np.concatenate([known, np.unique(rows["producer_id"][wanted])])
+            # Not by np.unique, which loads numpy's masked arrays: 0.02 s of each process.
+            found = np.sort(rows["producer_id"][wanted])
+            known = np.concatenate([known, found[np.diff(found, prepend=-1) > 0]])
             wanted |= with_producer & np.isin(rows["producer_id"], known)
             markers = _markers(marker_types[wanted & has_marker(rows)])
             self._replay.apply(rows[wanted], markers)

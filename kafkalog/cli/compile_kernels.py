@@ -17,6 +17,8 @@ from kafkalog.kernels.keeping import cache_dir
 
 # The rooms with kernels.
 _ROOMS = ("kafkalog.kernels", "kafkalog.native")
+# Imports numba, which is not needed where all is kept.
+_COMPILER = "compiling.py"
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -24,7 +26,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     started = time.monotonic()
     for room in _ROOMS:
         for file in sorted(files(room).iterdir(), key=lambda each: each.name):
-            if file.name.endswith(".py") and file.name != "__init__.py":
+            if file.name.endswith(".py") and file.name not in ("__init__.py", _COMPILER):
                 import_module(f"{room}.{file.name.removesuffix('.py')}")
     compile_all()
     place = cache_dir() or "beside the package"

@@ -56,7 +56,7 @@ def header_scan(partition: PartitionInventory, first_dirty_offset: int) -> Heade
     """The scan of a log's headers; CorruptIndexError or OSError for its transaction indexes."""
     indexes = AbortedTransactions(partition.segments, partition.log_start_offset)
     entries = [entry for s in partition.segments for entry in indexes.of_segment(s)]
-    markers = np.unique(np.array([entry.last_offset for entry in entries], np.int64))
+    markers = np.array(sorted({entry.last_offset for entry in entries}), np.int64)
     return HeaderContentsScan(markers, first_dirty_offset)
 
 
