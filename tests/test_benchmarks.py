@@ -94,6 +94,7 @@ TRUE = Rates(
     codecs=(0.0, 30e-9, 4e-9, 2e-9, 8e-9), wait_byte=REFERENCE.wait_byte, task=REFERENCE.task,
     shuffled_byte=REFERENCE.shuffled_byte, first_job=REFERENCE.first_job, audit_start=1.1,
     audited_partition=0.5e-3, audited_segment=0.1e-3, audited_batch=0.5e-6,
+    base_bytes=150e6, audit_base_bytes=200e6,
 )  # fmt: skip
 
 
@@ -103,7 +104,8 @@ def run(name: str, count: int = 1, **work: int | bool) -> Compared:
              "segments": 4, "groups": 4} | work  # fmt: skip
     each = CompactionWork(dirty_records=int(facts["records"]), **facts)  # type: ignore[arg-type]
     made = Compared(name, (each,) * count, ProcessCosts(0, 0, 0, 0), 0)
-    return replace(made, took=ProcessCosts(made.cost(TRUE).cpu_seconds, 0, 0, 0))
+    cost = made.cost(TRUE)
+    return replace(made, took=ProcessCosts(cost.cpu_seconds, cost.memory_bytes, 0, 0))
 
 
 RUNS = [
@@ -121,7 +123,8 @@ RUNS = [
 
 
 def test_constants_are_found_again() -> None:
-    audits = [ProcessCosts(audited(each, TRUE).cpu_seconds, 0, 0, 0) for each in AUDITS]
+    costs = [audited(each, TRUE) for each in AUDITS]
+    audits = [ProcessCosts(cost.cpu_seconds, cost.memory_bytes, 0, 0) for cost in costs]
     # The start of each is that of a run over next to nothing, which is not nothing.
     found = fitted(RUNS, audits)
     for each in RUNS:
@@ -130,6 +133,8 @@ def test_constants_are_found_again() -> None:
                  kept_bytes=8 * GIB, segments=128)  # fmt: skip
     assert larger.cost(found).cpu_seconds == pytest.approx(larger.took.cpu_seconds, rel=0.05)
     assert found.segment == pytest.approx(TRUE.segment, rel=0.1)
+    assert found.base_bytes == pytest.approx(TRUE.base_bytes, rel=0.01)
+    assert found.audit_base_bytes == pytest.approx(TRUE.audit_base_bytes, rel=0.01)
 
 
 def test_the_module_that_is_written_has_the_constants() -> None:

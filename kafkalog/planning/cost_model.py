@@ -16,6 +16,8 @@ from dataclasses import dataclass
 # (`cleaning.run_map`).
 ENTRY_BYTES = 24
 _POOL_BYTES_PER_KEY = 32
+# Of a record that is compared, on disk (`cleaning.survivor_keys`).
+_COMPARED_BYTES = 16
 _RUN_RECORDS = 16 * 1024 * 1024
 # Records of a window for each byte of flags that stays in memory (`resources.memory`).
 _WINDOW_PER_KEPT = 32
@@ -25,9 +27,7 @@ _FLAG_BYTES_SHUFFLED = 0.5
 _MAP_TASK_BYTES = 128 * 1024 * 1024
 _RECORDS_PER_MERGER = 8 * 1024 * 1024
 _MOST_MERGERS = 256
-# A process before its work, and what an audit holds of each partition and segment.
-_BASE_BYTES = 152 * 1024 * 1024
-_AUDIT_BASE_BYTES = 218 * 1024 * 1024
+# What an audit holds of each partition and segment.
 _AUDITED_PARTITION_BYTES = 9 * 1024
 _AUDITED_SEGMENT_BYTES = 1536
 # Bytes of a record that are read with its key: some lines of a processor's cache.
@@ -40,7 +40,8 @@ _PAGE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Seconds of CPU of one core for one of what each name says.
+    """Seconds of CPU of one core for one of what each name says; memory of a process but for its
+    keys, or for what it has audited.
 
     start: a process, kernels loaded; segment: one that is read and goes; source_byte: read twice,
     checked; record: its key hashed, its mark looked up; near_byte: of a record's first 256, which
@@ -67,6 +68,8 @@ class Rates:
     audited_partition: float
     audited_segment: float
     audited_batch: float
+    base_bytes: float
+    audit_base_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class Workers:
 class CompactionWork:
     """One partition: bytes of the `.log` files read, records in them, dirty ones among these,
     distinct keys of those, bytes that stay; the segments that are read and written; the codec's
-    number; whether its keys travel between tasks, and whether each record is compared.
+    number; whether its keys travel between tasks, whether each record is compared, and whether its
+    batches are so small that their headers are found by reading everything (`log.segment_headers`).
     """
 
     source_bytes: int
@@ -98,6 +102,7 @@ class CompactionWork:
     codec: int = 0
     across_tasks: bool = False
     is_compared: bool = False
+    is_scanned_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,9 @@ def compaction_cost(
         bytes_written=sum(work.kept_bytes for work in works),
         bytes_spilled=sum(_spilled(work, workers) for work in works),
         bytes_shuffled=sum(_shuffled(work, workers) for work in across),
-        memory_bytes=max((_memory(work, workers) for work in works), default=_BASE_BYTES),
+        memory_bytes=max(
+            (_memory(work, workers, rates) for work in works), default=int(rates.base_bytes)
+        ),
         tasks=tasks,
     )
 
@@ -181,7 +188,7 @@ def audit_cost(
         bytes_written=0,
         bytes_spilled=0,
         bytes_shuffled=0,
-        memory_bytes=_AUDIT_BASE_BYTES
+        memory_bytes=int(rates.audit_base_bytes)
         + partitions * _AUDITED_PARTITION_BYTES
         + segments * _AUDITED_SEGMENT_BYTES,
         tasks=partitions,
@@ -244,10 +251,11 @@ def mergers_of(records: int) -> int:
 
 def _bytes_read(work: CompactionWork) -> int:
     """Sources twice and new files once; with every record compared the sources twice more and the
-    new files once.
+    new files once. Before that headers, which are next to nothing or everything.
     """
     times = 2 if work.is_compared else 1
-    return times * (2 * work.source_bytes + work.kept_bytes)
+    scanned = work.source_bytes if work.is_scanned_whole else 0
+    return times * (2 * work.source_bytes + work.kept_bytes) + scanned
 
 
 def _most_keys(workers: Workers) -> float:
@@ -297,11 +305,12 @@ def _entries_shuffled(work: CompactionWork, workers: Workers) -> float:
 
 
 def _spilled(work: CompactionWork, workers: Workers) -> int:
-    """Entries, and a byte of flags a record."""
+    """Entries, and a byte of flags a record; of one that is compared its hash and number."""
     if work.across_tasks:
         return int(_entries_shuffled(work, workers) * ENTRY_BYTES)
     flags = work.records if work.records > workers.window_records // _WINDOW_PER_KEPT else 0
-    return int(_entries(work, workers) * ENTRY_BYTES + flags)
+    compared = work.records * _COMPARED_BYTES if work.is_compared else 0
+    return int(_entries(work, workers) * ENTRY_BYTES + flags + compared)
 
 
 def _shuffled(work: CompactionWork, workers: Workers) -> int:
@@ -309,7 +318,7 @@ def _shuffled(work: CompactionWork, workers: Workers) -> int:
     return int(entries * ENTRY_BYTES + work.records * _FLAG_BYTES_SHUFFLED)
 
 
-def _memory(work: CompactionWork, workers: Workers) -> int:
+def _memory(work: CompactionWork, workers: Workers, rates: Rates) -> int:
     if work.is_compared:
-        return _BASE_BYTES + workers.pool_bytes
-    return int(_BASE_BYTES + _keys_at_once(work, workers) * _POOL_BYTES_PER_KEY)
+        return int(rates.base_bytes) + workers.pool_bytes
+    return int(rates.base_bytes + _keys_at_once(work, workers) * _POOL_BYTES_PER_KEY)

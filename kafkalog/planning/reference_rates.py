@@ -1,8 +1,10 @@
-"""The constants of `cost_model` on the reference machine: two cores of the virtual machine of
-docs/benchmarks.md while others used it (load 5), where a GiB takes 4.4 s of CPU.
+"""The constants of `cost_model` on the reference machine: 2 cores,
+Intel(R) Xeon(R) Processor, load 8 to 14, the lowest of two, 2026-11-30, where a GiB took 3.5 s of
+CPU.
 
-As `python -m tests.benchmarks.bench_cost_model` fits them, but for Spark's own and `wait_byte`,
-which are single figures of docs/benchmarks.md.
+Written by `python -m tests.benchmarks.bench_cost_model --write`, which fits them to whole runs, but
+for Spark's own and `wait_byte`, which are single figures of docs/benchmarks.md, and for the seconds
+of audits, which are from before.
 """
 
 from __future__ import annotations
@@ -10,22 +12,24 @@ from __future__ import annotations
 from kafkalog.planning.cost_model import Rates
 
 REFERENCE = Rates(
-    start=0.95,
-    partition=8e-3,
-    segment=0.0,
-    source_byte=0.3e-9,
-    record=117e-9,
-    near_byte=1.15e-9,
-    kept_byte=2.45e-9,
-    entry=0.0,
-    compared_record=850e-9,
-    codecs=(0.0, 40e-9, 5e-9, 2.5e-9, 10e-9),
-    wait_byte=1.1e-9,
+    start=1.02,
+    partition=0.00218,
+    segment=0.000429,
+    source_byte=4.65e-10,
+    record=8.27e-08,
+    near_byte=0.0,
+    kept_byte=1.19e-09,
+    entry=6.35e-08,
+    compared_record=1.11e-06,
+    codecs=(0.0, 3.32e-08, 4.96e-09, 3.14e-09, 1.09e-08),
+    wait_byte=1.1e-09,
     task=0.05,
-    shuffled_byte=7e-9,
+    shuffled_byte=7e-09,
     first_job=3.0,
     audit_start=1.4,
-    audited_partition=1.5e-3,
-    audited_segment=0.36e-3,
-    audited_batch=0.9e-6,
+    audited_partition=0.0015,
+    audited_segment=0.00036,
+    audited_batch=9e-07,
+    base_bytes=189000000.0,
+    audit_base_bytes=261000000.0,
 )

@@ -46,7 +46,7 @@ def generate(log_dir: Path, segments: int) -> tuple[int, str]:
 
 def our_command(log_dir: Path, now_ms: int, limit: str) -> list[str]:
     command = [sys.executable, "-m", "kafkalog", "retain", "--log-dir", str(log_dir)]
-    command += ["--topic", "*", "--run-dir", f"{log_dir}-runs", "--now", str(now_ms)]
+    command += ["--topic", "bench", "--run-dir", f"{log_dir}-runs", "--now", str(now_ms)]
     return [*command, "--config", limit, "--config", "cleanup.policy=delete"]
 
 

@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 from tests.benchmarks.side_by_side import Cost, circumstances, fast_directory, median
+from tests.support.topics import topic_words
 
 PARTITIONS_A_TOPIC = 10
 _RECORDS_A_SEGMENT = 30
@@ -66,8 +67,13 @@ def command(verb: str, log_dir: Path, runs: Path) -> list[str]:
         words.append("--json")
     if verb in ("audit", _AGAIN, "retain"):
         words += ["--config", "cleanup.policy=delete"]
+    if verb == "retain":
+        words += ["--config", f"retention.ms={7 * 86_400_000}"]
     if verb == "compact":
         words += ["--config", "cleanup.policy=compact"]
+    if verb in ("retain", "compact"):
+        # A plan for topics that are not named is refused where nothing says their policy.
+        words += topic_words(log_dir)
     if verb not in ("segments", "info"):
         words += ["--run-dir", str(runs)]
     if verb in ("audit", _AGAIN, "verify", "compact"):

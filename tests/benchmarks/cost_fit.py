@@ -49,7 +49,24 @@ def fitted(runs: Sequence[Compared], audits: Sequence[ProcessCosts]) -> Rates:
     rows = [[audited(each, unit).cpu_seconds for unit in audit_units] for each in AUDITS[1:]]
     values = fit(rows, [took.cpu_seconds for took in audits[1:]], audit_start)
     found |= dict(zip(_AUDIT_NAMES, values, strict=True))
+    found["base_bytes"] = base([(run.cost(NO_RATES), run.took) for run in runs])
+    audited_alone = [audited(each, NO_RATES) for each in AUDITS]
+    found["audit_base_bytes"] = base(list(zip(audited_alone, audits, strict=True)))
     return replace(REFERENCE, start=start, audit_start=audit_start, codecs=codecs, **found)
+
+
+def base(runs: Sequence[tuple[Cost, ProcessCosts]]) -> float:
+    """The memory of a process beyond what the model says that makes the largest relative error of
+    all runs the least: a peak is that of the start for some, of the work for others.
+    """
+    beyond = [took.peak_bytes - cost.memory_bytes for cost, took in runs]
+    candidates = np.linspace(max(min(beyond), 0), max(*beyond, 0), 200)
+    return min(
+        (float(candidate) for candidate in candidates),
+        key=lambda value: max(
+            abs((cost.memory_bytes + value) / max(took.peak_bytes, 1) - 1) for cost, took in runs
+        ),
+    )
 
 
 def fit(rows: Sequence[Sequence[float]], seconds: Sequence[float], start: float) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,10 +14,13 @@ from kafkalog.planning.cost_model import CompactionWork, Cost, Rates, Workers, c
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, usual_budget
 from tests.benchmarks import bench_audit, bench_many_partitions
 from tests.benchmarks.generate import LogSpec, write_log
+from tests.benchmarks.generated_batches import records_per_batch
 from tests.support.process_costs import ProcessCosts, run_counted
 
 _SMALL_SEGMENT_RECORDS = 32
-NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
+# As `log.segment_headers` has it.
+_SKIP_FROM_BYTES = 12 * 1024
+NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _BUDGET = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=False)
 ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.window_records)
 
@@ -42,14 +45,24 @@ class Log:
         if self.partitions:
             bench_many_partitions.generate(log_dir, self.partitions)
             return
-        spec = LogSpec(
+        write_log(log_dir, "bench", self.spec())
+
+    def batches(self) -> int:
+        """In all."""
+        if self.partitions:
+            each = bench_many_partitions.RECORDS
+            return self.partitions * -(-each // records_per_batch(LogSpec(each, 1)))
+        return -(-self.spec().records // records_per_batch(self.spec()))
+
+    def spec(self) -> LogSpec:
+        """Of one partition that is not small."""
+        if self.segments:
+            each = _SMALL_SEGMENT_RECORDS
+            return LogSpec(each * self.segments, each, batch_bytes=1000, segment_bytes=4096)
+        return LogSpec(
             self.records, self.keys, value_bytes=self.value_bytes, codec=self.codec,
             distinct=self.is_distinct,
         )  # fmt: skip
-        if self.segments:
-            each = _SMALL_SEGMENT_RECORDS
-            spec = LogSpec(each * self.segments, each, batch_bytes=1000, segment_bytes=4096)
-        write_log(log_dir, "bench", spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +138,7 @@ def compact(log: Log, source: Path) -> Compared:
         groups=sum(len(each["groups"]) for each in partitions),
         codec=int(log.codec),
         is_compared="deep" in log.options,
+        is_scanned_whole=sources < _SKIP_FROM_BYTES * log.batches(),
     )
     return Compared(log.name, tuple(_shares(work, len(partitions))), took, indexes)
 
@@ -137,26 +151,28 @@ def _shares(work: CompactionWork, count: int) -> Iterator[CompactionWork]:
             records=work.records // count,
             dirty_records=work.dirty_records // count,
             kept_bytes=work.kept_bytes // count,
+            segments=work.segments // count,
+            groups=work.groups // count,
         )
 
 
 # Topics of ten partitions, segments of each, batches of each segment.
-AUDITS = ((1, 1, 16), (50, 2, 16), (20, 20, 16), (10, 10, 160))
+AUDITS = ((1, 1, 16), (50, 2, 16), (20, 20, 16), (1, 10, 3000))
 LARGER_AUDIT = (60, 15, 48)
 
 
-def audit(log_dir: Path, topics: int, segments: int, batches: int) -> ProcessCosts:
-    """An audit of sparse logs."""
+def audits(
+    log_dir: Path, rounds: int, topics: int, segments: int, batches: int
+) -> list[ProcessCosts]:
+    """First audits of sparse logs."""
     bench_audit.generate(log_dir, topics, 10, segments, batches)
-    _, took = run_counted(
-        "audit", "--log-dir", str(log_dir), "--json", "--workers", "1",
-        "--config", "cleanup.policy=delete", "--run-dir", str(log_dir.parent / "runs"),
-    )  # fmt: skip
+    found = []
+    for _ in range(rounds):
+        _, took = run_counted(
+            "audit", "--log-dir", str(log_dir), "--json", "--workers", "1",
+            "--config", "cleanup.policy=delete", "--run-dir", str(log_dir.parent / "runs"),
+        )  # fmt: skip
+        found.append(took)
+        shutil.rmtree(log_dir.parent / "runs", ignore_errors=True)
     shutil.rmtree(log_dir)
-    shutil.rmtree(log_dir.parent / "runs", ignore_errors=True)
-    return took
-
-
-def lowest(runs: Sequence[ProcessCosts]) -> ProcessCosts:
-    """By CPU: what disturbs a run only adds to it."""
-    return min(runs, key=lambda run: run.cpu_seconds)
+    return found

@@ -66,12 +66,17 @@ def timestamps(offsets: NDArray[np.int64], spec: LogSpec) -> NDArray[np.int64]:
     return FIRST_TIMESTAMP_MS + offsets // spec.records_per_ms
 
 
+def records_per_batch(spec: LogSpec) -> int:
+    """As many as a batch of that size has, before it is compressed."""
+    record_bytes = spec.key_bytes + spec.value_bytes + 10
+    return max(1, -(-(spec.batch_bytes - RECORD_BATCH_OVERHEAD) // record_bytes))
+
+
 def batch_windows(spec: LogSpec) -> Iterator[Window]:
     """All batches of the log; each window's bytes are overwritten by the next one's."""
     rng = np.random.default_rng(spec.seed)
     pool = _value_pool(rng, spec.value_bytes)
-    record_bytes = spec.key_bytes + spec.value_bytes + 10
-    per_batch = max(1, -(-(spec.batch_bytes - RECORD_BATCH_OVERHEAD) // record_bytes))
+    per_batch = records_per_batch(spec)
     room = RECORD_BATCH_OVERHEAD + per_batch * (
         spec.key_bytes + spec.value_bytes + _MOST_RECORD_OVERHEAD
     )
