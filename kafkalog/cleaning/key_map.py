@@ -34,7 +34,6 @@ from kafkalog.kernels.hash_keys import (
     SUPERSEDED,
     map_records,
 )
-from kafkalog.kernels.siphash_lanes import LANE_WORDS
 from kafkalog.kernels.status import OUTPUT_FULL, STATUS_TEXT
 from kafkalog.resources.memory import MemoryBudget
 
@@ -97,7 +96,6 @@ class KeyMap:
         # A run ends when the map may have no room for all of these.
         staged = min(_STAGED_ENTRIES, self._map.most_keys)
         self._staged = np.empty(staged * ENTRY_WORDS, np.uint64)
-        self._lanes = np.zeros(LANE_WORDS, np.uint64)
         self._state = np.zeros(MAP_STATE_SIZE, np.int64)
         self._state[[NEXT_INDEX, PREVIOUS_OFFSET]] = first_index, -1
         self._map.begin(first_index)
@@ -135,7 +133,7 @@ class KeyMap:
             found, status, position, b = map_records(
                 areas.buf, rows[part], starts[part], areas.ends[part], roles[part],
                 self._k0, self._k1, self._first_dirty_offset, self._latest_offset,
-                self._lanes, self._state, self._staged, flags[done:],
+                self._state, self._staged, flags[done:],
             )  # fmt: skip
             b += first_batch
             self._enter()

@@ -38,7 +38,6 @@ from kafkalog.kernels.hash_keys import (
     PREVIOUS_OFFSET,
     map_records,
 )
-from kafkalog.kernels.siphash_lanes import LANE_WORDS
 from kafkalog.kernels.status import OK, STATUS_TEXT
 from kafkalog.log.json_facts import JsonFacts
 
@@ -225,7 +224,6 @@ class KeyHasher:
 
     def __init__(self) -> None:
         self._k0, self._k1 = KeySecret().words
-        self._lanes = np.zeros(LANE_WORDS, np.uint64)
         self._entries = np.empty(0, np.uint64)
 
     def hash_keys(
@@ -243,7 +241,7 @@ class KeyHasher:
         state[PREVIOUS_OFFSET] = int(rows["base_offset"][0]) - 1
         _, status, position, b = map_records(
             areas.buf, rows, areas.starts, areas.ends, roles.astype(np.uint8), self._k0, self._k1,
-            0, MAX_INT64, self._lanes, state, self._entries, np.empty(count, np.uint8),
+            0, MAX_INT64, state, self._entries, np.empty(count, np.uint8),
         )  # fmt: skip
         if status != OK:
             raise CorruptRecordError(

@@ -5,9 +5,10 @@ match deletes a record, so nobody may be able to craft two keys that match. Kafk
 which is 128 bits without a secret.
 
 Each record that meets the map gives an entry of three words (hash, hash, record index), in record
-order. Keys are hashed batch by batch, while they are in the processor's nearest cache, several side
-by side. When there is no room for another entry the kernel stops, within a batch if it must, and is
-called again when those there are have been taken.
+order. Keys are hashed batch by batch, while they are in the processor's nearest cache, eight side
+by side; what a batch leaves over goes with the next one's. When there is no room for another entry
+the kernel stops, within a batch if it must, and is called again when those there are have been
+taken.
 
 Source: Kafka SkimpyOffsetMap for what it replaces.
 """
@@ -38,8 +39,8 @@ from kafkalog.kernels.jit import (
 )
 from kafkalog.kernels.prefetch import prefetch_record
 from kafkalog.kernels.record_walk import RecordParts, read_header, read_record
-from kafkalog.kernels.siphash import last_word, read_word, siphash_128
-from kafkalog.kernels.siphash_lanes import COUNTS, HASHES, LANE_KEY_WORDS, LANES, hash_lanes
+from kafkalog.kernels.siphash import siphash_128
+from kafkalog.kernels.siphash_lanes import LANE_KEY_WORDS, LANES, hash_lanes
 
 # What is noted of a record, one byte: no key; null value; replaced by a later record (set by
 # buckets.mark_superseded); not encoded as Kafka would encode it, so that a rewritten batch must
@@ -86,11 +87,10 @@ class Window(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """That of the hash, and memory for keys that are hashed side by side."""
+    """That of the hash."""
 
     k0: np.uint64
     k1: np.uint64
-    lanes: U64Array
 
 
 class Progress(NamedTuple):
@@ -200,47 +200,46 @@ def _enter(
 
 
 @inlined
-def _lay_out(buf: U8Array, pos: int, length: int, lanes: U64Array, lane: int) -> int:
-    """Put the words of a key into its lane; how many, 0 for a key that is too long for lanes."""
-    words: Any = (length >> 3) + 1
-    if words > LANE_KEY_WORDS:
+def _words_of_lanes(buf: U8Array, entries: U64Array, first: int) -> int:
+    """How many words the longest key has of those that are hashed side by side from entry `first`
+    on; 0 where they cannot be.
+    """
+    longest: Any = I64(0)
+    last: Any = I64(0)
+    for number in range(first, first + LANES):
+        at = np.uint64(number) * _WORDS
+        longest = max(longest, I64(entries[at + _ONE]))
+        last = max(last, I64(entries[at]))
+    words = (longest >> 3) + 1
+    # As many words are loaded of each key as of the longest one, whatever they belong to.
+    if words > LANE_KEY_WORDS or last + 8 * words > buf.size:
         return 0
-    at = np.uint64(lane)
-    for w in range(words - 1):
-        lanes[at] = read_word(buf, pos + 8 * w)
-        at += np.uint64(LANES)
-    lanes[at] = last_word(buf, pos + (length & ~7), length)
     return int(words)
 
 
 @helper
-def _hash_entries(buf: U8Array, entries: U64Array, first: int, end: int, secret: Secret) -> None:
+def _hash_one_by_one(buf: U8Array, entries: U64Array, first: int, end: int, secret: Secret) -> None:
     """Put hashes into entries [first, end) in place of where their keys lie."""
-    lanes = secret.lanes
-    counts, hashes = np.uint64(COUNTS), np.uint64(HASHES)
-    for start in range(first, end, LANES):
-        count = min(end - start, LANES)
-        most: Any = I64(0)
-        for lane in range(LANES):
-            words: Any = I64(0)
-            if lane < count:
-                at = np.uint64(start + lane) * _WORDS
-                words = _lay_out(buf, I64(entries[at]), I64(entries[at + _ONE]), lanes, lane)
-            lanes[counts + np.uint64(lane)] = np.uint64(words)
-            most = max(most, words)
-        if most > 0:
-            hash_lanes(lanes, most, secret.k0, secret.k1)
-        for lane in range(count):
-            at, which = np.uint64(start + lane) * _WORDS, np.uint64(lane)
-            if lanes[counts + which] > 0:
-                first_word = lanes[hashes + which]
-                second_word = lanes[hashes + np.uint64(LANES) + which]
-            else:
-                first_word, second_word = siphash_128(
-                    buf, I64(entries[at]), I64(entries[at + _ONE]), secret.k0, secret.k1
-                )
-            entries[at] = first_word
-            entries[at + _ONE] = second_word
+    for number in range(first, end):
+        at = np.uint64(number) * _WORDS
+        entries[at], entries[at + _ONE] = siphash_128(
+            buf, I64(entries[at]), I64(entries[at + _ONE]), secret.k0, secret.k1
+        )
+
+
+@helper
+def _hash_entries(buf: U8Array, entries: U64Array, first: int, end: int, secret: Secret) -> int:
+    """The same of as many entries as are hashed side by side; the first that is left of the
+    others.
+    """
+    while end - first >= LANES:
+        words = _words_of_lanes(buf, entries, first)
+        if words > 0:
+            hash_lanes(buf, entries, first, words, secret.k0, secret.k1)
+        else:
+            _hash_one_by_one(buf, entries, first, first + LANES, secret)
+        first += LANES
+    return first
 
 
 @helper
@@ -287,7 +286,7 @@ def _map_batch(
 @kernel(
     (
         *(U8_IN, ROW_IN, I64_IN, I64_IN, U8_IN, U64, U64, I64, I64),
-        *(U64_OUT, I64_OUT, U64_OUT, U8_OUT),
+        *(I64_OUT, U64_OUT, U8_OUT),
     )
 )
 def map_records(
@@ -300,7 +299,6 @@ def map_records(
     k1: np.uint64,
     first_dirty_offset: int,
     latest_offset: int,
-    lanes: U64Array,
     state: I64Array,
     entries_out: U64Array,
     flags_out: U8Array,
@@ -312,15 +310,15 @@ def map_records(
          the first one those behind DONE_OF_BATCH
          rows BATCH_ROW[b]; roles uint8[b]: MARKER, DATA or ONLY_LOOKED_UP; of a marker's records
          FOREIGN alone is noted; latest_offset: where the map ends, later records are not put there
-    i/o  lanes uint64[siphash_lanes.LANE_WORDS]; state int64[MAP_STATE_SIZE]
+    i/o  state int64[MAP_STATE_SIZE]
     out  entries_out uint64[3 * e], ENTRIES of them; flags_out uint8[r], r >= sum of records_count
     returns (records done, status, position of the first byte not understood or not done, its
             batch); OUTPUT_FULL when a record may need an entry and there is no room
     """
-    window, secret = Window(first_dirty_offset, latest_offset), Secret(k0, k1, lanes)
+    window, secret = Window(first_dirty_offset, latest_offset), Secret(k0, k1)
     # What is carried over from the call before: offsets go on rising from chunk to chunk.
     progress = Progress(I64(0), I64(0), state[PREVIOUS_OFFSET])
-    code, pos, b = I64(status.OK), I64(0), I64(0)
+    code, pos, b, hashed = I64(status.OK), I64(0), I64(0), I64(0)
     while b < rows.size and code == status.OK:
         # Where there was no room within a batch, the caller hands over the rest of it: its offsets
         # begin in the middle, so they are not compared with the batch's header again.
@@ -331,13 +329,13 @@ def map_records(
             code = I64(status.OFFSET_ORDER)
             break
         left = rows[b]["records_count"] - done
-        first_entry = progress.entries
         code, pos, progress = _map_batch(
             buf, pos, ends[b], left, rows[b], roles[b], window, state[NEXT_INDEX], progress,
             entries_out, flags_out,
         )  # fmt: skip
-        _hash_entries(buf, entries_out, first_entry, progress.entries, secret)
+        hashed = _hash_entries(buf, entries_out, hashed, progress.entries, secret)
         b += code == status.OK
+    _hash_one_by_one(buf, entries_out, hashed, progress.entries, secret)
     # Written at every end, so that a call which stopped within a batch is gone on with where it
     # stopped.
     state[NEXT_INDEX] += progress.records

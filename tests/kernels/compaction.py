@@ -29,7 +29,6 @@ from kafkalog.kernels.hash_keys import (
     SUPERSEDED,
     map_records,
 )
-from kafkalog.kernels.siphash_lanes import LANE_WORDS
 from kafkalog.kernels.status import OUTPUT_FULL
 from tests.batches.logs import rows_of
 
@@ -66,7 +65,7 @@ def map_log(
     ends = rows["position"] + rows["size_in_bytes"]
     count = int(rows["records_count"].sum())
     flags = np.full(count, NO_FLAGS, np.uint8)
-    state, lanes = np.zeros(MAP_STATE_SIZE, np.int64), np.zeros(LANE_WORDS, np.uint64)
+    state = np.zeros(MAP_STATE_SIZE, np.int64)
     state[PREVIOUS_OFFSET] = -1
     made, entries = [np.empty(0, np.uint64)], np.empty(room * ENTRY_WORDS, np.uint64)
     for part in np.array_split(np.arange(rows.size), pieces):
@@ -77,7 +76,7 @@ def map_log(
                 _, status, position, b = map_records(
                     buf, rows[which], starts[which], ends[which], meets[which],
                     np.uint64(1), np.uint64(2), first_dirty_offset, latest_offset,
-                    lanes, state, entries, flags[done:],
+                    state, entries, flags[done:],
                 )  # fmt: skip
             made.append(entries[: state[ENTRIES] * ENTRY_WORDS].copy())
             first += b

@@ -167,13 +167,20 @@ def test_many_entries_give_the_same_answer(first_dirty: int) -> None:
     assert [bool(flag & SUPERSEDED) for flag in mapped.flags] == gone
 
 
-@given(st.lists(st.none() | st.binary(max_size=80), min_size=1, max_size=40), st.integers(1, 50))
+@given(
+    st.lists(st.none() | st.binary(max_size=20) | st.binary(max_size=80), min_size=1, max_size=40),
+    st.integers(1, 50),
+    st.integers(1, 40),
+)
 @settings(max_examples=60)
 def test_entries_have_the_plain_hash_of_their_key_in_record_order(
-    keys: list[bytes | None], room: int
+    keys: list[bytes | None], room: int, batch_records: int
 ) -> None:
-    # Of any lengths beside each other, in lanes and by themselves, at the end of the buffer too.
-    log = pack_batch([Record(i, 0, key, b"") for i, key in enumerate(keys)])
+    # Of any lengths beside each other, in lanes and by themselves, at the end of the buffer too,
+    # and side by side with those of other batches.
+    made = [Record(i, 0, key, b"") for i, key in enumerate(keys)]
+    batches = [made[i : i + batch_records] for i in range(0, len(made), batch_records)]
+    log = b"".join(map(pack_batch, batches))
     entries = map_log(log, room=room).entries.reshape(-1, ENTRY_WORDS)
     secret = np.array([1, 2], np.uint64).tobytes()
     expected = [(siphash_2_4_128(secret, k), i) for i, k in enumerate(keys) if k is not None]
