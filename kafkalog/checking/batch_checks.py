@@ -81,7 +81,7 @@ class BatchChecks:
         if not sound.all():
             for row in rows[~sound]:
                 self._say("crc-mismatch", row, f"the header says {row['crc']:#010x}")
-            rows = rows[sound]
+            rows = rows.compress(sound)
         complete = self._open(chunk, rows)
         if batch_table.codecs(rows).any():
             self._check_codec_checksums(chunk, rows)
@@ -94,7 +94,7 @@ class BatchChecks:
     def check_headers(self, rows: Rows, sound: Mask) -> None:
         """Check what the headers of the next batches say of each other."""
         self._check_order(rows)
-        self._check_fields(rows[sound])
+        self._check_fields(rows.compress(sound))
         self._note_epochs(rows)
         self.batches_count += rows.size
         self.records_count += int(rows["records_count"].astype(np.int64).clip(min=0).sum())

@@ -135,7 +135,7 @@ class BodyRebuilder:
         for part, areas in iterate_record_areas(
             chunk.buf,
             chunk.position,
-            rows[which],
+            rows.take(which),
             self._arena,
             path=path,
             arena_bytes=CLEANER_ARENA_BYTES,

@@ -24,6 +24,7 @@ from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.cleaning.run_map import KEY_BYTES
 from kafkalog.cleaning.source_map import SpilledRuns
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.batch_rows import copy_rows
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     MAGIC_VALUE_V2,
@@ -92,7 +93,7 @@ def join_sources(
                 return None
             file.read_into(data[start:], 0, size)
     count, status, end = buffers.scan(data, total, 0, 0)
-    rows = buffers.rows[:count].copy()
+    rows = copy_rows(buffers.rows[:count])
     if status != OK or end != total or not _may_be_joined(rows, sources, starts, budget):
         return None
     if not verify_checksums(data, 0, rows).all():

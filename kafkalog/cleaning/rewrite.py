@@ -29,6 +29,7 @@ from kafkalog.errors import (
     KafkaLogError,
     LogSegmentOffsetOverflowError,
 )
+from kafkalog.format.batch_rows import copy_rows
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import MAGIC_VALUE_V2
 from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
@@ -168,7 +169,7 @@ class GroupRewriter:
             if done:
                 # The kernel leaves CRCs of rebuilt batches open (-1): they are computed for many at
                 # once.
-                new_rows = rows_out[:done].copy()
+                new_rows = copy_rows(rows_out[:done])
                 is_rebuilt = set_checksums(self._out, output.position, new_rows)
                 for row in decisions.corrupt:
                     _note_corrupt(row, chunk, new_rows, rebuilt)

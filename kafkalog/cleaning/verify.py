@@ -25,6 +25,7 @@ from kafkalog.cleaning.checked_chunks import (
 from kafkalog.cleaning.output_segment import OutputFile
 from kafkalog.cleaning.rewrite import RebuiltBatches
 from kafkalog.errors import CorruptIndexError, CorruptRecordError
+from kafkalog.format.batch_rows import are_equal_rows
 from kafkalog.format.checksum import crc32c
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.check_records import check_records
@@ -60,7 +61,7 @@ def verify_segment(
         # ones.
         at = np.searchsorted(chunk.rows["position"], positions)
         folds = rebuilt.folds.read(rebuilt_seen, upto)
-        _check_records(chunk, chunk.rows[at], folds, arena, log.path)
+        _check_records(chunk, chunk.rows.take(at), folds, arena, log.path)
         rebuilt_seen = upto
     whole = not reader.trailing_bytes and reader.valid_bytes == log.size_in_bytes
     if not whole or seen != written_rows.size:
@@ -148,7 +149,7 @@ def _check_rows(found: NDArray[np.void], wanted: NDArray[np.void], path: str) ->
             "a batch that was not written", found[min(wanted.size, found.size - 1)], path
         )
     # Field by field only to say which one it is.
-    if (found == wanted).all():
+    if are_equal_rows(found, wanted):
         return
     for name in BATCH_ROW.names or ():
         if not np.array_equal(found[name], wanted[name]):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import is_legacy_wrapper
+from kafkalog.format.batch_rows import join_rows
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.log.damage import Damage, FileRange
@@ -95,10 +96,10 @@ def sound_places(wanted: FileRange) -> tuple[Int64s, Int64s]:
     walk = DamageWalk(wanted)
     for found in walk:
         if not isinstance(found, Damage):
-            parts.append(found.rows[walk.is_valid])
+            parts.append(found.rows.compress(walk.is_valid))
         elif found.row is not None:
             parts.append(np.array([found.row], BATCH_ROW))
-    rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
+    rows = join_rows(parts)
     order = order_batches(rows, wanted.ends)
     positions = rows["position"].astype(np.int64)
     return positions, positions[sorted(order.left_out)]

@@ -24,6 +24,7 @@ from kafkalog.errors import (
     RecordTooLargeError,
     UnsupportedMagicError,
 )
+from kafkalog.format.batch_rows import join_rows
 from kafkalog.format.constants import MAX_BATCH_BYTES, MAX_INT64
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import OK
@@ -52,18 +53,18 @@ def headers_past_damage(wanted: FileRange) -> tuple[NDArray[np.void], list[Damag
     tail = Tail(scan.valid_bytes, scan.valid_bytes + scan.trailing_bytes, scan.status, last_offset)
     if scan.error is None and tail_error(wanted.path, tail, wanted.ends) is None:
         return scan.rows, []
-    parts: list[NDArray[np.void]] = [np.empty(0, BATCH_ROW)]
+    parts: list[NDArray[np.void]] = []
     damages: list[Damage] = []
     walk = DamageWalk(wanted)
     for found in walk:
         if isinstance(found, Damage):
             damages.append(found)
             continue
-        parts.append(found.rows[walk.is_valid])
+        parts.append(found.rows.compress(walk.is_valid))
         for row in found.rows[~walk.is_valid]:
             error = wrong_checksum(wanted.path, row)
             damages.append(Damage(int(row["position"]), int(row["size_in_bytes"]), error))
-    return np.concatenate(parts), damages
+    return join_rows(parts), damages
 
 
 class DamageWalk:

@@ -88,7 +88,7 @@ class ProducerState(ProducerSink):
         # A batch that the snapshot covers is in the state already: replayed again, it would begin
         # its transaction a second time.
         is_new = rows["last_offset"] >= self.next_offset
-        self._replay.apply(rows if is_new.all() else rows[is_new])
+        self._replay.apply(rows if is_new.all() else rows.compress(is_new))
         self.next_offset = max(self.next_offset, int(rows["last_offset"][-1]) + 1)
 
     def active_producers(self) -> tuple[ActiveProducer, ...]:

@@ -23,6 +23,7 @@ from kafkalog.errors import (
     RecordTooLargeError,
     UnsupportedMagicError,
 )
+from kafkalog.format.batch_rows import copy_rows, put_rows
 from kafkalog.format.constants import (
     LOG_OVERHEAD,
     MAX_BATCH_BYTES,
@@ -89,12 +90,12 @@ class ChunkBuffers:
         end = count + rows.size
         while self.rows.size < end:
             self._grow_rows()
-        self.rows[count:end] = rows
+        put_rows(self.rows[count:end], rows)
         return end
 
     def _grow_rows(self) -> None:
         grown = np.empty(2 * self.rows.size, BATCH_ROW)
-        grown[: self.rows.size] = self.rows
+        put_rows(grown[: self.rows.size], self.rows)
         self.rows = grown
 
 
@@ -150,7 +151,7 @@ class ChunkReader:
                 # The chunk's end stands in for the file's: a batch that goes on behind it is
                 # NEED_MORE here, and whether the file ends inside it, too, is found out below.
                 count, status, pos = self._buffers.scan(buf, length, position, 0)
-                rows = self._buffers.rows[:count].copy()
+                rows = copy_rows(self._buffers.rows[:count])
                 error: KafkaLogError | None = None
                 if length > self._max_batch_bytes:
                     count, pos, error = self._within_limit(file, rows, pos)

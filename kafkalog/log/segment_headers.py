@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import is_control
 from kafkalog.errors import KafkaLogError
+from kafkalog.format.batch_rows import copy_rows
 from kafkalog.format.constants import LOG_OVERHEAD, MAX_INT64, RECORD_BATCH_OVERHEAD
 from kafkalog.format.record_batch import BATCH_ROW, HEADER
 from kafkalog.kernels.status import CORRUPT_LENGTH, OK, ZERO_TAIL
@@ -142,7 +143,7 @@ def scan_headers(
                 )  # fmt: skip
                 control_problem = found if control_problem is None else control_problem
         return HeaderScan(
-            rows=buffers.rows[:count].copy(),
+            rows=copy_rows(buffers.rows[:count]),
             valid_bytes=position,
             trailing_bytes=max(file_end - position, 0),
             status=status,

@@ -54,7 +54,7 @@ def _checked_batches(
             is_valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
             if request.mode == ReadMode.DROPMALFORMED and not is_valid.all():
                 counts.drop(split.path, int((~is_valid).sum()))
-                rows, is_valid = rows[is_valid], is_valid[is_valid]
+                rows, is_valid = rows.compress(is_valid), is_valid[is_valid]
         if len(rows):
             arrays = BatchArrays(place_of(split), rows, is_valid, chunk.buf, chunk.position)
             yield build_batches(arrays, request.schema, request.names)
@@ -62,6 +62,6 @@ def _checked_batches(
 
 def _wanted(rows: Rows, split: ScanSplit, request: ReadRequest, counts: ReadCounts) -> Rows:
     mask = wanted_batches(rows, split, request.row_filter, include_control=True, of_records=False)
-    wanted: Rows = rows[mask]
+    wanted: Rows = rows.compress(mask)
     counts.skipped_batches += len(rows) - len(wanted)
     return wanted

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import WRONG_CHECKSUM
 from kafkalog.errors import RecordTooLargeError
+from kafkalog.format.batch_rows import join_rows
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.status import ZERO_TAIL
@@ -122,11 +123,11 @@ class SegmentWalk:
         for rows, why, _ in self._walk():
             parts.append(rows)
             reasons += why.tolist()
-        rows = np.concatenate(parts) if parts else np.empty(0, BATCH_ROW)
+        rows = join_rows(parts)
         sound = np.flatnonzero(np.array([not reason for reason in reasons], np.bool_))
         # Only sound batches take part: offsets of one whose checksum is wrong may be damaged as
         # well, and would draw others out of place.
-        order = order_batches(rows[sound], self._ends)
+        order = order_batches(rows.take(sound), self._ends)
         for i, reason in order.left_out.items():
             reasons[int(sound[i])] = reason
         for number, reason in enumerate(reasons):

@@ -40,6 +40,10 @@ class SpilledArray:
 
     def __init__(self, dtype: Any, memory_bytes: int) -> None:
         self._dtype = np.dtype(dtype)
+        # As bytes, where numpy would copy records field by field.
+        self._copied = (
+            np.dtype((np.void, self._dtype.itemsize)) if self._dtype.names else self._dtype
+        )
         self._memory_bytes = memory_bytes
         self._fd: int | None = None
         self._on_disk = 0
@@ -74,7 +78,8 @@ class SpilledArray:
         while at < stop:
             first = at - self._starts[part]
             piece = self._parts[part][first : first + stop - at]
-            out[at - start : at - start + piece.size] = piece
+            place = out[at - start : at - start + piece.size]
+            place.view(self._copied)[:] = piece.view(self._copied)
             at += piece.size
             part += 1
         return out
