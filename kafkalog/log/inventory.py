@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
@@ -105,13 +106,13 @@ class PartitionCheckpoints(JsonFacts):
 
 
 # Fields of a partition as its token has them, whatever they are.
-_NOT_IN_TOKEN = {
-    "other_segments": [],
-    "leftovers": [],
-    "problems": [],
+_NOT_IN_TOKEN: dict[str, Any] = {
+    "other_segments": (),
+    "leftovers": (),
+    "problems": (),
     "digest": "",
-    "orphan_indexes": [],
-    "deleted_files": [],
+    "orphan_indexes": (),
+    "deleted_files": (),
 }
 
 
@@ -198,10 +199,8 @@ class PartitionInventory(JsonFacts):
         # Whether older segments are in tiered storage is said by settings, not by the directory.
         # The digest takes the log as a local one, so that the same files have the same token either
         # way.
-        depends_on = self.to_json()
-        depends_on |= {"has_remote_segments": False, "log_start_offset": self._local_start_offset}
-        depends_on |= _NOT_IN_TOKEN
-        return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
+        depends_on = replace(self.as_local_log(), **_NOT_IN_TOKEN)
+        return hashlib.sha256(json.dumps(depends_on.to_row()).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

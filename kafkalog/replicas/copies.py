@@ -22,15 +22,21 @@ def copies_by_partition(
     """The live ones of these directories, and those of digests, by node."""
     live = [each for each in partitions if each.kind is PartitionKind.LIVE]
     metas = {path: read_log_dir_files(Path(path)).meta for path in {p.log_dir for p in live}}
-    found: dict[TopicPartition, dict[tuple[object, ...], Copy]] = {}
+    found: dict[TopicPartition, list[Copy]] = {}
     for partition in live:
         meta = metas[partition.log_dir]
         ids = (None, None) if meta is None else (meta.cluster_id, meta.node_id)
-        replica = Replica("", partition, *ids)
-        found.setdefault(partition.topic_partition, {})[replica.key] = replica
+        found.setdefault(partition.topic_partition, []).append(Replica("", partition, *ids))
     for each in digested:
-        found.setdefault(each.topic_partition, {})[each.key] = each
-    return {name: _named(list(its.values())) for name, its in sorted(found.items())}
+        found.setdefault(each.topic_partition, []).append(each)
+    return {name: _named(_each_once(its)) for name, its in sorted(found.items())}
+
+
+def _each_once(copies: Sequence[Copy]) -> Sequence[Copy]:
+    """Each path once. One alone is not asked for its own: to follow links is a dozen calls of the
+    system.
+    """
+    return list({each.key: each for each in copies}.values()) if len(copies) > 1 else copies
 
 
 def _named(own: Sequence[Copy]) -> tuple[Copy, ...]:

@@ -103,4 +103,5 @@ class Scratch:
 
     def owns(self, name: str) -> bool:
         """Whether a bare file name belongs to this run."""
-        return name.startswith(f"{PREFIX}{self.run_id}-") and is_scratch(name)
+        # Of most names in a partition the first part tells.
+        return is_scratch(name) and name.startswith(f"{PREFIX}{self.run_id}-")
