@@ -5,6 +5,8 @@ This is where a kernel's status becomes an error that names the file, the batch 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,13 +59,29 @@ class RecordSpans:
         self.batch_indexes: NDArray[np.int32] = narrow[3]
 
 
+class WantedKeys:
+    """Keys as the kernel compares records with them: one behind the other, in its order."""
+
+    __slots__ = ("data", "edges")
+
+    def __init__(self, keys: Iterable[bytes]) -> None:
+        in_order = sorted(set(keys), key=lambda key: (len(key), key[::-1]))
+        self.data: NDArray[np.uint8] = np.frombuffer(b"".join(in_order), np.uint8)
+        self.edges: NDArray[np.int64] = np.cumsum([0, *map(len, in_order)], dtype=np.int64)
+
+
+_NO_BYTES, _NO_EDGES = np.empty(0, np.uint8), np.empty(0, np.int64)
+
+
 def decode_spans(
     areas: RecordAreas,
     rows: NDArray[np.void],
     path: str | None = None,
     reuse: RecordSpans | None = None,
+    keys: WantedKeys | None = None,
 ) -> RecordSpans:
-    """Find the spans of all records of `rows`, whose areas were opened by `open_record_areas`.
+    """Find the spans of the records of `rows`, whose areas were opened by `open_record_areas`: of
+    all, or of those with one of `keys`. The others are checked as well.
 
     `reuse` gives its arrays to the result; its own content is gone afterwards.
 
@@ -73,11 +91,13 @@ def decode_spans(
     counts = rows["records_count"]
     # `open_record_areas` has refused counts that the bytes cannot hold, so they may size arrays.
     spans = RecordSpans(int(counts.sum(dtype=np.int64)), reuse)
-    done, status, position, b = record_spans(
+    walked, status, position, b, spans.n = record_spans(
         areas.buf,
         rows,
         areas.starts,
         areas.ends,
+        _NO_BYTES if keys is None else keys.data,
+        _NO_EDGES if keys is None else keys.edges,
         spans.offsets,
         spans.timestamps,
         spans.key_starts,
@@ -90,7 +110,7 @@ def decode_spans(
     )
     # The kernel says how far it came: from that the record and the byte within the batch are found.
     if status != OK:
-        index = done - int(counts[:b].sum(dtype=np.int64))
+        index = walked - int(counts[:b].sum(dtype=np.int64))
         at = position - int(areas.starts[b])
         raise CorruptRecordError(
             f"record {index} of {counts[b]}, byte {at} of the records: {STATUS_TEXT[status]}",

@@ -1,7 +1,7 @@
 """Which batches may hold wanted rows, as their headers tell; and which records are wanted.
 
 Each batch a header rules out is neither summed up nor decompressed, and each record that its spans
-rule out is not copied: a key is compared where it lies, and no value is touched for it.
+rule out is not copied. Keys are compared where they lie, by `batches.spans`.
 
 Source of the columns: `columns.batches` shows header fields raw, `columns.records` has null for
 their sentinel.
@@ -108,9 +108,9 @@ def _reach(rows: Rows, split: ScanSplit) -> NDArray[np.int64]:
 
 
 def wanted_records(
-    buf: NDArray[np.uint8], spans: RecordSpans, split: ScanSplit, row_filter: RowFilter
+    spans: RecordSpans, split: ScanSplit, row_filter: RowFilter
 ) -> NDArray[np.int64] | None:
-    """Indexes of the wanted ones of the decoded records; None for all of them."""
+    """Indexes of the wanted ones of the decoded records, whose keys are wanted; None for all."""
     offsets = spans.offsets[: spans.n]
     if not len(offsets):
         return None
@@ -124,21 +124,4 @@ def wanted_records(
         masks.append(condition.mask(offsets))
     if (met := row_filter.timestamp_mask(spans.timestamps[: spans.n])) is not None:
         masks.append(met)
-    if row_filter.keys is not None:
-        masks.append(_has_key(buf, spans, row_filter.keys))
     return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
-
-
-def _has_key(buf: NDArray[np.uint8], spans: RecordSpans, keys: frozenset[bytes]) -> Mask:
-    """bool[r]: the key is one of these. Length first, then byte by byte from the end, where keys
-    differ soonest, of those records only that agree so far."""
-    found = np.zeros(spans.n, np.bool_)
-    starts, lengths = spans.key_starts[: spans.n], spans.key_lengths[: spans.n]
-    for key in keys:
-        candidates = np.flatnonzero(lengths == len(key))
-        for at in range(len(key) - 1, -1, -1):
-            if not candidates.size:
-                break
-            candidates = candidates[buf[starts[candidates] + at] == key[at]]
-        found[candidates] = True
-    return found

@@ -20,7 +20,7 @@ import pyarrow as pa
 from kafkalog.batches import batch_table
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.record_areas import iterate_record_areas
-from kafkalog.batches.spans import RecordSpans, decode_spans
+from kafkalog.batches.spans import RecordSpans, WantedKeys, decode_spans
 from kafkalog.columns.records import RecordArrays, build_records
 from kafkalog.log.damage import wrong_checksum
 from kafkalog.log.segment_file import Chunk
@@ -74,6 +74,8 @@ class _RecordReader:
         self._places = BatchPlaces(goes_on=request.mode != ReadMode.FAILFAST)
         self._arena = Arena()
         self._spans: RecordSpans | None = None
+        keys = request.row_filter.keys
+        self._keys = None if keys is None else WantedKeys(keys)
         self._asks_states = "transactionState" in request.names
         self._wrong_positions = np.empty(0, np.int64)  # of misplaced batches in the chunk at hand
 
@@ -190,12 +192,12 @@ class _RecordReader:
             arena_bytes=CHUNK_BYTES,
         )
         for _, areas in parts:
-            spans = decode_spans(areas, areas.rows, split.path, reuse=self._spans)
+            spans = decode_spans(areas, areas.rows, split.path, self._spans, self._keys)
             self._spans = spans
-            wanted = wanted_records(areas.buf, spans, split, self._request.row_filter)
+            wanted = wanted_records(spans, split, self._request.row_filter)
             states = split.transactions.states(areas.rows) if self._asks_states else None
             arrays = RecordArrays(place_of(split), areas.buf, areas.rows, spans, wanted, states)
-            self._counts.records += spans.n
+            self._counts.records += int(areas.rows["records_count"].sum(dtype=np.int64))
             self._counts.wanted_records += len(arrays)
             yield len(areas.rows), arrays
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkalog.batches.spans import WantedKeys
 from kafkalog.format.constants import TIMESTAMP_TYPE_MASK
 from kafkalog.format.record import Record
 from kafkalog.format.record_batch import BATCH_ROW
@@ -47,20 +48,33 @@ class Columns:
         )
         self.key_lengths, self.value_lengths, self.header_counts, self.batch_indexes = self.narrow
 
+    def first(self, n: int) -> Columns:
+        """Those of the first n records."""
+        columns = Columns(n)
+        for mine, theirs in zip(
+            columns.wide + columns.narrow, self.wide + self.narrow, strict=True
+        ):
+            mine[:] = theirs[:n]
+        return columns
+
     def run(
         self,
         buf: NDArray[np.uint8],
         rows: NDArray[np.void],
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
+        keys: WantedKeys | None = None,
     ) -> tuple[int, int, int, int]:
+        """(records written, status, position, batch)."""
         # Timestamps wrap around as Java's do; interpreted numpy would warn.
         with np.errstate(over="ignore"):
-            return record_spans(
+            walked, status, position, b, written = record_spans(
                 buf,
                 rows,
                 starts,
                 ends,
+                np.empty(0, np.uint8) if keys is None else keys.data,
+                np.empty(0, np.int64) if keys is None else keys.edges,
                 self.offsets,
                 self.timestamps,
                 self.key_starts,
@@ -71,6 +85,8 @@ class Columns:
                 self.header_counts,
                 self.batch_indexes,
             )
+        assert written == walked or (keys is not None and written < walked)
+        return written, status, position, b
 
 
 def decode(

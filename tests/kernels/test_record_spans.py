@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkalog.batches.record_areas import RecordAreas
+from kafkalog.batches.spans import WantedKeys, decode_spans
 from kafkalog.errors import CorruptRecordError
 from kafkalog.format.record import Record, pack_record, pack_records, parse_records
 from kafkalog.format.varint import pack_varint, pack_varlong
@@ -96,6 +98,47 @@ def test_records_of_many_batches_come_in_one_call() -> None:
     assert columns.run(buf, rows, edges[:-1].copy(), edges[1:].copy()) == (10, status.OK, 0, 0)
     assert to_records(buf, columns) == [r for i in range(len(payloads)) for r in RECORDS[:i]]
     assert columns.batch_indexes.tolist() == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
+
+
+def keyed(
+    payload: bytes, count: int, keys: set[bytes], base_offset: int = 5
+) -> tuple[Columns, tuple[int, ...]]:
+    """What the kernel writes of the records with one of the keys, and what it returns."""
+    columns = Columns(count)
+    bounds = np.array([0], np.int64), np.array([len(payload)], np.int64)
+    buf = read_only(payload)
+    row = batch_row(count, base_offset, 1000)
+    return columns, columns.run(buf, row, *bounds, WantedKeys(keys))
+
+
+@given(record_lists(), st.data())
+def test_records_of_wanted_keys_are_those_that_a_set_has(
+    records: list[Record], data: st.DataObject
+) -> None:
+    theirs = sorted({record.key for record in records if record.key is not None})
+    near = [key[:-1] for key in theirs if key] + [b"\0" + key for key in theirs]
+    known = st.sampled_from([*theirs, *near]) if theirs else st.nothing()
+    keys = data.draw(st.sets(known | st.binary(max_size=3), max_size=20))
+    payload = pack_records(records, records[0].offset, 1000)
+    columns, (written, found, *_) = keyed(payload, len(records), keys, records[0].offset)
+    wanted = [record for record in records if record.key in keys]
+    assert (written, found) == (len(wanted), status.OK)
+    assert to_records(read_only(payload), columns.first(written)) == wanted
+
+
+def test_a_record_that_nobody_wants_is_checked_as_well() -> None:
+    good = pack_records(RECORDS, 5, 1000)
+    payload = good + b"\x7f"
+    _, answer = keyed(payload, len(RECORDS) + 1, {b"absent"})
+    assert answer == (0, status.NEGATIVE_LENGTH, len(good), 0)
+    areas = RecordAreas(
+        read_only(payload),
+        np.array([0], np.int64),
+        np.array([len(payload)], np.int64),
+        batch_row(len(RECORDS) + 1, 5, 1000),
+    )
+    with pytest.raises(CorruptRecordError, match=f"record {len(RECORDS)} of"):
+        decode_spans(areas, areas.rows, keys=WantedKeys({b"absent"}))
 
 
 def test_an_empty_batch_is_empty_whatever_its_bytes() -> None:
