@@ -7,6 +7,7 @@ batches do not touch new pages each time.
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -120,7 +121,20 @@ def headers_array(keys: pa.Array, values: pa.Array, list_offsets: Int32s, filled
 def _constants(value: object, type_: pa.DataType, capacity: int) -> pa.Array:
     if value is None:
         return pa.nulls(capacity, type_)
-    return pa.repeat(pa.scalar(value, type_), capacity)
+    return pa.repeat(_array_of_one(value, type_)[0], capacity)
+
+
+def _array_of_one(value: object, type_: pa.DataType) -> pa.Array:
+    """By buffers: of an object of Python's Arrow makes it by way of pandas, which a process that
+    reads a few records would import for that alone."""
+    if isinstance(value, str) and type_ == pa.string():
+        text = value.encode()
+        ends = np.array([0, len(text)], np.int32)
+        return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(ends), pa.py_buffer(text)])
+    if isinstance(value, int) and pa.types.is_signed_integer(type_):
+        number = value.to_bytes(type_.bit_width // 8, sys.byteorder, signed=True)
+        return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(number)])
+    return pa.array([value], type_)
 
 
 def _needs_nulls(milliseconds: Int64s) -> bool:

@@ -99,3 +99,27 @@ def test_bool_and_number_arrays_equal_plain_ones(flags: list[bool]) -> None:
 @pytest.mark.parametrize("value", ["orders", None])
 def test_constant_array_repeats(n: int, value: str | None) -> None:
     assert constant_array(value, pa.string(), n).to_pylist() == [value] * n
+
+
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        ("", pa.string()),
+        ("zażółć", pa.string()),
+        (-1, pa.int8()),
+        (1 << 30, pa.int32()),
+        (-(1 << 63), pa.int64()),
+        (True, pa.bool_()),
+        (b"\xff", pa.binary()),
+        (5, pa.uint32()),
+    ],
+)
+def test_constant_array_is_what_arrow_makes_of_a_list(value: object, type_: pa.DataType) -> None:
+    array = constant_array(value, type_, 3)
+    array.validate(full=True)
+    assert array.equals(pa.array([value] * 3, type_))
+
+
+def test_constant_array_refuses_a_number_that_the_type_cannot_hold() -> None:
+    with pytest.raises(OverflowError):
+        constant_array(1 << 31, pa.int32(), 1)
