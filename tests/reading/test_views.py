@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from data.copy_samples import SAMPLES
 from kafkalog.columns.column import arrow_schema, not_null
 from kafkalog.columns.places import rows_batch
 from kafkalog.columns.schemas import PARTITION, TOPIC
@@ -84,6 +85,17 @@ def test_the_table_is_imported_without_readers_and_kernels() -> None:
     code = "import sys, kafkalog.reading.views; print([m for m in sys.modules if 'kernel' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_reading_records_imports_no_pandas() -> None:
+    """pyarrow does, for the first array that it makes of Python's objects."""
+    code = (
+        "import sys, kafkalog; batches = list(kafkalog.read_records(sys.argv[1]));"
+        " print(sum(batch.num_rows for batch in batches) > 0, 'pandas' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(SAMPLES / "broker")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
 
 
 def test_narrow_views_are_of_columns_that_are_there() -> None:
