@@ -124,7 +124,7 @@ set_up_browser() {
   mark_done browser tried
 }
 
-# numba compiles each kernel at its first import and keeps the result beside the source: once a machine, here.
+# A kernel is compiled when it is called first, and kept beside the source: once a machine, here.
 warm_up_kernels() {
   local state
   state=$(find kafkalog/kernels kafkalog/native -name '*.py' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
