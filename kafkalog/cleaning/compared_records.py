@@ -90,5 +90,5 @@ def _contents(areas: RecordAreas, spans: RecordSpans, path: str) -> dict[str, pa
     return {
         "timestamp": number_array(spans.timestamps.copy()),
         "value": binary_array(areas.buf, spans.value_starts, spans.value_lengths),
-        "headers": pa.ListArray.from_arrays(pa.array(headers.list_offsets), pairs),
+        "headers": pa.ListArray.from_arrays(number_array(headers.list_offsets), pairs),
     }

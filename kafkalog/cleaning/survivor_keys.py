@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkalog.columns.arrow_arrays import binary_spans
+from kafkalog.columns.arrow_arrays import binary_spans, bool_array, valid_rows
 from kafkalog.resources.memory import MemoryBudget
 from kafkalog.resources.spilled_array import SpilledArray
 
@@ -60,10 +60,10 @@ class SurvivorKeys:
         """Consecutive records: their keys, whether they may be superseded, and may supersede."""
         numbers = np.arange(self._added, self._added + len(keys), dtype=np.uint64)
         self._added += len(keys)
-        chosen = is_data & keys.is_valid().to_numpy(zero_copy_only=False)
+        chosen = is_data & valid_rows(keys)
         if not chosen.all():
             keys, numbers, is_mapped = (
-                keys.filter(pa.array(chosen)),
+                keys.filter(bool_array(chosen)),
                 numbers[chosen],
                 is_mapped[chosen],
             )

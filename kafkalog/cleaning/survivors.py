@@ -25,6 +25,7 @@ from kafkalog.batches.batch_table import (
 )
 from kafkalog.cleaning.compared_records import Part, Rows, read_parts
 from kafkalog.cleaning.survivor_keys import SurvivorKeys
+from kafkalog.columns.arrow_arrays import bool_array, number_values, valid_rows
 from kafkalog.format.constants import (
     CONTROL_FLAG_MASK,
     DELETE_HORIZON_FLAG_MASK,
@@ -178,7 +179,7 @@ class Survivors:
                     if segment is first:
                         followed = rows["position"] >= start
                     maps[followed] &= ~transactions.spent(_only(part, followed))
-                offsets = part.records["offset"].to_numpy()
+                offsets = number_values(part.records["offset"])
                 of_batch = np.repeat(np.arange(rows.size), rows["records_count"])
                 is_mapped = (
                     maps[of_batch] & (offsets >= first_dirty) & (offsets <= self._latest_offset)
@@ -202,11 +203,8 @@ class Survivors:
             due &= rows["last_offset"] < plan.replicated_end_offset
         discarded = spent & (~control | (stamped & due))
         of_batch = np.repeat(np.arange(rows.size), rows["records_count"])
-        offsets = part.records["offset"].to_numpy()
-        has_key, has_value = (
-            part.records[name].is_valid().to_numpy(zero_copy_only=False)
-            for name in ("key", "value")
-        )
+        offsets = number_values(part.records["offset"])
+        has_key, has_value = (valid_rows(part.records[name]) for name in ("key", "value"))
         stays = has_key & ~self._keys.take(offsets.size) & (has_value | ~due[of_batch])
         stays |= control[of_batch] | (offsets > self._latest_offset)
         stays &= ~discarded[of_batch]
@@ -216,7 +214,7 @@ class Survivors:
         tombstones = np.bincount(of_batch[stays & ~has_value], minlength=rows.size) > 0
         stamps = (tombstones | (spent & control)) & ~stamped & (counts > 0)
         whole = (counts == rows["records_count"]) & ~stamps & ~legacy & (counts > 0)
-        records = part.records.filter(pa.array(stays))
+        records = part.records.filter(bool_array(stays))
         expected = self._rebuilt(rows, counts, stamps, whole, records)
         kept = (counts > 0) | self._kept_empty(rows)
         return Part(expected[kept], records)
@@ -235,7 +233,7 @@ class Survivors:
         result = rows.copy()
         some = np.flatnonzero((counts > 0) & ~whole)
         edges = np.cumsum(counts) - counts
-        offsets, timestamps = (records[n].to_numpy() for n in ("offset", "timestamp"))
+        offsets, timestamps = (number_values(records[n]) for n in ("offset", "timestamp"))
         result["records_count"] = counts
         result["crc"][~whole] = -1
         legacy = is_legacy(rows)
@@ -303,7 +301,7 @@ def _without_producer(rows: Rows, which: Mask) -> None:
 
 def _only(part: Part, which: Mask) -> Part:
     of_batch = np.repeat(which, part.rows["records_count"])
-    return Part(part.rows[which], part.records.filter(pa.array(of_batch)))
+    return Part(part.rows[which], part.records.filter(bool_array(of_batch)))
 
 
 def _position_of(segment: SegmentInfo, offset: int) -> int:

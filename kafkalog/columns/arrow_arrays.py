@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,23 @@ def binary_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), n, buffers, null_count=nulls)
 
 
+def number_values(array: pa.Array) -> npt.NDArray[Any]:
+    """The way back of `number_array`, without a copy; rows that are null hold anything."""
+    # Arrow's own ways to numpy look whether there is pandas, by importing it: 0.4 s of CPU.
+    type_ = np.dtype(array.type.to_pandas_dtype())
+    data = np.frombuffer(array.buffers()[1] or b"", type_)
+    return data[array.offset : array.offset + len(array)]
+
+
+def valid_rows(array: pa.Array) -> Mask:
+    """Which rows are not null, without pandas as well."""
+    if not array.null_count:
+        return np.ones(len(array), np.bool_)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    end = array.offset + len(array)
+    return np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
+
+
 def binary_spans(array: pa.Array) -> tuple[Bytes, Int64s, Int64s]:
     """The way back, without a copy of the bytes: (buf uint8[m], starts int64[n], lengths int64[n]),
     a length of -1 is null.
@@ -89,7 +107,7 @@ def binary_spans(array: pa.Array) -> tuple[Bytes, Int64s, Int64s]:
     starts = edges[:-1].astype(np.int64)
     lengths = edges[1:] - starts
     if array.null_count:
-        lengths[np.asarray(array.is_null())] = -1
+        lengths[~valid_rows(array)] = -1
     return np.frombuffer(values or b"", np.uint8), starts, lengths
 
 

@@ -15,8 +15,10 @@ from kafkalog.columns.arrow_arrays import (
     bool_array,
     constant_array,
     number_array,
+    number_values,
     text_array,
     timestamp_array,
+    valid_rows,
 )
 from kafkalog.columns.column import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 
@@ -43,6 +45,28 @@ def test_binary_array_keeps_null_and_empty_apart(parts: list[bytes | None]) -> N
     array.validate(full=True)
     assert array.to_pylist() == parts
     assert array.null_count == parts.count(None)
+
+
+@given(texts, st.integers(0, 70), st.integers(0, 70))
+def test_nulls_of_a_part_of_an_array_are_those_that_arrow_says(
+    parts: list[bytes | None], start: int, length: int
+) -> None:
+    part = binary_array(*spans(parts)).slice(start, length)
+    assert valid_rows(part).tolist() == part.is_valid().to_pylist()
+
+
+@given(
+    st.lists(st.integers(-(2**31), 2**31 - 1), max_size=70),
+    st.sampled_from(["i4", "i8"]),
+    st.integers(0, 70),
+    st.integers(0, 70),
+)
+def test_numbers_of_a_part_of_an_array_come_back(
+    numbers: list[int], dtype: str, start: int, length: int
+) -> None:
+    part = number_array(np.array(numbers, dtype)).slice(start, length)
+    assert number_values(part).dtype == dtype
+    assert number_values(part).tolist() == part.to_pylist()
 
 
 def test_text_array_replaces_malformed_bytes_as_java_does() -> None:
