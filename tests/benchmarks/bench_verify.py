@@ -9,6 +9,8 @@ is slower, so it is given one segment. Prints one JSON line with medians:
 
  verify            bytes a second of wall time and of CPU time, whole process
  verify_reading    the same without the start: one segment after the other in this process
+ codec_alone       of zstd or lz4: bytes of log a second that the codec alone takes, the same blocks
+                   handed to it in the same order; and which part of that verify_reading reaches
  scan_headers      bytes of log a second whose batch headers are read, without and with the columns
                    of view `batches`
  dump_log_segments Kafka's tool, whole process and without the start of its JVM
@@ -28,16 +30,30 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
 
 import kafkalog
-from kafkalog.checking.segment import check_segment, segment_task
+from kafkalog.checking.segment import CHUNK_BYTES, check_segment, segment_task
+from kafkalog.format.constants import (
+    MAX_BATCH_BYTES,
+    MAX_INT64,
+    RECORD_BATCH_OVERHEAD,
+    CompressionType,
+)
+from kafkalog.kernels.single_blocks import find_single_blocks
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.segment_file import ChunkBuffers
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
 from kafkalog.log.segment_headers import scan_headers
+from kafkalog.native.codec_batches import decompress_batches
 from tests.benchmarks.side_by_side import Cost, circumstances, fast_directory, run_measured
 from tests.oracle.setup import ensure_oracle
 
 CORE = "0"
+Seconds: TypeAlias = tuple[float, float]
+# More than a chunk of these logs makes: they halve or so.
+_DECOMPRESSED_BYTES = 64 << 20
 # Kafka's tool is given this little of a segment to find out what its start takes.
 _TINY_BYTES = 100_000
 
@@ -59,11 +75,33 @@ def kafka_command(log: Path) -> list[str]:
     ]
 
 
-def seconds_of(call: Callable[[], object]) -> tuple[float, float]:
+def seconds_of(call: Callable[[], object]) -> Seconds:
     """Wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def codec_seconds(paths: list[str], codec: CompressionType, buffers: ChunkBuffers) -> Seconds:
+    """Wall and CPU seconds in the codec, for all batches of these files; reading and finding the
+    blocks is not counted."""
+    wall, cpu, out = 0.0, 0.0, np.zeros(_DECOMPRESSED_BYTES, np.uint8)
+    for path in paths:
+        for chunk in read_chunks(path, chunk_bytes=CHUNK_BYTES, buffers=buffers):
+            starts = chunk.rows["position"] - chunk.position + RECORD_BATCH_OVERHEAD
+            ends = starts - RECORD_BATCH_OVERHEAD + chunk.rows["size_in_bytes"]
+            codecs = np.full(starts.size, codec, np.int64)
+            firsts, lasts, rooms = np.empty((3, starts.size), np.int64)
+            find_single_blocks(
+                chunk.buf, codecs, starts, ends, MAX_BATCH_BYTES, firsts, lasts, rooms
+            )
+            edges = np.empty(starts.size + 1, np.int64)
+            arguments = (chunk.buf, codecs, firsts, lasts, rooms, 0, out, 0, MAX_INT64, edges)
+            began, began_cpu = time.perf_counter(), time.process_time()
+            done = decompress_batches(*arguments)
+            wall, cpu = wall + time.perf_counter() - began, cpu + time.process_time() - began_cpu
+            assert done == starts.size, f"batch {done} of {path} is not one block"
+    return wall, cpu
 
 
 def kernel_compile_seconds() -> float:
@@ -77,7 +115,7 @@ def kernel_compile_seconds() -> float:
     return float(subprocess.check_output([sys.executable, "-c", code]))
 
 
-def rates(size: int, costs: list[tuple[float, float]]) -> dict[str, float]:
+def rates(size: int, costs: list[Seconds]) -> dict[str, float]:
     """GB a second, of the medians."""
     wall, cpu = (statistics.median(each) for each in zip(*costs, strict=True))
     return {
@@ -114,17 +152,20 @@ def measure(codec: str, args: argparse.Namespace) -> None:
         tiny.parent.mkdir()
         tiny.write_bytes(first.read_bytes()[:_TINY_BYTES])
         buffers = ChunkBuffers()
+        kind = CompressionType[codec.upper()]
         os.sched_setaffinity(0, {int(CORE)})
         ours: list[Cost] = []
         kafkas: list[Cost] = []
         starts: list[Cost] = []
-        reading, scanning, viewing = [], [], []
+        reading, scanning, viewing, decompressing = [], [], [], []
         for _ in range(args.rounds):
             # 1: it finds that a log dir alone has no metadata log.
             ours.append(run_measured(our_command(log_dir, Path(work, "runs")), CORE, (0, 1)))
             starts.append(run_measured(kafka_command(tiny), CORE))
             kafkas.append(run_measured(kafka_command(first), CORE))
             reading.append(seconds_of(lambda: [check_segment(task, buffers) for task in tasks]))
+            if kind in (CompressionType.ZSTD, CompressionType.LZ4):
+                decompressing.append(codec_seconds(paths, kind, buffers))
             scanning.append(seconds_of(lambda: [scan_headers(path) for path in paths]))
             viewing.append(seconds_of(lambda: kafkalog.read_batches(log_dir)))
         shutil.rmtree(log_dir)
@@ -134,6 +175,13 @@ def measure(codec: str, args: argparse.Namespace) -> None:
         (max(k.wall_seconds - s.wall_seconds, 1e-9), max(k.cpu_seconds - s.cpu_seconds, 1e-9))
         for k, s in zip(kafkas, starts, strict=True)
     ]
+    of_codec: dict[str, object] = {}
+    if decompressing:
+        pairs = zip(decompressing, reading, strict=True)
+        of_codec["codec_alone"] = rates(size, decompressing)
+        of_codec["verify_reading_of_codec"] = round(
+            statistics.median(c[1] / r[1] for c, r in pairs), 2
+        )
     print(
         json.dumps(
             {
@@ -145,6 +193,7 @@ def measure(codec: str, args: argparse.Namespace) -> None:
                 "verify": rates(size, [(c.wall_seconds, c.cpu_seconds) for c in ours]),
                 "verify_peak_mib": round(statistics.median(c.peak_mib for c in ours)),
                 "verify_reading": rates(size, reading),
+                **of_codec,
                 "scan_headers": rates(size, scanning),
                 "read_batches": rates(size, viewing),
                 "dump_log_segments": rates(first_bytes, whole),
