@@ -13,6 +13,7 @@ from kafkalog.auditing.advice import Advice
 from kafkalog.auditing.audit_kinds import ALL_KINDS
 from kafkalog.auditing.sound_facts import SoundFacts
 from kafkalog.checking.finding import Finding
+from kafkalog.contents.committed_offsets import Commits
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import SegmentStatistics
 from kafkalog.log.inventory import JsonFacts, PartitionKind
@@ -120,6 +121,16 @@ class AuditedPartition(JsonFacts):
     def log_bytes(self) -> int:
         """Bytes of the live `.log` files."""
         return self.bytes_by_kind["log"]
+
+    @property
+    def commits(self) -> Commits | None:
+        """What groups have committed, of a partition of the offsets topic that was read."""
+        return None if self.contents is None else self.contents.commits
+
+    @property
+    def whole(self) -> AuditedPartition:
+        """As an object that holds all that is in it."""
+        return self
 
     def finding(self, kind: str, text: str) -> Finding:
         """A finding about the whole partition, with the severity of its kind."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from operator import add
 from typing import Any
 
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.contents_findings import beyond_policy
 from kafkalog.auditing.expected_growth import Outlook, arrival_pace
+from kafkalog.auditing.sound_partitions import in_groups
+from kafkalog.auditing.sound_sections import sound_ages
 from kafkalog.auditing.what_if import SimulatedLog
 from kafkalog.planning.loaded_segments import LoadedSegment
 
@@ -30,7 +33,12 @@ def age_histogram(partitions: Sequence[AuditedPartition], now_ms: int) -> list[R
     `toMs`: -1 to 0 is in the future, -2 to -1 without a time, and -1 as the end is no end.
     """
     sums: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for partition in partitions:
+    groups, others = in_groups(partitions)
+    for group, own in groups:
+        for topic, bucket, sound in sound_ages(group, own, AGE_EDGES_MS, _NO_TIME):
+            entry = sums[topic, bucket]
+            entry[:] = map(add, entry, sound)
+    for partition in others:
         if partition.contents is None:
             continue
         for part in partition.contents.headers.slices:

@@ -21,16 +21,20 @@ from kafkalog.auditing.contents_document import (
     leftover_rows,
     simulated_log,
 )
-from kafkalog.auditing.findings_across import live, safe_delete_rows, topic_ceiling
+from kafkalog.auditing.findings_across import live, safe_delete_rows
 from kafkalog.auditing.remote_part import (
     remote_row,
     remote_sums,
     sums_by_topic,
     with_remote_parts,
 )
-from kafkalog.auditing.what_if import SimulatedLog, simulate
+from kafkalog.auditing.sound_partitions import PartitionSums, in_groups, with_sums
+from kafkalog.auditing.sound_sections import sound_timeline
+from kafkalog.auditing.sound_texts import contents_texts, partition_texts, segment_texts
+from kafkalog.auditing.what_if import SimulatedLog, ceiling_bytes, simulate
 from kafkalog.checking.document import finding_row, kinds_of
 from kafkalog.checking.finding import Finding
+from kafkalog.log.inventory import PartitionKind
 from kafkalog.planning.retention_forecast import NEVER, SegmentForecast
 
 Row = dict[str, Any]
@@ -40,14 +44,24 @@ _DAY_MS = 86_400_000
 
 class RowsAnew(Iterable[Row]):
     """Rows that are made each time they are asked for, in place of a list: of many partitions they
-    would take as much memory as all that is known of these.
+    would take as much memory as all that is known of these. `texts`: the same rows, of which some
+    come as they stand in JSON, where a line of the row begins with the text it is given.
     """
 
-    def __init__(self, make: Callable[[], Iterable[Row]]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Iterable[Row]],
+        texts: Callable[[str], Iterable[Row | str]] | None = None,
+    ) -> None:
         self._make = make
+        self._texts = texts
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._make())
+
+    def with_texts(self, newline: str) -> Iterator[Row | str]:
+        """For who writes them as JSON."""
+        return iter(self if self._texts is None else self._texts(newline))
 
 
 def audit_document(
@@ -61,7 +75,9 @@ def audit_document(
     `makes_rows_anew`: of the longest sections, for a caller that goes over them once.
     """
     rows = RowsAnew if makes_rows_anew else _listed
+    partitions = run.partitions
     served, findings = live(run.partitions), run.findings
+    groups, others = in_groups(served)
     return {
         "schemaVersion": SCHEMA_VERSION,
         "nowMs": run.now_ms,
@@ -70,22 +86,35 @@ def audit_document(
         "totals": totals(run.partitions)
         | remote_sums(with_remote_parts(run.partitions), run.price),
         "topics": topic_rows(run.partitions, run.price),
-        "partitions": rows(partial(map, partition_row, run.partitions)),
-        "segments": rows(partial(_segments, run.partitions)),
+        "partitions": rows(
+            partial(map, partition_row, partitions),
+            partial(partition_texts, lambda each: [partition_row(each)], partitions),
+        ),
+        "segments": rows(
+            partial(_segments, partitions), partial(segment_texts, segment_rows, partitions)
+        ),
         "timeline": timeline(run),
         "ageHistogram": age_histogram(served, run.now_ms),
-        "contents": contents_rows(served, run.now_ms),
+        "contents": rows(
+            partial(contents_rows, served, run.now_ms),
+            partial(contents_texts, lambda each: contents_rows([each], run.now_ms), served),
+        ),
         "leftovers": leftover_rows(run.partitions),
         "whatIf": simulate(
-            _simulated(served, run.now_ms), run.scenarios, run.times_ms, growth, run.price
+            _simulated(others, run.now_ms),
+            run.scenarios,
+            run.times_ms,
+            growth,
+            run.price,
+            groups=[(*each, partial(simulated_log, now_ms=run.now_ms)) for each in groups],
         ),
         "safeDeleteOffsets": safe_delete_rows(served),
-        "findings": [audit_finding_row(finding) for finding in findings],
+        "findings": rows(partial(map, audit_finding_row, findings)),
         "kinds": kinds_of(findings, ALL_KINDS),
     }
 
 
-def _listed(make: Callable[[], Iterable[Row]]) -> list[Row]:
+def _listed(make: Callable[[], Iterable[Row]], _texts: object = None) -> list[Row]:
     return list(make())
 
 
@@ -102,19 +131,28 @@ def _simulated(served: Sequence[AuditedPartition], now_ms: int) -> Iterator[Simu
         yield replace(log, remote=each.remote) if each.path in parts else log
 
 
-def totals(partitions: Sequence[AuditedPartition]) -> Row:
+def totals(partitions: Iterable[AuditedPartition]) -> Row:
     """Sums over all partition directories."""
+    topics, own = set(), []
+    for partition, sums in with_sums(partitions):
+        topics.add(partition.topic)
+        own.append(sums)
+    return {"bytes": sum(sum(each.bytes_by_kind) for each in own), "topics": len(topics)} | (
+        _totals(own)
+    )
+
+
+_LEFT = [place for place, kind in enumerate(BYTE_KINDS) if kind in ("leftover", "undo")]
+
+
+def _totals(own: Sequence[PartitionSums]) -> Row:
     return {
-        "bytes": sum(p.size_in_bytes for p in partitions),
-        "topics": len({p.topic for p in partitions}),
-        "partitions": len(partitions),
-        "segments": sum(len(p.retention.segments) for p in partitions),
-        "records": sum(p.records_count for p in partitions),
-        "dueBytes": sum(p.retention.due_bytes for p in partitions),
-        "blockedBytes": sum(p.retention.blocked_bytes for p in partitions),
-        "leftoverBytes": sum(
-            p.bytes_by_kind["leftover"] + p.bytes_by_kind["undo"] for p in partitions
-        ),
+        "partitions": len(own),
+        "segments": sum(each.segments for each in own),
+        "records": sum(each.records for each in own),
+        "dueBytes": sum(each.due_bytes for each in own),
+        "blockedBytes": sum(each.blocked_bytes for each in own),
+        "leftoverBytes": sum(each.bytes_by_kind[place] for each in own for place in _LEFT),
     }
 
 
@@ -122,36 +160,40 @@ def topic_rows(partitions: Sequence[AuditedPartition], price: float | None = Non
     """An entry a topic, by name; settings are those of its first directory. `price`: what a GiB in
     remote storage costs a month."""
     remote, nothing = sums_by_topic(partitions, price), remote_sums((), price)
-    by_topic: dict[str, list[AuditedPartition]] = defaultdict(list)
-    for partition in partitions:
-        by_topic[partition.topic].append(partition)
+    by_topic: dict[str, list[tuple[AuditedPartition, PartitionSums]]] = defaultdict(list)
+    for partition, sums in with_sums(partitions):
+        by_topic[partition.topic].append((partition, sums))
     return [
         _topic_row(topic, own) | remote.get(topic, nothing)
         for topic, own in sorted(by_topic.items())
     ]
 
 
-def _topic_row(topic: str, own: Sequence[AuditedPartition]) -> Row:
-    config = own[0].config
-    sums = totals(own)
-    ceiling = topic_ceiling(live(own))
-    oldest = [
-        s.smallest_timestamp_ms for p in own for s in p.segments if s.smallest_timestamp_ms >= 0
-    ]
+def _topic_row(topic: str, own: Sequence[tuple[AuditedPartition, PartitionSums]]) -> Row:
+    config = own[0][0].config
+    all_sums = [sums for _, sums in own]
+    sums = _totals(all_sums)
+    ceiling = ceiling_bytes(
+        (partition.config, sums.largest_segment_bytes)
+        for partition, sums in own
+        if partition.kind is PartitionKind.LIVE
+    )
+    kinds = [sum(numbers) for numbers in zip(*(s.bytes_by_kind for s in all_sums), strict=True)]
     return {
         "topic": topic,
-        **{name: sums[name] for name in ("partitions", "segments", "records", "bytes")},
-        "bytesByKind": {kind: sum(p.bytes_by_kind[kind] for p in own) for kind in BYTE_KINDS},
+        **{name: sums[name] for name in ("partitions", "segments", "records")},
+        "bytes": sum(kinds),
+        "bytesByKind": dict(zip(BYTE_KINDS, kinds, strict=True)),
         "cleanupPolicy": ",".join(config.cleanup_policy),
         "retentionMs": config.retention_ms,
         "retentionBytes": config.retention_bytes,
         "segmentBytes": config.segment_bytes,
         "segmentMs": config.segment_ms,
         "configSources": dict(config.sources),
-        "oldestTimestampMs": min(oldest, default=NEVER),
-        "newestTimestampMs": max(
-            (s.largest_timestamp_ms for p in own for s in p.segments), default=NEVER
+        "oldestTimestampMs": min(
+            (each.oldest_ms for each in all_sums if each.oldest_ms >= 0), default=NEVER
         ),
+        "newestTimestampMs": max((each.newest_ms for each in all_sums), default=NEVER),
         "dueBytes": sums["dueBytes"],
         "blockedBytes": sums["blockedBytes"],
         "retentionCeilingBytes": NEVER if ceiling is None else ceiling,
@@ -232,13 +274,19 @@ def _segment_row(partition: AuditedPartition, forecast: SegmentForecast, known: 
 def timeline(run: AuditRun) -> list[Row]:
     """Bytes that go per topic and day (UTC), what is overdue today."""
     sums: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
-    for partition in run.partitions:
+    groups, others = in_groups(run.partitions)
+    for partition in others:
         for segment in partition.retention.segments:
             if segment.due_ms != NEVER:
                 day = max(segment.due_ms, run.now_ms) // _DAY_MS * _DAY_MS
                 entry = sums[partition.topic, day]
                 entry[0] += segment.size_in_bytes
                 entry[1] += 1
+    for group, own in groups:
+        for topic, day, size, count in sound_timeline(group, own, _DAY_MS):
+            entry = sums[topic, day]
+            entry[0] += size
+            entry[1] += count
     return [
         {"topic": topic, "dayMs": day, "bytes": size, "segments": count}
         for (topic, day), (size, count) in sorted(sums.items())

@@ -18,7 +18,7 @@ from kafkalog.contents.header_contents import TimeSlice
 from kafkalog.planning.log_config import LogConfig
 
 _HOUR_MS = 3_600_000
-_WINDOW_MS = 7 * 24 * _HOUR_MS
+WINDOW_MS = 7 * 24 * _HOUR_MS
 
 PACE = (
     "expectedBytes: partitions go on at the pace of their newest 7 days by the records' "
@@ -47,7 +47,7 @@ def arrival_pace(slices: Iterable[TimeSlice], now_ms: int) -> float:
     least); what has no time, or one in the future, does not count.
     """
     known = [part for part in slices if 0 <= part.from_ms and part.to_ms <= now_ms]
-    since_ms = now_ms - _WINDOW_MS
+    since_ms = now_ms - WINDOW_MS
     arrived = 0.0
     for part in known:
         if part.to_ms > since_ms:
@@ -56,7 +56,7 @@ def arrival_pace(slices: Iterable[TimeSlice], now_ms: int) -> float:
             share = 1.0 if part.from_ms >= since_ms else (part.to_ms - since_ms) / width
             arrived += share * (part.closed_bytes + part.active_bytes)
     oldest_ms = min((part.from_ms for part in known), default=now_ms)
-    return arrived / max(min(now_ms - oldest_ms, _WINDOW_MS), _HOUR_MS)
+    return arrived / max(min(now_ms - oldest_ms, WINDOW_MS), _HOUR_MS)
 
 
 def expected_bytes(

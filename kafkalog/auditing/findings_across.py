@@ -63,8 +63,8 @@ def committed_ranges(
     telling: dict[str, list[CommittedRange]] = {}
     counts: dict[str, int] = {}
     for (cluster_id, _, _), audited in furthest(partitions).items():
-        if audited.contents is not None and audited.contents.commits is not None:
-            telling.setdefault(cluster_id, []).extend(audited.contents.commits.ranges)
+        if (commits := audited.commits) is not None:
+            telling.setdefault(cluster_id, []).extend(commits.ranges)
             counts[cluster_id] = counts.get(cluster_id, 0) + 1
     merged = {
         (cluster_id, *key): found

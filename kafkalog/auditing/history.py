@@ -28,6 +28,7 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, NextScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
 from kafkalog.auditing.row_tables import read_table_of, table_of
+from kafkalog.auditing.sound_partitions import with_sums
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.kept_logs import LOGS_FILE
 from kafkalog.runs.run_dir import Run, list_runs
@@ -117,8 +118,8 @@ def slope(points: Sequence[tuple[int, int]]) -> int | None:
 def sizes_now(partitions: Iterable[AuditedPartition]) -> dict[tuple[str, str], int]:
     """Bytes by log dir and topic."""
     sums: dict[tuple[str, str], int] = defaultdict(int)
-    for partition in partitions:
-        sums[partition.log_dir, partition.topic] += partition.size_in_bytes
+    for partition, own in with_sums(partitions):
+        sums[partition.log_dir, partition.topic] += sum(own.bytes_by_kind)
     return dict(sums)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.known_scan import UNREADABLE
 from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
-from kafkalog.auditing.sound_facts import SoundFacts, segment_infos
+from kafkalog.auditing.sound_facts import KeptSegments, SoundFacts
 from kafkalog.code_digest import code_digest
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.kept_logs import (
@@ -68,10 +69,14 @@ class KeptScans(Mapping[str, KnownDirectory]):
         self._directories, self._scans = column("directory"), column("scan")
 
     def __len__(self) -> int:
-        return len({*self.logs.paths, *self._places})
+        return len(self._paths)
 
     def __iter__(self) -> Iterator[str]:
-        return iter({*self.logs.paths, *self._places})
+        return iter(self._paths)
+
+    @cached_property
+    def _paths(self) -> dict[str, None]:
+        return dict.fromkeys((*self.logs.paths, *self._places))
 
     def __getitem__(self, path: str) -> KnownDirectory:
         """KeyError also of what cannot be understood."""
@@ -93,7 +98,7 @@ class KeptScans(Mapping[str, KnownDirectory]):
         return KnownDirectory(
             digest=logs.digest(place),
             topic_id=logs.topic_id(place),
-            segments=segment_infos(path, logs.segments(place)),
+            segments=KeptSegments.of(logs, place, path),
             log_end_offset=int(logs.column("log", "log_end_offset")[place]),
             snapshot_offsets=logs.snapshot_offsets(place),
         )

@@ -36,7 +36,7 @@ def reported_once(
                 unknown.setdefault((audited.log_dir, reason), []).append(audited)
         own = [f for f in own if f.kind != SETTINGS_UNKNOWN]
         is_same = len(own) == len(audited.findings)
-        kept.append(audited if is_same else replace(audited, findings=tuple(own)))
+        kept.append(audited if is_same else replace(audited.whole, findings=tuple(own)))
     return tuple(kept), list(_unknown(unknown))
 
 

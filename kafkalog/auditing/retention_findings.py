@@ -125,7 +125,9 @@ def find_due(context: FindingContext, advice: Advice | None = None) -> Iterator[
     if not others:
         return
     # Of size retention at the latest since the last append: the log was as large then.
-    appended_ms = max((s.modification_time_ms for s in context.audited.segments), default=None)
+    is_by_size = any(s.rule == str(RetentionRule.RETENTION_BYTES) for s in others)
+    segments = context.audited.segments if is_by_size else ()
+    appended_ms = max((s.modification_time_ms for s in segments), default=None)
     overdue = [s for s in others if _due_since(s, appended_ms) < context.alive_ms - GRACE_MS]
     if overdue:
         since = format_timestamp(_due_since(overdue[0], appended_ms))

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from kafkalog.auditing.sound_facts import segment_times
 from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
@@ -49,7 +51,7 @@ class SignsOfLife:
         """The last sign of life that matters to a partition."""
         if self.is_copied:
             return self.by_logs_ms
-        return max([self.checkpoints_ms, *(s.modification_time_ms for s in partition.segments)])
+        return max([self.checkpoints_ms, *segment_times(partition.segments)[0]])
 
 
 def signs_of_life(
@@ -57,13 +59,12 @@ def signs_of_life(
 ) -> SignsOfLife:
     """Of the log dir these are all partition directories of."""
     own = [p for p in partitions if p.segments]
-    segments = [segment for partition in own for segment in partition.segments]
+    of_files = [segment_times(partition.segments) for partition in own]
     checkpoints = _times(Path(log_dir, name) for name in CHECKPOINT_FILES)
     times = [*checkpoints, *_times([Path(log_dir, META_PROPERTIES_FILE)])]
-    times += [segment.modification_time_ms for segment in segments]
-    by_logs = max(
-        (s.largest_timestamp_ms for s in segments if s.largest_timestamp_ms <= now_ms), default=0
-    )
+    times += chain.from_iterable(modified for modified, _ in of_files)
+    largest = chain.from_iterable(each for _, each in of_files)
+    by_logs = max((time_ms for time_ms in largest if time_ms <= now_ms), default=0)
     return SignsOfLife(
         by_logs_ms=max(by_logs, 0),
         checkpoints_ms=max(checkpoints, default=0),

@@ -9,11 +9,12 @@ cannot be there (`sound_logs`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast, overload
 
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
-from kafkalog.log.kept_logs import SegmentNumbers
+from kafkalog.log.kept_logs import KeptLogs, SegmentNumbers
 
 # The first ones of SegmentNumbers: what SegmentInfo has.
 _OF_FILES = SegmentNumbers._fields.index("indexed_timestamp_ms") + 1
@@ -36,7 +37,60 @@ def segment_path(directory: str, base_offset: int) -> str:
     return f"{directory}/{base_offset:020}.log"
 
 
-def segment_infos(directory: str, segments: Sequence[Sequence[int]]) -> tuple[SegmentInfo, ...]:
+class KeptSegments(Sequence[SegmentInfo]):
+    """The files of a sound log, made of its numbers each time they are asked for: of some hundred
+    thousand segments they would be most of what an audit holds in memory.
+    """
+
+    __slots__ = ("_directory", "_logs", "_place")
+
+    def __init__(self, logs: KeptLogs, place: int, directory: str) -> None:
+        self._logs, self._place, self._directory = logs, place, directory
+
+    @classmethod
+    def of(cls, logs: KeptLogs, place: int, directory: str) -> tuple[SegmentInfo, ...]:
+        """For who takes them as the tuple that they stand for."""
+        return cast(tuple[SegmentInfo, ...], cls(logs, place, directory))
+
+    def __len__(self) -> int:
+        return self._logs.segments_count(self._place)
+
+    def __iter__(self) -> Iterator[SegmentInfo]:
+        return iter(segment_infos(self._directory, self._logs.segments(self._place)))
+
+    @overload
+    def __getitem__(self, index: int) -> SegmentInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[SegmentInfo, ...]: ...
+    def __getitem__(self, index: int | slice) -> SegmentInfo | tuple[SegmentInfo, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple | KeptSegments) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)  # another process gets these alone
+
+    def column(self, field: str) -> list[int]:
+        """One of SegmentNumbers."""
+        return self._logs.segment_column(self._place, field)
+
+
+def segment_times(segments: Sequence[SegmentInfo]) -> tuple[list[int], list[int]]:
+    """(modification times, largest timestamps) in ms, by the indexes."""
+    if isinstance(segments, KeptSegments):
+        modified = [mtime_ns // 1_000_000 for mtime_ns in segments.column("mtime_ns")]
+        return modified, segments.column("indexed_timestamp_ms")
+    return (
+        [segment.modification_time_ms for segment in segments],
+        [segment.largest_timestamp_ms for segment in segments],
+    )
+
+
+def segment_infos(directory: str, segments: Sequence[SegmentNumbers]) -> tuple[SegmentInfo, ...]:
     """The files of a sound log, of its SegmentNumbers."""
     rows = ((row[:_OF_FILES], row is segments[-1]) for row in segments)
     return tuple(

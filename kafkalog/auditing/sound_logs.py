@@ -69,11 +69,15 @@ class SoundLogs:
             _holds(log, task, count) and not _forgets_producer(log, task, last_times)
             for log, task, count, last_times in rows
         ]
+        bases, ends = columns.column("base_offset").tolist(), (columns.actives + 1).tolist()
+        firsts = [0, *ends[:-1]]
         own = [
-            SoundTask(task, log, self._first_repaired(task.partition))
-            for task, log, is_one in zip(tasks, logs, holds, strict=True)
+            SoundTask(task, log, self._first_repaired(task.partition, bases[first:end]))
+            for task, log, is_one, first, end in zip(tasks, logs, holds, firsts, ends, strict=True)
             if is_one
         ]
+        if not own:
+            return [None] * len(tasks)
         found = judge_columns(columns.of_logs(np.array(holds, np.bool_)), own)
         return (next(found) if is_one else None for is_one in holds)
 
@@ -92,7 +96,7 @@ class SoundLogs:
             self._settings[key] = task.resolved, _goes_by_time(task.resolved)
         return self._settings[key][1]
 
-    def _first_repaired(self, partition: PartitionInventory) -> int:
+    def _first_repaired(self, partition: PartitionInventory, bases: Sequence[int]) -> int:
         """From which base offset on a broker makes indexes anew; see `log.retention_facts`."""
         log_dir = partition.log_dir
         if log_dir not in self._clean_stops:
@@ -100,7 +104,7 @@ class SoundLogs:
         if self._clean_stops[log_dir]:
             return MAX_INT64
         point = partition.checkpoints.recovery_point or 0
-        return max((s.base_offset for s in partition.segments if s.base_offset <= point), default=0)
+        return max((base for base in bases if base <= point), default=0)
 
 
 def _goes_by_time(resolved: ResolvedConfig) -> bool:

@@ -18,8 +18,10 @@ log's end is taken for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from kafkalog.auditing.expected_growth import (
     GAIN,
@@ -28,10 +30,14 @@ from kafkalog.auditing.expected_growth import (
     PACE,
     TIERED,
     TREND,
+    WINDOW_MS,
     Outlook,
     expected_bytes,
 )
 from kafkalog.auditing.scenarios import Scenario
+from kafkalog.auditing.sound_partitions import SoundGroup, SoundPartition
+from kafkalog.auditing.sound_sections import by_topic as sums_by_topic
+from kafkalog.auditing.sound_sections import is_still, kept_by_time
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.inventory import CLUSTER_METADATA_TOPIC
 from kafkalog.planning.loaded_segments import LoadedSegment
@@ -44,9 +50,12 @@ from kafkalog.planning.remote_retention import (
     plan_remote_retention,
 )
 from kafkalog.planning.retention import RetentionLimits
-from kafkalog.planning.retention_forecast import due_times
+from kafkalog.planning.retention_forecast import NEVER, due_times
 
 _DAY_MS = 86_400_000
+
+
+Simulated = Callable[[SoundPartition], "SimulatedLog"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +147,24 @@ def simulate(
     times_ms: Sequence[int],
     growth: Mapping[str, int] | None = None,
     price: float | None = None,
+    groups: Iterable[tuple[SoundGroup, Sequence[SoundPartition], Simulated]] = (),
 ) -> list[dict[str, object]]:
     """Rows `whatIf` of the audit's document: a curve a scenario, a point a topic and time, and one
     of topic "" for all together. Times are ascending, the first one is now. `growth`: bytes a day
     of each topic as a history of audits tells; `price`: of a GiB in remote storage a month. Each
-    log is looked at once, under all scenarios.
+    log is looked at once, under all scenarios. `groups`: more logs, by their columns, and what
+    makes a SimulatedLog of one of them.
     """
     curves = [_Curve(scenario, times_ms) for scenario in scenarios]
     for log in logs:
         for curve in curves:
             curve.add(log)
+    for group, own, make in groups:
+        still = is_still(group, WINDOW_MS)
+        for curve in curves:
+            left = curve.add_still(group, [each for each in own if still[each.number]])
+            for each in (*left, *(each for each in own if not still[each.number])):
+                curve.add(make(each))
     return [curve.row(growth or {}, price) for curve in curves]
 
 
@@ -204,6 +221,46 @@ class _Curve:
         if config.cleanup_policy == ("compact",):
             self._only_compacted.add(log.topic)
         self._knows_gain = self._knows_gain or log.outlook.gain_bytes is not None
+
+    def add_still(
+        self, group: SoundGroup, partitions: Sequence[SoundPartition]
+    ) -> list[SoundPartition]:
+        """Logs to which nothing comes, by their columns; those that are to be looked at one by one:
+        from which not time alone deletes under the scenario's settings.
+        """
+        retention = np.full(len(group.columns.logs), NEVER, np.int64)
+        settings: dict[int, LogConfig | None] = {}
+        by_time = []
+        for each in partitions:
+            if id(each.config) not in settings:
+                settings[id(each.config)] = self._by_time(each.config)
+            if (config := settings[id(each.config)]) is not None:
+                retention[each.number] = config.retention_ms
+                by_time.append((each, config))
+        kept, is_certain = kept_by_time(group, retention, self._times_ms)
+        largest = np.maximum.reduceat(group.due.sizes, group.columns.firsts).tolist()
+        certain = is_certain.tolist()
+        own = [(each, config) for each, config in by_time if certain[each.number]]
+        for each, config in own:
+            self._by_topic.setdefault(each.topic, []).append((config, largest[each.number]))
+        columns = [column for moment in kept for column in moment]
+        for topic, sums in sums_by_topic(group, [each for each, _ in own], columns):
+            for place, point in enumerate(self._points_of(topic)):
+                size, records = sums[2 * place : 2 * place + 2]
+                point[0] += size
+                point[1] += records
+                point[2] += size
+        done = {each.number for each, _ in own}
+        return [each for each in partitions if each.number not in done]
+
+    def _by_time(self, config: LogConfig) -> LogConfig | None:
+        """The scenario's settings where time alone deletes by them."""
+        try:
+            own = self._scenario.config(config)
+        except InvalidConfigError:
+            return None
+        is_one = own.cleanup_policy == ("delete",) and own.retention_bytes < 0
+        return own if is_one and not own.remote_storage_enable else None
 
     def _points_of(self, topic: str) -> list[list[int]]:
         if topic not in self._points:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from json.encoder import encode_basestring
 from math import isfinite
 from types import NoneType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 _STEP = "  "
 # The types whose text does not depend on where they stand. Exactly these: a subclass may have a
@@ -31,6 +31,16 @@ _TEXTS, _OBJECTS = {str}, {dict}
 # What `json` takes as it is, or refuses.
 _WHOLE = (str, bytes, bytearray, dict, list, tuple, set, frozenset)
 _ROWS_AT_ONCE = 64
+
+
+@runtime_checkable
+class HasTexts(Protocol):
+    """A list some of whose items, none of which is a string, may come as they stand in JSON, where
+    each line of one begins with `newline`.
+    """
+
+    def with_texts(self, newline: str) -> Iterable[Any]:
+        """The items, or their texts."""
 
 
 def json_pieces(document: Any) -> Iterator[str]:
@@ -56,11 +66,20 @@ def _items(values: Iterable[Any], newline: str) -> Iterator[str]:
     """A list, some items a piece."""
     inner = newline + _STEP
     before = "["
-    left = iter(values)
+    has_texts = isinstance(values, HasTexts)
+    left = iter(values.with_texts(inner) if isinstance(values, HasTexts) else values)
     while some := tuple(islice(left, _ROWS_AT_ONCE)):
-        yield f"{before}{inner}{f',{inner}'.join(_texts(some, inner))}"
+        texts = _texts_of(some, inner) if has_texts else _texts(some, inner)
+        yield f"{before}{inner}{f',{inner}'.join(texts)}"
         before = ","
     yield "[]" if before == "[" else f"{newline}]"
+
+
+def _texts_of(values: Sequence[Any], newline: str) -> Iterator[str]:
+    """Of each value, of which some are texts already."""
+    for is_text, some in groupby(values, lambda value: type(value) is str):
+        own = tuple(some)
+        yield from own if is_text else _texts(own, newline)
 
 
 def _texts(values: Sequence[Any], newline: str) -> list[str]:

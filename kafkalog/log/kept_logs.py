@@ -152,6 +152,7 @@ class KeptLogs:
             self._check()
         except (KeyError, UnicodeDecodeError) as error:
             raise CorruptKeptLogsError(f"not as it was written: {error}") from None
+        self._segment_ends: list[int] = [0, *self._ends["segment"].tolist()]
         self._places = {path: place for place, path in enumerate(self._paths)}
 
     def _check(self) -> None:
@@ -194,11 +195,24 @@ class KeptLogs:
 
     def segments(self, place: int) -> list[SegmentNumbers]:
         """Those of one log, in the order of their offsets."""
-        return [SegmentNumbers._make(row) for row in self._rows("segment", [place]).tolist()]
+        columns = (self.segment_column(place, field) for field in SegmentNumbers._fields)
+        return [SegmentNumbers._make(row) for row in zip(*columns, strict=True)]
+
+    def segments_count(self, place: int) -> int:
+        """How many a log has."""
+        return self._segment_ends[place + 1] - self._segment_ends[place]
+
+    def segment_column(self, place: int, field: str) -> list[int]:
+        """A field of the segments of one log, without the others."""
+        first, end = self._segment_ends[place], self._segment_ends[place + 1]
+        found: list[int] = self._arrays[f"segment.{field}"][first:end].tolist()
+        return found
 
     def snapshot_offsets(self, place: int) -> tuple[int, ...]:
         """Of the producer snapshots of one log, ascending."""
-        return tuple(self._rows("snapshot", [place])[:, 0].tolist())
+        end = int(self._ends["snapshot"][place])
+        first = end - int(self._arrays["counts.snapshot"][place])
+        return tuple(self._arrays["snapshot.offset"][first:end].tolist())
 
     def column(self, table: str, field: str) -> NDArray[np.generic]:
         """A column of all logs, as it is kept: of `log`, `segment`, `slice`, `producer`,

@@ -158,7 +158,7 @@ def _seen_before(
     known: Mapping[str, KnownDirectory] | None, path: str, digest: str
 ) -> KnownDirectory | None:
     """What an earlier run saw of a directory that is now as it was then."""
-    own = known.get(path) if known and digest else None
+    own = known.get(path) if known is not None and digest else None
     return own if own is not None and own.digest == digest else None
 
 

@@ -91,7 +91,7 @@ def _page(document: Document, most: int) -> dict[str, Any]:
     style, script = _asset("page.css"), _asset("page.js")
     ages = document.get("ageHistogram") or []
     what_if = document.get("whatIf") or []
-    findings = document["findings"]
+    findings = [*document["findings"]]
     topics = tables.table(
         "topics", "Bytes by topic", "topics", document["topics"], tables.TOPIC_COLUMNS,
         most=most, largest_by="bytes",

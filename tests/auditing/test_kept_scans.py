@@ -179,7 +179,9 @@ class LivingDisk:
 
 def said_by(run: AuditRun) -> dict[str, Any]:
     """All that a run says, without what its history tells of growth."""
-    plain = [replace(p, scan=b"", is_carried=False, carried_segments=0) for p in run.partitions]
+    plain = [
+        replace(p.whole, scan=b"", is_carried=False, carried_segments=0) for p in run.partitions
+    ]
     return {"partitions": plain, **audit_document(run, 0.0)}
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +14,14 @@ from typing import Any
 import pytest
 
 from kafkalog.auditing.audit_run import audit_run, open_audit
+from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.kept_scans import KeptScans, read_scans
 from kafkalog.auditing.partition_audit import audit_partition
-from kafkalog.auditing.request import audit_request
+from kafkalog.auditing.request import AuditScope, audit_request
+from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.auditing.sound_logs import SoundLogs
+from kafkalog.auditing.sound_partitions import SoundPartition
+from kafkalog.cli.json_text import json_pieces
 from kafkalog.format import checkpoints
 from kafkalog.format.control_record import ControlRecordType
 from tests.support.log_builder import START_MS, LogBuilder
@@ -172,8 +178,56 @@ def test_numbers_tell_of_a_log_what_all_rules_do(log_dir: Path, tmp_path: Path, 
         tasks = open_audit(request, kept).tasks
         for task, audited in zip(tasks, SoundLogs(kept).judge(tasks), strict=True):
             if audited is not None:
-                assert audited == audit_partition(task)
+                assert audited.whole == audit_partition(task)
                 told[audited.retention.status] += 1
                 told.update(finding.kind for finding in audited.findings)
     assert told
     assert told["retention-due"] + told["retention-overdue"] == told["due"]
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 60))]
+)
+def test_a_document_of_columns_is_the_one_of_objects(
+    log_dir: Path, tmp_path: Path, seed: int
+) -> None:
+    """Some logs have changed, come or gone since their numbers were kept."""
+    rnd = random.Random(seed)
+    disk = tmp_path / "disk"
+    write_disk(disk, rnd, logs=24)
+    kept = kept_of(disk, tmp_path / "run", ("cleanup.policy=delete",), NOW_MS - DAY_MS)
+    change(disk, rnd)
+    told = 0
+    for settings, now_ms in later_audits(rnd):
+        own = f"retention.ms={rnd.choice((-1, 0, 2 * DAY_MS, 9 * DAY_MS, 30 * DAY_MS))}"
+        by_size = f"retention.bytes={rnd.choice((-1, 9))}"
+        more = rnd.choice(("cleanup.policy=compact", "segment.bytes=1048576", "segment.ms=9"))
+        scope = AuditScope(
+            scenarios=parse_scenarios([own, by_size, own, more]),
+            times=((True, DAY_MS), (True, 9 * DAY_MS), (True, 500 * DAY_MS)),
+            price=rnd.choice((None, 0.5)),
+        )
+        options = {"config": settings, "now_ms": now_ms}
+        request = audit_request([str(disk)], options, scope)
+        columns, objects = (
+            audit_run(request, lambda tasks: map(audit_partition, tasks), known)
+            for known in (kept, None)
+        )
+        document = audit_document(columns, 0.0, makes_rows_anew=True)
+        plain = audit_document(objects, 0.0)
+        assert "".join(json_pieces(document)) == json.dumps(plain, indent=2, ensure_ascii=False)
+        assert audit_document(columns, 0.0) == plain
+        told += sum(isinstance(each, SoundPartition) for each in columns.partitions)
+    assert told
+
+
+def change(disk: Path, rnd: random.Random) -> None:
+    """What happens to a disk: a segment touched, grown, gone, come; a whole log gone."""
+    logs = sorted(path.parent for path in disk.glob("t*-0/partition.metadata"))
+    touched, grown, shorter, gone = rnd.sample(logs, 4)
+    os.utime(rnd.choice(sorted(touched.glob("*.log"))), ns=((NOW_MS - 1) * 1_000_000,) * 2)
+    with sorted(grown.glob("*.log"))[-1].open("ab") as file:
+        file.write(b"\0" * rnd.randint(1, 9))
+    rnd.choice(sorted(shorter.iterdir())).unlink()
+    shutil.rmtree(gone)
+    write_log(disk, 77, rnd, is_clean=False)
