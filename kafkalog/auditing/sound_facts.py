@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast, overload
 
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
@@ -56,14 +57,14 @@ class KeptSegments(Sequence[SegmentInfo]):
         return self._logs.segments_count(self._place)
 
     def __iter__(self) -> Iterator[SegmentInfo]:
-        return iter(segment_infos(self._directory, self._logs.segments(self._place)))
+        return iter(_infos(self._logs, self._place, self._directory))
 
     @overload
     def __getitem__(self, index: int) -> SegmentInfo: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[SegmentInfo, ...]: ...
     def __getitem__(self, index: int | slice) -> SegmentInfo | tuple[SegmentInfo, ...]:
-        return tuple(self)[index]
+        return _infos(self._logs, self._place, self._directory)[index]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, tuple | KeptSegments) and tuple(self) == tuple(other)
@@ -77,6 +78,12 @@ class KeptSegments(Sequence[SegmentInfo]):
     def column(self, field: str) -> list[int]:
         """One of SegmentNumbers."""
         return self._logs.segment_column(self._place, field)
+
+
+@lru_cache(maxsize=4)
+def _infos(logs: KeptLogs, place: int, directory: str) -> tuple[SegmentInfo, ...]:
+    """Those of the last few logs: what looks at one asks for its segments several times."""
+    return segment_infos(directory, logs.segments(place))
 
 
 def segment_times(segments: Sequence[SegmentInfo]) -> tuple[list[int], list[int]]:

@@ -42,7 +42,7 @@ def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
     return KnownDirectory(
         digest=partition.digest,
         topic_id=partition.topic_id,
-        segments=partition.segments,
+        segments=tuple(partition.segments),  # as a value: a view of kept numbers is one too
         log_end_offset=partition.log_end_offset,
         snapshot_offsets=partition.snapshot_offsets,
     )
