@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from kafkalog.auditing.audit_run import AuditRun
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.row_tables import lists_array, read_table_of, table_of
+from kafkalog.auditing.sound_partitions import due_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.retention_forecast import NEVER
@@ -132,12 +133,13 @@ def _directory(partition: AuditedPartition) -> Directory:
 
 
 def _segments(partitions: Sequence[AuditedPartition]) -> SegmentColumns:
-    segments = [segment for each in partitions for segment in each.retention.segments]
+    columns = [due_columns(each) for each in partitions]
+    none = np.empty(0, np.int64)
     return SegmentColumns(
-        numbers(len(each.retention.segments) for each in partitions),
-        numbers(segment.base_offset for segment in segments),
-        numbers(segment.size_in_bytes for segment in segments),
-        numbers(segment.due_ms for segment in segments),
+        numbers(len(bases) for bases, _, _ in columns),
+        *(np.concatenate([none, *each]) for each in zip(*columns, strict=True))
+        if columns
+        else (none, none, none),
     )
 
 

@@ -246,8 +246,11 @@ class SoundPartition(AuditedPartition):
 
     @property
     def bytes_by_kind(self) -> dict[str, int]:
-        sums = self.group.bytes_of_kinds()[self.number].tolist()
-        return dict(zip(BYTE_KINDS, sums, strict=True))
+        log = self.group.log(self.number)
+        return {
+            "log": log.log_bytes, "index": log.index_bytes, "snapshot": log.snapshot_bytes,
+            "leftover": 0, "undo": 0, "other": log.other_bytes,
+        }  # fmt: skip
 
     @property
     def retention(self) -> RetentionForecast:
@@ -308,6 +311,18 @@ def _sums(audited: AuditedPartition) -> PartitionSums:
         max((s.largest_timestamp_ms for s in segments), default=NEVER),
         max((s.size_in_bytes for s in forecast.segments), default=0),
     )
+
+
+def due_columns(audited: AuditedPartition) -> tuple[I64s, I64s, I64s]:
+    """(base offsets, bytes, when it goes) of the segments of a partition."""
+    if isinstance(audited, SoundPartition):
+        group, number = audited.group, audited.number
+        own = slice(group.ends[number], group.ends[number + 1])
+        bases = group.columns.column("base_offset")
+        return bases[own], group.due.sizes[own], group.due.due_ms[own]
+    rows = [(s.base_offset, s.size_in_bytes, s.due_ms) for s in audited.retention.segments]
+    bases, sizes, due_ms = np.array(rows, np.int64).reshape(-1, 3).T
+    return bases, sizes, due_ms
 
 
 def in_groups(

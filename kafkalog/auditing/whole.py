@@ -134,7 +134,7 @@ def _whole_audit(
     }
     state = None
     if options.keeps or earlier is not None:
-        findings = dated(document["findings"], history.findings, run.now_ms)
+        findings = dated([*document["findings"]], history.findings, run.now_ms)
         state = state_of(run, "", findings)
     if earlier is not None and state is not None:
         is_meant = partial(
