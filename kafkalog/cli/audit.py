@@ -97,7 +97,7 @@ def run_with(
         raise InvalidConfigError("--fail-on new is for --since: what is new since when?")
     request = audit_request(args.log_dir, options, scope_of(args))
     audit_options = AuditOptions(
-        args.policy, dict(args.capacity), makes_rows_anew=True, since=args.since
+        args.policy, dict(args.capacity), makes_rows_anew=args.report is None, since=args.since
     )
     with no_collection():
         whole = whole_audit(request, audit_options, execute, now_ms)
