@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from kafkalog.auditing.audit_run import AuditRun
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.row_tables import lists_array, read_table_of, table_of
+from kafkalog.auditing.row_tables import column_of_lists, lists_array, read_table_of, table_of
 from kafkalog.auditing.sound_partitions import due_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.planning.log_config import LogConfig
@@ -199,10 +199,8 @@ def _kept(row: Row) -> Row:
 def read_state(path: Path, name: str, now_ms: int) -> AuditState:
     """Of the run in this directory. InvalidConfigError where it does not have it, or not whole."""
     table = _table(path / PARTITIONS_FILE, _PARTITIONS)
-    columns = [table.column(each).combine_chunks() for each in _LISTS]
-    segments = SegmentColumns(
-        np.diff(np.asarray(columns[0].offsets)), *(np.asarray(each.values) for each in columns)
-    )
+    lists = [column_of_lists(table.column(each)) for each in _LISTS]
+    segments = SegmentColumns(lists[0][0], *(numbers for _, numbers in lists))
     if not segments.is_sound:
         raise InvalidConfigError("lists of segments differ in length", path=str(path))
     plain = [table.column(each).to_pylist() for each in _DIRECTORIES.names]

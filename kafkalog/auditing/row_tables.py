@@ -57,6 +57,19 @@ def lists_array(counts: np.ndarray, numbers: np.ndarray) -> pa.Array:
     return pa.LargeListArray.from_arrays(_of_column(ends), _of_column(numbers))
 
 
+def column_of_lists(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """How many numbers each list of int64 has, and all of them one after the other."""
+    array = column.combine_chunks()
+    # Not by `to_numpy`, which imports pandas.
+    return np.diff(_numbers(array.offsets)), _numbers(array.flatten())
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    if not len(array):
+        return np.empty(0, np.int64)
+    return np.frombuffer(array.buffers()[1], np.int64, len(array), 8 * array.offset)
+
+
 def _of_column(values: np.ndarray) -> pa.Array:
     data = np.ascontiguousarray(values, np.int64)
     return pa.Array.from_buffers(_INT64, len(data), [None, pa.py_buffer(data)])

@@ -5,13 +5,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafkalog.bucket.deletion_records import DeletionRecords
-from kafkalog.bucket.deletion_run import DeletionRun, delete_segments
-from kafkalog.bucket.document import deletion_rows, result_rows
-from kafkalog.bucket.retained import RetainedObjects, objects_to_delete
 from kafkalog.cli.arguments import UsageError
 from kafkalog.cli.output import ExitCode, say
 from kafkalog.cli.runs import RunVerb, carry_out, planned_or_applied, run_options
@@ -23,11 +18,14 @@ from kafkalog.operations.retain_document import (
     retention_table,
 )
 from kafkalog.operations.run_steps import Tell
-from kafkalog.planning.retention_plan import DELETE, RetentionPlan
+from kafkalog.planning.retention_plan import DELETE
 from kafkalog.remote.paths import RemoteStorage
 from kafkalog.requests.run_request import RunRequest, run_request
 from kafkalog.swap.segment_deletion import DELETED
-from kafkalog.texts import format_bytes, format_count
+from kafkalog.texts import format_count
+
+if TYPE_CHECKING:
+    from kafkalog.cli.retain_remote import RemotePart
 
 Row = dict[str, Any]
 
@@ -42,7 +40,7 @@ def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
     if args.remote_layout and not args.remote_dir:
         raise UsageError("--remote-layout is for --remote-dir")
     storage = RemoteStorage(tuple(args.remote_dir), args.remote_layout)
-    remote = _RemotePart(args, request, storage) if args.cluster_is_gone else None
+    remote = _remote_part(args, request, storage) if args.cluster_is_gone else None
 
     def work(tell: Tell) -> RetentionRun:
         done = planned_or_applied(
@@ -74,6 +72,15 @@ def run(args: argparse.Namespace, tell: Tell = say) -> ExitCode:
     return code
 
 
+def _remote_part(
+    args: argparse.Namespace, request: RunRequest, storage: RemoteStorage
+) -> RemotePart:
+    # What deletes in buckets is a third of what starts, and most runs have none.
+    from kafkalog.cli.retain_remote import RemotePart
+
+    return RemotePart(args, request, storage)
+
+
 def _summary(run: RetentionRun, seconds: float) -> str:
     count = len(run.plans)
     if not run.applied:
@@ -84,80 +91,3 @@ def _summary(run: RetentionRun, seconds: float) -> str:
         return f"{planned}, {due} bytes may go{there}; nothing was changed (--apply does)"
     done = sum(result.status == DELETED for result in run.results)
     return f"{done} of {count} partitions had segments deleted in {seconds:.1f} s"
-
-
-@dataclass(slots=True)
-class _RemotePart:
-    """What of a run is deleted in remote storage, once its log starts are where they say that it
-    is gone: whoever dies in between leaves objects that the next run deletes."""
-
-    args: argparse.Namespace
-    request: RunRequest
-    storage: RemoteStorage
-    found: RetainedObjects = field(default_factory=lambda: RetainedObjects((), (), ()))
-    deleted: DeletionRun | None = None
-
-    def run(self, done: RetentionRun, tell: Tell) -> None:
-        """Look for the objects of the plans, and with --apply delete them."""
-        if done.applied and (done.problems or done.faults):
-            tell("nothing is deleted in remote storage, for the run met problems")
-            return
-        self.found = objects_to_delete(_carried_out(done), self.storage)
-        for line in self.found.left:
-            tell(f"left: {line}")
-        if self.found.absent:
-            count = format_count(len(self.found.absent), "segment")
-            tell(f"{count} of the plan, whose deletion was begun, have no object any more")
-        if done.applied:
-            options = {"logDirs": list(self.request.log_dirs), "topics": list(self.args.topic),
-                       "remoteDirs": list(self.args.remote_dir), "nowMs": self.request.now_ms,
-                       "retainRunId": done.run_id}  # fmt: skip
-            logs, most = self.request.open_all(), self.request.max_batch_bytes
-            with DeletionRecords(logs, most, self.found.absent) as records:
-                self.deleted = delete_segments(
-                    self.found.deletions, self.request.run_path, options,
-                    keeps_undo=not self.args.no_undo, tell=tell,
-                    bytes_per_second=self.args.max_bytes_per_second, records=records,
-                )  # fmt: skip
-
-    @property
-    def rows(self) -> list[Row]:
-        """The delete list, or what became of it."""
-        if self.deleted is None:
-            return deletion_rows(self.found.deletions)
-        return result_rows(self.deleted)
-
-    @property
-    def statuses(self) -> list[str]:
-        """One for each segment that was to be deleted."""
-        return [] if self.deleted is None else [result.status for result in self.deleted.results]
-
-    @property
-    def document(self) -> Row:
-        """As JSON."""
-        return {
-            "runId": None if self.deleted is None else self.deleted.run_id,
-            "objects" if self.deleted is None else "segments": self.rows,
-            "absentSegmentIds": list(self.found.absent),
-            "left": list(self.found.left),
-        }
-
-    @property
-    def summary(self) -> str:
-        """Behind that of the run."""
-        if self.deleted is None:
-            size = sum(each.segment.size_in_bytes for each in self.found.deletions)
-            count = format_count(len(self.found.deletions), "segment")
-            return f"; {count} of {format_bytes(size)} may go from remote storage"
-        gone = sum(result.size_in_bytes for result in self.deleted.results)
-        named = "" if self.deleted.run_id is None else f" (run {self.deleted.run_id})"
-        return f"; {format_bytes(gone)} deleted in remote storage{named}"
-
-
-def _carried_out(run: RetentionRun) -> list[RetentionPlan]:
-    """Plans whose local part, if they have one, did not fail."""
-    if not run.applied:
-        return list(run.plans)
-    results = iter(run.results)
-    ended = [(p, next(results) if p.status == DELETE else None) for p in run.plans]
-    return [plan for plan, result in ended if result is None or result.status == DELETED]

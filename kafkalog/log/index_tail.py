@@ -14,11 +14,12 @@ Source: Kafka AbstractIndex, OffsetIndex, TimeIndex.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES
-from kafkalog.log.index_file import IndexFile
+from kafkalog.log.index_file import IndexFile, small_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +33,48 @@ class IndexTail:
     file_bytes: int | None = None
 
 
+_EMPTY = IndexTail(file_bytes=0)
+
+
 def read_index_tail(path: str | Path, entry_bytes: int) -> IndexTail:
     """The end of an index of `entry_bytes` wide entries; nothing if there is no file."""
     try:
+        data = small_index(path)
+        if data is not None:
+            return _tail_of(data, entry_bytes)
         with IndexFile(path, entry_bytes) as index:
-            count = _genuine_entries(index, entry_bytes)
+            count = _genuine_entries(index.entry, index.count, entry_bytes)
             last = index.entry(count - 1) if count else b""
     except FileNotFoundError:
         return IndexTail()
     return IndexTail(count * entry_bytes, last, index.file_bytes)
 
 
-def _genuine_entries(index: IndexFile, entry_bytes: int) -> int:
-    if index.count == 0:
+def _tail_of(data: bytes, entry_bytes: int) -> IndexTail:
+    if not data:
+        return _EMPTY
+
+    def entry(number: int) -> bytes:
+        return data[number * entry_bytes : (number + 1) * entry_bytes]
+
+    count = _genuine_entries(entry, len(data) // entry_bytes, entry_bytes)
+    return IndexTail(count * entry_bytes, entry(count - 1) if count else b"", len(data))
+
+
+def _genuine_entries(entry: Callable[[int], bytes], count: int, entry_bytes: int) -> int:
+    if count == 0:
         return 0
-    if index.count > 1 and any(index.entry(1)):
-        low, high = 1, index.count  # entry `low` is genuine, entry `high` is not or is the end
+    if count > 1 and any(entry(1)):
+        low, high = 1, count  # entry `low` is genuine, entry `high` is not or is the end
         # Bisection is right because zeros begin once: entries rise, so none behind the first can be
         # zero.
         while high - low > 1:
             middle = (low + high) // 2
-            if any(index.entry(middle)):
+            if any(entry(middle)):
                 low = middle
             else:
                 high = middle
         return high
-    if any(index.entry(0)):
+    if any(entry(0)):
         return 1
-    return int(index.count == 1 and entry_bytes == TIME_INDEX_ENTRY_BYTES)
+    return int(count == 1 and entry_bytes == TIME_INDEX_ENTRY_BYTES)

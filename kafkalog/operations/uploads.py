@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kafkalog.errors import KafkaLogError
 from kafkalog.log.inventory import PartitionInventory
@@ -10,15 +11,13 @@ from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
 from kafkalog.planning.local_retention import highest_uploaded
 from kafkalog.planning.remote_retention import CopyStage, Epochs, RemoteLog, RemoteSegment
-from kafkalog.reading.remote_copies import (
-    MetadataPartition,
-    SegmentCopy,
-    read_metadata_partitions,
-)
 from kafkalog.remote.layouts import find_directories
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.remote.stored_segments import stored_segments
 from kafkalog.requests.run_request import RunRequest
+
+if TYPE_CHECKING:
+    from kafkalog.reading.remote_copies import MetadataPartition, SegmentCopy
 
 _STAGES = {
     RemoteLogSegmentState.COPY_SEGMENT_STARTED: CopyStage.STARTED,
@@ -98,6 +97,9 @@ class Uploads:
 
     def _copies(self, partition: PartitionInventory) -> list[SegmentCopy] | None:
         if self._known is None:
+            # Needs Arrow and all that reads records, a fifth of what starts; few logs are tiered.
+            from kafkalog.reading.remote_copies import read_metadata_partitions
+
             self._known = read_metadata_partitions(
                 self._request.open_all(), self._request.max_batch_bytes
             )

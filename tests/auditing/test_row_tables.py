@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafkalog.auditing.row_tables import table_of
+from kafkalog.auditing.row_tables import column_of_lists, lists_array, table_of
 
 SCHEMA = pa.schema(
     [
@@ -34,3 +35,16 @@ def test_numbers_and_texts_that_do_not_fit_are_refused() -> None:
         table_of([{**ROWS[0], "number": 2**63}], SCHEMA)
     with pytest.raises(UnicodeEncodeError):
         table_of([{**ROWS[0], "text": "\udcff"}], SCHEMA)
+
+
+@pytest.mark.parametrize("lists", [[], [[]], [[1, -(2**63)], [], [2**63 - 1, 4, 5]], [[], [7]]])
+@pytest.mark.parametrize("first", [0, 1])
+def test_lists_of_numbers_are_those_of_pyarrow(lists: list[list[int]], first: int) -> None:
+    counts = np.array([len(each) for each in lists], np.int64)
+    numbers = np.array([number for each in lists for number in each], np.int64)
+    made = lists_array(counts, numbers)
+    made.validate(full=True)
+    assert made.to_pylist() == lists
+    column = pa.chunked_array([made[:first], made[first:]], pa.large_list(pa.int64()))
+    again = column_of_lists(column)
+    assert [each.tolist() for each in again] == [counts.tolist(), numbers.tolist()]
