@@ -30,18 +30,28 @@ from kafkalog.zookeeper.settings import read_zookeeper_settings
 FINDING_COLUMNS = ("severity", "id", "file", "position", "offset", "text")
 CHOSEN_OF_FINDINGS = ("severity", "id", "text", "file", "offset")
 
+# Measured: worker processes cost about what 128 MiB take, and opening a segment what 1 MiB takes.
+_SHORT_BYTES = 128 * 1024 * 1024
+_BYTES_A_SEGMENT = 1024 * 1024
+
 
 def run(args: argparse.Namespace) -> ExitCode:
     """The verb: worker processes of this machine do the reading."""
-    workers = args.workers or os.cpu_count() or 1
 
     def execute(tasks: Sequence[SegmentTask]) -> Iterable[SegmentReport]:
+        workers = args.workers or (1 if _is_short(tasks) else os.cpu_count() or 1)
         largest_first = sorted(tasks, key=lambda task: -task.size_in_bytes)
         results = in_processes(largest_first, check_segment, workers, segment_died)
         sizes = {task: task.size_in_bytes for task in tasks}
         return with_progress(results, sizes, lambda report: report.task, "verify", parts="segments")
 
     return run_with(args, execute, say_above)
+
+
+def _is_short(tasks: Sequence[SegmentTask]) -> bool:
+    """Is the work done before a second process would have begun?"""
+    size_in_bytes = sum(task.size_in_bytes for task in tasks)
+    return size_in_bytes + len(tasks) * _BYTES_A_SEGMENT < _SHORT_BYTES
 
 
 def run_with(

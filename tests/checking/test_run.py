@@ -194,6 +194,25 @@ def test_findings_make_exit_code_1_and_information_does_not(
     assert "1 error, 0" not in said.err
 
 
+def test_processes_begin_only_where_they_are_worth_it(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def in_processes(tasks: Any, work: Any, workers: int, _died: Any) -> Any:
+        asked.append(workers)
+        return map(work, tasks)
+
+    monkeypatch.setattr("kafkalog.cli.verify.in_processes", in_processes)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    arguments = ["verify", "--log-dir", str(sample), "--run-dir", str(tmp_path)]
+    assert main(arguments) == 0
+    assert main([*arguments, "--workers", "2"]) == 0
+    monkeypatch.setattr("kafkalog.cli.verify._SHORT_BYTES", 1024 * 1024)
+    assert main(arguments) == 0
+    assert asked == [1, 2, 4]
+
+
 def test_the_document_tells_partitions_findings_and_kinds(sample: Path, tmp_path: Path) -> None:
     no_transaction_index(sample)
     code, document = run_json(
