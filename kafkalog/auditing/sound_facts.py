@@ -64,7 +64,12 @@ class KeptSegments(Sequence[SegmentInfo]):
     @overload
     def __getitem__(self, index: slice) -> tuple[SegmentInfo, ...]: ...
     def __getitem__(self, index: int | slice) -> SegmentInfo | tuple[SegmentInfo, ...]:
-        return _infos(self._logs, self._place, self._directory)[index]
+        if isinstance(index, slice):
+            return _infos(self._logs, self._place, self._directory)[index]
+        # Most ask for the last one of each log.
+        numbers = self._logs.segment(self._place, index)
+        is_active = index in (-1, len(self) - 1)
+        return _info(self._directory, numbers, is_active=is_active)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, tuple | KeptSegments) and tuple(self) == tuple(other)
@@ -99,24 +104,24 @@ def segment_times(segments: Sequence[SegmentInfo]) -> tuple[list[int], list[int]
 
 def segment_infos(directory: str, segments: Sequence[SegmentNumbers]) -> tuple[SegmentInfo, ...]:
     """The files of a sound log, of its SegmentNumbers."""
-    rows = ((row[:_OF_FILES], row is segments[-1]) for row in segments)
-    return tuple(
-        SegmentInfo(
-            base,
-            segment_path(directory, base),
-            "live",
-            size,
-            FileIdentity(size, mtime_ns, inode),
-            is_active,
-            offset_index_bytes,
-            time_index_bytes,
-            0,
-            bool(has_snapshot),
-            timestamp_ms,
-            mtime_ns // 1_000_000,
-        )
-        for (
-            base, _, size, mtime_ns, inode, offset_index_bytes, time_index_bytes, has_snapshot,
-            timestamp_ms,
-        ), is_active in rows
-    )  # fmt: skip
+    return tuple(_info(directory, each, is_active=each is segments[-1]) for each in segments)
+
+
+def _info(directory: str, numbers: SegmentNumbers, *, is_active: bool) -> SegmentInfo:
+    base, _, size, mtime_ns, inode, index_bytes, time_index_bytes, has_snapshot, timestamp_ms = (
+        numbers[:_OF_FILES]
+    )
+    return SegmentInfo(
+        base,
+        segment_path(directory, base),
+        "live",
+        size,
+        FileIdentity(size, mtime_ns, inode),
+        is_active,
+        index_bytes,
+        time_index_bytes,
+        0,
+        bool(has_snapshot),
+        timestamp_ms,
+        mtime_ns // 1_000_000,
+    )

@@ -153,6 +153,7 @@ class KeptLogs:
         except (KeyError, UnicodeDecodeError) as error:
             raise CorruptKeptLogsError(f"not as it was written: {error}") from None
         self._segment_ends: list[int] = [0, *self._ends["segment"].tolist()]
+        self._segment_columns = [self._arrays[f"segment.{n}"] for n in SegmentNumbers._fields]
         self._places = {path: place for place, path in enumerate(self._paths)}
 
     def _check(self) -> None:
@@ -195,8 +196,15 @@ class KeptLogs:
 
     def segments(self, place: int) -> list[SegmentNumbers]:
         """Those of one log, in the order of their offsets."""
-        columns = (self.segment_column(place, field) for field in SegmentNumbers._fields)
+        first, end = self._segment_ends[place], self._segment_ends[place + 1]
+        columns = (column[first:end].tolist() for column in self._segment_columns)
         return [SegmentNumbers._make(row) for row in zip(*columns, strict=True)]
+
+    def segment(self, place: int, number: int) -> SegmentNumbers:
+        """One of them, counted from the first or, below 0, from the end; IndexError."""
+        ends = self._segment_ends[place : place + 2]
+        at = range(*ends)[number]
+        return SegmentNumbers._make(column.item(at) for column in self._segment_columns)
 
     def segments_count(self, place: int) -> int:
         """How many a log has."""

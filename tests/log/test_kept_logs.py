@@ -68,6 +68,12 @@ def test_what_is_read_is_what_was_kept(
         assert same(again.columns, part.columns)
         each = [segment for place in places for segment in found.segments(place)]
         assert [list(segment) for segment in each] == part.columns.segments.tolist()
+        for place in places:
+            segments = found.segments(place)
+            numbers = range(-len(segments), len(segments))
+            assert [found.segment(place, n) for n in numbers] == segments * 2
+            with pytest.raises(IndexError):
+                found.segment(place, len(segments))
         first += len(part.paths)
     assert read_kept_logs(run, "other code") is None
 
