@@ -22,6 +22,7 @@ from kafkalog.auditing.scenarios import parse_scenarios
 from kafkalog.auditing.sound_logs import SoundLogs
 from kafkalog.auditing.sound_partitions import SoundPartition
 from kafkalog.cli.json_text import json_pieces
+from kafkalog.cli.main import main
 from kafkalog.format import checkpoints
 from kafkalog.format.control_record import ControlRecordType
 from tests.support.log_builder import START_MS, LogBuilder
@@ -231,3 +232,15 @@ def change(disk: Path, rnd: random.Random) -> None:
     rnd.choice(sorted(shorter.iterdir())).unlink()
     shutil.rmtree(gone)
     write_log(disk, 77, rnd, is_clean=False)
+
+
+def test_the_page_of_an_unchanged_disk_is_the_one_of_the_first_audit(tmp_path: Path) -> None:
+    disk, pages = tmp_path / "disk", [tmp_path / "first.html", tmp_path / "again.html"]
+    write_disk(disk, random.Random(0), logs=24)
+    words = ["audit", "--log-dir", str(disk), "--run-dir", str(tmp_path / "runs")]
+    words += ["--now", str(NOW_MS), "--config", "cleanup.policy=delete", "--workers", "1"]
+    for page in pages:
+        assert main([*words, "--report", str(page)]) in (0, 1)
+    first, again = (page.read_text("utf-8") for page in pages)
+    assert len(first) > 100_000
+    assert again == first
