@@ -25,7 +25,7 @@ from kafkalog.auditing.audit_state import (
     numbers,
     read_state,
 )
-from kafkalog.auditing.history import KIND
+from kafkalog.auditing.kept_directories import KIND
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.runs.run_dir import RUN_FILE, Run, list_runs, open_run

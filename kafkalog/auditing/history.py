@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from kafkalog.auditing.audit_state import FINDINGS_FILE, read_findings
 from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.kept_directories import KIND
 from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, NextScans, read_scans
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
 from kafkalog.auditing.row_tables import read_table_of, table_of
@@ -33,7 +34,6 @@ from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.kept_logs import LOGS_FILE
 from kafkalog.runs.run_dir import Run, list_runs
 
-KIND = "audit"
 TOPICS_FILE = "topics.parquet"
 VIOLATIONS_FILE = "violations.parquet"
 # Of a longer history the last ones; a run a day is a year and more.

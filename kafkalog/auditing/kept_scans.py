@@ -26,7 +26,7 @@ from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.known_scan import UNREADABLE
 from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
-from kafkalog.auditing.sound_facts import KeptSegments, SoundFacts
+from kafkalog.auditing.sound_facts import SoundFacts, sound_directory
 from kafkalog.code_digest import code_digest
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.kept_logs import (
@@ -82,7 +82,7 @@ class KeptScans(Mapping[str, KnownDirectory]):
         """KeyError also of what cannot be understood."""
         place = self.logs.place(path)
         if place is not None:
-            return self._sound_directory(path, place)
+            return sound_directory(self.logs, place, path)
         text = self._places[path]
         try:
             row = json.loads(unpack_text(self._directories[text].as_py()))
@@ -92,16 +92,6 @@ class KeptScans(Mapping[str, KnownDirectory]):
         if directory.digest != self._digests[text]:
             raise KeyError(path)
         return directory
-
-    def _sound_directory(self, path: str, place: int) -> KnownDirectory:
-        logs = self.logs
-        return KnownDirectory(
-            digest=logs.digest(place),
-            topic_id=logs.topic_id(place),
-            segments=KeptSegments.of(logs, place, path),
-            log_end_offset=int(logs.column("log", "log_end_offset")[place]),
-            snapshot_offsets=logs.snapshot_offsets(place),
-        )
 
     def has_seen(self, path: str, digest: str) -> bool:
         """Whether a directory with this digest was seen there."""

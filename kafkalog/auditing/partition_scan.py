@@ -33,6 +33,7 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.log.disk_traces import index_witnesses
 from kafkalog.log.header_facts import PartitionFacts
 from kafkalog.log.header_sums import HeaderSums, header_sums
+from kafkalog.log.index_condition import OffsetIndexEnd
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
 from kafkalog.log.known_directory import directory_digest
 from kafkalog.log.listing import entries_in
@@ -64,7 +65,7 @@ class ScannedPartition:
 @dataclass(slots=True)
 class _Walk:
     """What a walk over the headers of a partition has gathered, by base offset. `first`: the scan
-    of the first segment, if it had all of it.
+    of the first segment, if it had all of it; `ends`: of the offset indexes, where `sees_indexes`.
     """
 
     headers: HeaderContentsScan | None
@@ -73,6 +74,8 @@ class _Walk:
     first: HeaderScan | None = None
     counts: dict[int, StatisticsBuilder] = field(default_factory=dict)
     scans: dict[int, list[ScanContents]] = field(default_factory=dict)
+    sees_indexes: bool = False
+    ends: dict[int, OffsetIndexEnd] = field(default_factory=dict)
 
     def see(self, segment: SegmentInfo, scan: HeaderScan, sums: HeaderSums | None) -> None:
         """Gather what one scan says, whose sums these are."""
@@ -82,6 +85,18 @@ class _Walk:
         if self.headers is not None:
             found = self.scans.setdefault(segment.base_offset, [])
             found.append(self.headers.scanned(scan.rows, sums))
+        if self.sees_indexes:
+            self._see_index(segment, scan)
+
+    def _see_index(self, segment: SegmentInfo, scan: HeaderScan) -> None:
+        end = self.ends.get(segment.base_offset)
+        if end is None:
+            try:
+                end = OffsetIndexEnd(segment.beside(".index"), segment.base_offset)
+            except (KafkaLogError, OSError):
+                return  # nothing is kept of it
+            self.ends[segment.base_offset] = end
+        end.see(scan.rows["position"])
 
     def recall(self) -> None:
         """Take what was not read from where it is known."""
@@ -108,7 +123,8 @@ def scan_partition(
         for base_offset, segment in recall_segments(task.known).items()
         if any(segment.is_same(info, headers) for info in partition.segments)
     }
-    walk = _Walk(headers, known, first_base)
+    is_kept = task.keeps_scan and bool(partition.digest)
+    walk = _Walk(headers, known, first_base, sees_indexes=is_kept)
     try:
         facts = scan_partition_facts(
             partition,
@@ -133,10 +149,12 @@ def scan_partition(
         return scanned
     key = scan_key(partition, expiration_ms)
     segments = _known_segments(partition, scanned, walk)
-    if len(segments) < len(facts.segments) or not _is_as_listed(partition):
+    if len(segments) < len(facts.segments):
         key = ""  # the whole may not stand for itself, either
     log = _known_log(task.now_ms, scanned)
-    sound = sound_facts(partition, log, segments, expiration_ms) if key else None
+    sound = sound_facts(partition, log, segments, expiration_ms, walk.ends) if key else None
+    if not _is_as_listed(partition):  # asked behind the last look at a file
+        key, sound = "", None
     return replace(scanned, packed=packed_scan(key, log, segments), sound=sound)
 
 

@@ -16,6 +16,7 @@ from typing import Any, cast, overload
 
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
 from kafkalog.log.kept_logs import KeptLogs, SegmentNumbers
+from kafkalog.log.known_directory import KnownDirectory
 
 # The first ones of SegmentNumbers: what SegmentInfo has.
 _OF_FILES = SegmentNumbers._fields.index("indexed_timestamp_ms") + 1
@@ -83,6 +84,21 @@ class KeptSegments(Sequence[SegmentInfo]):
     def column(self, field: str) -> list[int]:
         """One of SegmentNumbers."""
         return self._logs.segment_column(self._place, field)
+
+    def numbers(self) -> list[SegmentNumbers]:
+        """All that is kept of each."""
+        return self._logs.segments(self._place)
+
+
+def sound_directory(logs: KeptLogs, place: int, path: str) -> KnownDirectory:
+    """Of the directory of a sound log, what is known as long as its digest is the same."""
+    return KnownDirectory(
+        digest=logs.digest(place),
+        topic_id=logs.topic_id(place),
+        segments=KeptSegments.of(logs, place, path),
+        log_end_offset=int(logs.column("log", "log_end_offset")[place]),
+        snapshot_offsets=logs.snapshot_offsets(place),
+    )
 
 
 @lru_cache(maxsize=4)

@@ -6,14 +6,16 @@ bounds of the log. What depends on settings and on the time `sound_logs` looks a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, pairwise
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from kafkalog.auditing.known_scan import KnownLog, KnownSegment
 from kafkalog.auditing.sound_facts import SoundFacts, segment_path
 from kafkalog.contents.header_contents import HeaderContents
 from kafkalog.contents.segment_statistics import CODEC_NAMES
+from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.index_condition import INDEX_CONDITIONS, OffsetIndexEnd, time_index_state
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
 from kafkalog.log.kept_logs import NONE, LogNumbers, SegmentNumbers
 from kafkalog.log.known_directory import known_directory
@@ -25,8 +27,11 @@ def sound_facts(
     log: KnownLog,
     segments: Sequence[KnownSegment],
     expiration_ms: int,
+    index_ends: Mapping[int, OffsetIndexEnd],
 ) -> SoundFacts | None:
-    """The numbers of a log; None of one that is not of this kind."""
+    """The numbers of a log; None of one that is not of this kind. `index_ends`: of the offset
+    indexes by base offset, of segments whose headers were walked over just now.
+    """
     infos, headers = partition.segments, log.headers
     if headers is None or len(segments) != len(infos):
         return None
@@ -41,7 +46,11 @@ def sound_facts(
         return None
     found = SoundFacts(
         _log_numbers(partition, log, headers, expiration_ms),
-        tuple(chain.from_iterable(map(_numbers, segments, infos))),
+        tuple(
+            number
+            for segment, info in zip(segments, infos, strict=True)
+            for number in _numbers(segment, info, index_ends.get(info.base_offset))
+        ),
         tuple(
             number
             for part in headers.slices
@@ -177,8 +186,11 @@ def _or_none(number: int | None) -> int:
     return NONE if number is None else number
 
 
-def _numbers(segment: KnownSegment, info: SegmentInfo) -> SegmentNumbers:
+def _numbers(
+    segment: KnownSegment, info: SegmentInfo, index_end: OffsetIndexEnd | None
+) -> SegmentNumbers:
     facts, counts, files = segment.facts, segment.counts, segment.files
+    offset_index, time_index = _index_conditions(info, facts.next_offset, index_end)
     name, codec_bytes = next(iter(counts.bytes_by_codec.items()), ("", 0))
     return SegmentNumbers(
         base_offset=facts.base_offset,
@@ -203,4 +215,25 @@ def _numbers(segment: KnownSegment, info: SegmentInfo) -> SegmentNumbers:
         codec_bytes=codec_bytes,
         index_bytes=files.indexes,
         time_file_bytes=files.time_index,
+        offset_index=offset_index,
+        time_index=time_index,
+    )
+
+
+def _index_conditions(
+    info: SegmentInfo, next_offset: int, end: OffsetIndexEnd | None
+) -> tuple[int, int]:
+    """Places in INDEX_CONDITIONS; NONE of a segment that was not walked over, or whose index cannot
+    be read.
+    """
+    if end is None:
+        return NONE, NONE
+    offset_index = end.state(info.size_in_bytes)
+    try:
+        time_index = time_index_state(info.beside(".timeindex"), info.base_offset, next_offset)
+    except (KafkaLogError, OSError):
+        return NONE, NONE
+    return (
+        INDEX_CONDITIONS.index(offset_index.condition),
+        INDEX_CONDITIONS.index(time_index.condition),
     )

@@ -23,13 +23,13 @@ from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.earlier_audit import earlier_audit, what_is_meant
 from kafkalog.auditing.finding_changes import dated
 from kafkalog.auditing.history import (
-    KIND,
     History,
     drop_older_scans,
     read_history,
     sizes_now,
     write_history,
 )
+from kafkalog.auditing.kept_directories import KIND, audit_scope
 from kafkalog.auditing.kept_scans import NextScans
 from kafkalog.auditing.log_dir_rows import log_dir_rows
 from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
@@ -180,9 +180,4 @@ def _keep(
 
 
 def _scope(request: AuditRequest) -> dict[str, Any]:
-    """Runs of the same are comparable."""
-    return {
-        "logDirs": sorted(request.log_dirs),
-        "topics": sorted(request.topics),
-        "topicPartitions": sorted(map(str, request.topic_partitions)),
-    }
+    return audit_scope(request.log_dirs, request.topics, request.topic_partitions)

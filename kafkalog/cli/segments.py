@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from kafkalog.auditing.kept_directories import (
+    KeptDirectories,
+    audit_scope,
+    kept_directories,
+    kept_numbers,
+)
 from kafkalog.cli.option_values import remote_storage
 from kafkalog.cli.output import ExitCode, say, write_json
 from kafkalog.cli.tables import show_table
 from kafkalog.columns.column import Column
-from kafkalog.errors import RemoteStorageError, describe_error
+from kafkalog.errors import CorruptKeptLogsError, RemoteStorageError, describe_error
 from kafkalog.log.inventory import LogInventory, PartitionInventory
+from kafkalog.log.kept_logs import SegmentNumbers
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.log.selection import is_asked_for, select_partitions
-from kafkalog.reading.log_views import SegmentTask, segment_row, segment_tasks
+from kafkalog.reading.log_views import SegmentTask, kept_row, segment_row, segment_tasks
 from kafkalog.reading.views import view_columns
 from kafkalog.remote.paths import RemoteStorage
+from kafkalog.runs.run_dir import default_run_dir
 from kafkalog.texts import format_timestamp
 
 # Columns that say the same in nearly every row: left out of the table where they do.
@@ -45,9 +54,9 @@ def run(args: argparse.Namespace) -> ExitCode:
         partitions = _with_remote(inventory, partitions, storage, problems)
     columns = view_columns("segments")
     rows = []
-    for task in segment_tasks(partitions):
+    for task, numbers in _with_kept(partitions):
         try:
-            rows.append(_plain_row(task, columns))
+            rows.append(_plain_row(task, numbers, columns))
         except (RemoteStorageError, OSError) as error:
             problems.append(describe_error(error, task.segment.path))
     for partition in partitions:
@@ -65,6 +74,8 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 
 def _opened(args: argparse.Namespace, storage: RemoteStorage, problems: list[str]) -> LogInventory:
+    if not storage.places:
+        return open_log_dir(*args.log_dir, known=_kept(args))
     if not storage.is_tree:
         return open_log_dir(*args.log_dir)
     # Needs the kernels, as below.
@@ -76,6 +87,28 @@ def _opened(args: argparse.Namespace, storage: RemoteStorage, problems: list[str
         accepts=lambda name: is_asked_for(name, args.topic, args.topic_partition),
         note=lambda _, error: problems.append(str(error)),
     )
+
+
+def _kept(args: argparse.Namespace) -> KeptDirectories | None:
+    """What the last audit kept; a file of it that is no good is said, and stands for nothing."""
+    run_dir = default_run_dir() if args.run_dir is None else Path(args.run_dir)
+    try:
+        return kept_directories(
+            run_dir, audit_scope(args.log_dir, args.topic, args.topic_partition)
+        )
+    except (OSError, CorruptKeptLogsError) as error:
+        say(f"nothing of the last audit is taken: {error}")
+        return None
+
+
+def _with_kept(
+    partitions: Sequence[PartitionInventory],
+) -> Iterator[tuple[SegmentTask, SegmentNumbers | None]]:
+    for partition in partitions:
+        kept = kept_numbers(partition)
+        for task in segment_tasks([partition]):
+            is_live = task.segment.state == "live"
+            yield task, kept.get(task.segment.base_offset) if is_live else None
 
 
 def _with_remote(
@@ -98,9 +131,12 @@ def _with_remote(
     )
 
 
-def _plain_row(task: SegmentTask, columns: Sequence[Column]) -> dict[str, Any]:
+def _plain_row(
+    task: SegmentTask, numbers: SegmentNumbers | None, columns: Sequence[Column]
+) -> dict[str, Any]:
     """The view's row with its timestamp as text. Not by way of Arrow, which would import pandas."""
-    row: dict[str, Any] = segment_row(task)
+    kept = None if numbers is None else kept_row(task, numbers)
+    row: dict[str, Any] = segment_row(task) if kept is None else kept
     row["modificationTime"] = format_timestamp(task.segment.modification_time_ms)
     return {column.name: row[column.name] for column in columns}
 

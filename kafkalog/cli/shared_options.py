@@ -194,13 +194,16 @@ SHARED_OPTIONS = (
     Option(
         "--run-dir", "DIR",
         "journal and history of runs (default: kafkalog/runs in the user's state directory)",
-        (*_CHANGING, *_RESTORING, "bucket", "compare", "verify", "audit", *_HISTORY),
+        (*_CHANGING, *_RESTORING, "bucket", "compare", "verify", "audit", "segments", *_HISTORY),
         does_there={
             **dict.fromkeys((*_CHANGING, *_RESTORING, "compare"), _JOURNAL),
             "audit": "where audits are kept, for growth and for unchanged logs (default: "
             "kafkalog/runs in the user's state directory)",
             "bucket": "where deep looks are kept, for --since (default: kafkalog/runs in the "
             "user's state directory)",
+            "segments": "where audits are kept: what the last one of the same log dirs read of "
+            "logs that have not changed is not read again (default: kafkalog/runs in the user's "
+            "state directory)",
             "verify": "where runs are kept, for --since (default: kafkalog/runs in the user's "
             "state directory)",
         },

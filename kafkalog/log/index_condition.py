@@ -45,6 +45,9 @@ class IndexCondition(StrEnum):
     CORRUPT = "corrupt"
 
 
+INDEX_CONDITIONS = tuple(IndexCondition)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexState:
     """An index file: its condition, its genuine entries, and how long the file is."""
@@ -55,29 +58,54 @@ class IndexState:
     entry_bytes: int
 
 
+class OffsetIndexEnd:
+    """The end of an offset index, and what a walk over its log shows of it, piece by piece."""
+
+    def __init__(self, path: str | Path, base_offset: int) -> None:
+        """OSError if there is a file that cannot be read."""
+        self._state, tail = _by_length(path, OFFSET_INDEX_ENTRY_BYTES)
+        self._reached = -1
+        self._position: int | None = None  # where its last entry leads
+        self._is_start = False
+        if not self._state.entries_count:
+            return
+        try:
+            index = parse_offset_index(tail.last_entry, base_offset)
+        except CorruptIndexError:
+            self._state = _with(self._state, IndexCondition.CORRUPT)
+            return
+        self._position = int(index.positions[-1]) if len(index) else 0
+
+    def see(self, batch_positions: NDArray[np.int64]) -> None:
+        """Where batches start that come next in the log, rising."""
+        if self._position is None or not batch_positions.size:
+            return
+        self._reached = int(batch_positions[-1])
+        if not self._is_start and self._position <= self._reached:
+            place = np.searchsorted(batch_positions, self._position)
+            self._is_start = bool(batch_positions[place] == self._position)
+
+    def state(self, log_bytes: int) -> IndexState:
+        """The state beside a log of so many bytes, all that can be walked over of it seen."""
+        if self._position is None:
+            return self._state
+        # Entries name batches that are there, or the index is of another log: the last one is where
+        # two logs of the same base differ most likely.
+        is_between = self._position <= self._reached and not self._is_start
+        if self._position >= log_bytes or is_between:
+            return _with(self._state, IndexCondition.STALE)
+        return self._state
+
+
 def offset_index_state(
     path: str | Path, base_offset: int, batch_positions: NDArray[np.int64], log_bytes: int
 ) -> IndexState:
     """The state of an offset index beside a log of `log_bytes` whose batches start at
     `batch_positions` (rising, as far as the log can be walked).
     """
-    state, tail = _by_length(path, OFFSET_INDEX_ENTRY_BYTES)
-    if not state.entries_count:
-        return state
-    try:
-        index = parse_offset_index(tail.last_entry, base_offset)
-    except CorruptIndexError:
-        return _with(state, IndexCondition.CORRUPT)
-    position = int(index.positions[-1]) if len(index) else 0
-    reachable = int(batch_positions[-1]) if batch_positions.size else -1
-    # Entries name batches that are there, or the index is of another log: the last one is where two
-    # logs of the same base differ most likely.
-    is_start = position <= reachable and bool(
-        batch_positions[np.searchsorted(batch_positions, position)] == position
-    )
-    if position >= log_bytes or (position <= reachable and not is_start):
-        return _with(state, IndexCondition.STALE)
-    return state
+    end = OffsetIndexEnd(path, base_offset)
+    end.see(batch_positions)
+    return end.state(log_bytes)
 
 
 def time_index_state(path: str | Path, base_offset: int, next_offset: int) -> IndexState:

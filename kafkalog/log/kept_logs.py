@@ -59,7 +59,8 @@ class LogNumbers(NamedTuple):
 
 class SegmentNumbers(NamedTuple):
     """Of a segment, as SegmentInfo, SegmentFacts and SegmentStatistics have them. `codec`: its
-    place in CODEC_NAMES, NONE without batches; `time_file_bytes`: of the time index with its zeros.
+    place in CODEC_NAMES, NONE without batches; `time_file_bytes`: of the time index with its zeros;
+    `offset_index`, `time_index`: places in INDEX_CONDITIONS, NONE where that was not seen.
     """
 
     base_offset: int
@@ -84,6 +85,8 @@ class SegmentNumbers(NamedTuple):
     codec_bytes: int
     index_bytes: int
     time_file_bytes: int
+    offset_index: int
+    time_index: int
 
 
 class SliceNumbers(NamedTuple):

@@ -19,8 +19,13 @@ from kafkalog.format.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_clean_shut
 from kafkalog.format.file_names import offset_index_file_name, time_index_file_name
 from kafkalog.format.topics import CLUSTER_METADATA_TOPIC
 from kafkalog.log.header_facts import SegmentFacts
-from kafkalog.log.index_condition import offset_index_state, time_index_state
+from kafkalog.log.index_condition import (
+    INDEX_CONDITIONS,
+    offset_index_state,
+    time_index_state,
+)
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.kept_logs import NONE, SegmentNumbers
 from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error
@@ -92,6 +97,27 @@ def segment_row(task: SegmentTask, *, with_headers: bool = True) -> Row:
     """The row of view `segments` by column name, in Arrow's units; OSError if the file is gone."""
     row = {name: value(task) for name, value in _FROM_INVENTORY.items()}
     return row | _header_columns(task.segment) if with_headers else row
+
+
+def kept_row(task: SegmentTask, numbers: SegmentNumbers) -> Row | None:
+    """The same of a live segment of a log that nothing is wrong with, by what is known of its
+    headers and indexes; None where that is not all. No file is opened.
+    """
+    if NONE in (numbers.offset_index, numbers.time_index):
+        return None
+    row = {name: value(task) for name, value in _FROM_INVENTORY.items()}
+    return row | {
+        "nextOffset": numbers.next_offset,
+        "recordsCount": numbers.records_count,
+        "batchesCount": numbers.batches_count,
+        "largestTimestampMs": _known_ms(numbers.max_timestamp_ms),
+        "smallestTimestampMs": _known_ms(numbers.min_timestamp_ms),
+        "validBytes": numbers.valid_bytes,
+        "trailingBytes": 0,
+        "error": None,
+        "indexState": str(INDEX_CONDITIONS[numbers.offset_index]),
+        "timeIndexState": str(INDEX_CONDITIONS[numbers.time_index]),
+    }
 
 
 def _plan_segments(

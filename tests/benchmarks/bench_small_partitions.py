@@ -1,13 +1,14 @@
 """What does a log dir of very many very small partitions cost the verbs that only read?
 
-    python -m tests.benchmarks.bench_small_partitions [--partitions 2000] [--segments 5]
+    python -m tests.benchmarks.bench_small_partitions [--partitions 2000] [--segments 5] [--more]
                                                       [--verbs audit segments …] [--rounds 3]
 
 Each partition has so many segments of 4 KiB (three batches), their indexes, and an empty active
 segment; ten partitions a topic. Each verb is a whole process on one core (`taskset`), with one
-worker and the files in memory: `audit --json` twice, the second time with nothing changed, then
-`segments --json`, `info`, and the plans of `retain` and `compact`, and `verify`. Prints one JSON
-line: medians of wall and CPU seconds and of the peak in MiB by verb.
+worker and the files in memory: `segments --json`, `audit --json` twice, the second time with
+nothing changed, `segments` with what that kept, `info`, the plans of `retain` and `compact`, and
+`verify`; with `--more` the plan of `recover`, and at last `compact --apply`. Prints one JSON line:
+medians of wall and CPU seconds and of the peak in MiB by verb.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ from tests.benchmarks.bench_small_partitions import generate
 generate(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
 """
 _AGAIN = "audit again"
-VERBS = ("audit", _AGAIN, "segments", "info", "retain", "compact", "verify")
+_KEPT = "segments kept"
+_APPLY = "compact apply"
+VERBS = ("segments", "audit", _AGAIN, _KEPT, "info", "retain", "compact", "verify")
+# The last one leaves other logs behind: for one round.
+MORE_VERBS = ("recover", _APPLY)
 
 
 def generate(log_dir: Path, partitions: int, segments: int) -> None:
@@ -63,20 +68,23 @@ def generate(log_dir: Path, partitions: int, segments: int) -> None:
 def command(verb: str, log_dir: Path, runs: Path) -> list[str]:
     """The verb's words."""
     words = [sys.executable, "-m", "kafkalog", verb.split()[0], "--log-dir", str(log_dir)]
-    if verb in ("audit", _AGAIN, "segments"):
+    if verb in ("audit", _AGAIN, "segments", _KEPT):
         words.append("--json")
     if verb in ("audit", _AGAIN, "retain"):
         words += ["--config", "cleanup.policy=delete"]
     if verb == "retain":
         words += ["--config", f"retention.ms={7 * 86_400_000}"]
-    if verb == "compact":
+    if verb in ("compact", _APPLY):
         words += ["--config", "cleanup.policy=compact"]
-    if verb in ("retain", "compact"):
+    if verb == _APPLY:
+        words += ["--apply", "--no-undo"]
+    if verb in ("retain", "compact", "recover", _APPLY):
         # A plan for topics that are not named is refused where nothing says their policy.
         words += topic_words(log_dir)
-    if verb not in ("segments", "info"):
-        words += ["--run-dir", str(runs)]
-    if verb in ("audit", _AGAIN, "verify", "compact"):
+    if verb != "info":
+        # Where no audit is kept, whatever ran before.
+        words += ["--run-dir", str(runs / "none" if verb == "segments" else runs)]
+    if verb in ("audit", _AGAIN, "verify", "compact", "recover", _APPLY):
         words += ["--workers", "1"]
     return words
 
@@ -105,8 +113,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--core", default="0")
     parser.add_argument("--dir", type=Path, default=None, help="where to work (default: memory)")
+    parser.add_argument("--more", action="store_true", help="those that change logs, in one round")
     args = parser.parse_args()
-    costs: dict[str, list[Cost]] = {verb: [] for verb in args.verbs}
+    if args.more and args.rounds > 1:
+        parser.error("--more is for --rounds 1: it changes the logs")
+    verbs = (*args.verbs, *(MORE_VERBS if args.more else ()))
+    costs: dict[str, list[Cost]] = {verb: [] for verb in verbs}
     with tempfile.TemporaryDirectory(dir=args.dir or fast_directory()) as work:
         log_dir, runs, out = Path(work, "data"), Path(work, "runs"), Path(work, "out")
         log_dir.mkdir()
@@ -116,9 +128,9 @@ def main() -> None:
         )
         for _ in range(args.rounds):
             shutil.rmtree(runs, ignore_errors=True)
-            if _AGAIN in args.verbs and "audit" not in args.verbs:
+            if {_AGAIN, _KEPT} & {*verbs} and "audit" not in verbs:
                 measure(command("audit", log_dir, runs), args.core, out)
-            for verb in args.verbs:
+            for verb in verbs:
                 costs[verb].append(measure(command(verb, log_dir, runs), args.core, out))
     result = {
         "bench": "small_partitions",

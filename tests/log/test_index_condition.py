@@ -13,6 +13,7 @@ from kafkalog.format.offset_index import pack_offset_index
 from kafkalog.format.time_index import pack_time_index
 from kafkalog.log.index_condition import (
     IndexCondition,
+    OffsetIndexEnd,
     offset_index_state,
     time_index_state,
 )
@@ -49,6 +50,25 @@ def test_an_offset_index_is_what_its_end_says(
         path.write_bytes(content)
     state = offset_index_state(path, BASE, POSITIONS, LOG_BYTES)
     assert (state.condition, state.entries_count) == (condition, count)
+
+
+@pytest.mark.parametrize("last", [1, 300, 599, 600, 900, 901, 1199, 1200, 2000])
+@pytest.mark.parametrize("seen", [0, 1, 3, 4])
+def test_a_log_seen_in_pieces_tells_what_it_does_in_one(
+    tmp_path: Path, last: int, seen: int
+) -> None:
+    path = tmp_path / offset_index_file_name(BASE)
+    path.write_bytes(pack_offset_index([110], [last], BASE))
+    expected = offset_index_state(path, BASE, POSITIONS[:seen], LOG_BYTES)
+    # The rule in plain words: in the log, and no place between batches that were seen.
+    own = POSITIONS[:seen].tolist()
+    is_good = last < LOG_BYTES and (last in own or last > max(own, default=-1))
+    assert (expected.condition is IndexCondition.WHOLE) == is_good
+    for first in range(seen + 1):
+        end = OffsetIndexEnd(path, BASE)
+        for piece in (POSITIONS[:first], POSITIONS[first:seen], POSITIONS[:0]):
+            end.see(piece)
+        assert end.state(LOG_BYTES) == expected
 
 
 @pytest.mark.parametrize(
