@@ -18,15 +18,16 @@ _SMALL_BYTES = 4096
 def small_index(path: str | os.PathLike[str]) -> bytes | None:
     """All bytes of a small index on this machine, None of any other. Raises as the system does."""
     # Of most segments there are two, and an object with its file for each cost more than the calls
-    # of the system: open, one read that shows the end as well, close.
+    # of the system: open, look, one read, close.
     if isinstance(path, ManifestPath) or bucket_uri(path) is not None:
         return None
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        data = os.pread(descriptor, _SMALL_BYTES + 1, 0)
+        if os.fstat(descriptor).st_size > _SMALL_BYTES:
+            return None
+        return os.pread(descriptor, _SMALL_BYTES, 0)
     finally:
         os.close(descriptor)
-    return data if len(data) <= _SMALL_BYTES else None
 
 
 class IndexFile:
