@@ -11,7 +11,6 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from kafkalog import __version__
@@ -35,7 +34,7 @@ from kafkalog.auditing.log_dir_rows import log_dir_rows
 from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
-from kafkalog.log.selection import is_asked_for
+from kafkalog.log.selection import asked_for
 from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run, new_run_id
 from kafkalog.texts import format_count
 
@@ -137,9 +136,7 @@ def _whole_audit(
         findings = dated([*document["findings"]], history.findings, run.now_ms)
         state = state_of(run, "", findings)
     if earlier is not None and state is not None:
-        is_meant = partial(
-            is_asked_for, topics=request.topics, topic_partitions=request.topic_partitions
-        )
+        is_meant = asked_for(request.topics, request.topic_partitions)
         before = what_is_meant(earlier, state, scope, is_meant)
         document["since"] = changes_since(before, state)
     if options.keeps and state is not None:

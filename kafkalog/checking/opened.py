@@ -18,7 +18,7 @@ from kafkalog.log.listing import is_directory, path_text
 from kafkalog.log.log_dir_files import read_log_dir_files
 from kafkalog.log.remote_segments import Note, with_remote_segments
 from kafkalog.log.remote_tree import open_logs
-from kafkalog.log.selection import is_asked_for, select_partitions
+from kafkalog.log.selection import asked_for, select_partitions
 from kafkalog.planning.config_sources import GivenSettings
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.remote.paths import RemoteStorage
@@ -47,7 +47,7 @@ def open_for_checks(request: VerifyRequest) -> Opened:
     inventory = open_logs(
         request.log_dirs,
         request.remote,
-        accepts=lambda n: is_asked_for(n, request.topics, request.topic_partitions),
+        accepts=asked_for(request.topics, request.topic_partitions),
         note=_noting(findings),
     )
     chosen = select_partitions(inventory, request.topics, request.topic_partitions)

@@ -21,7 +21,7 @@ from kafkalog.errors import CorruptKeptLogsError, RemoteStorageError, describe_e
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.kept_logs import SegmentNumbers
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import is_asked_for, select_partitions
+from kafkalog.log.selection import asked_for, select_partitions
 from kafkalog.reading.log_views import SegmentTask, kept_row, segment_row, segment_tasks
 from kafkalog.reading.views import view_columns
 from kafkalog.remote.paths import RemoteStorage
@@ -84,7 +84,7 @@ def _opened(args: argparse.Namespace, storage: RemoteStorage, problems: list[str
     return open_logs(
         args.log_dir,
         storage,
-        accepts=lambda name: is_asked_for(name, args.topic, args.topic_partition),
+        accepts=asked_for(args.topic, args.topic_partition),
         note=lambda _, error: problems.append(str(error)),
     )
 

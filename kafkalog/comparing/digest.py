@@ -23,7 +23,7 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionKind
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import is_asked_for, select_partitions
+from kafkalog.log.selection import asked_for, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.replicas import digest_format
@@ -101,10 +101,11 @@ def digest_run(request: DigestRequest, execute: DigestExecutor) -> list[Digested
         is_whole=True,
     )
     replicas = [each for own in copies.values() for each in own if isinstance(each, Replica)]
+    is_asked_for = asked_for(request.topics, request.topic_partitions)
     unread = [
         DigestedPartition(each.topic_partition, each.path, FAILED, each.reason)
         for each in everything.unread
-        if is_asked_for(each.topic_partition, request.topics, request.topic_partitions)
+        if is_asked_for(each.topic_partition)
     ]
     if not replicas:
         raise InvalidConfigError(

@@ -11,7 +11,7 @@ from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import is_asked_for, select_partitions
+from kafkalog.log.selection import asked_for, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.remote.paths import NO_REMOTE_STORAGE, RemoteStorage
 from kafkalog.replicas.copies import Copy, copies_by_partition
@@ -78,10 +78,11 @@ def compare_tasks(request: CompareRequest) -> list[CompareTask]:
         inventory,
         request.remote,
     )
+    is_asked_for = asked_for(request.topics, request.topic_partitions)
     problems = {
         each.topic_partition: f"the copy in {each.path} cannot be read: {each.reason}"
         for each in inventory.unread
-        if is_asked_for(each.topic_partition, request.topics, request.topic_partitions)
+        if is_asked_for(each.topic_partition)
     }
     copies |= dict.fromkeys(problems, ())
     if not problems and not any(len(own) > 1 for own in copies.values()):

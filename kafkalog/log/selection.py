@@ -6,7 +6,7 @@ never more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
@@ -61,13 +61,22 @@ def select_partitions(
     """
     everything = list(partitions)
     refuse_missing(topics, topic_partitions, {p.topic_partition for p in everything})
-    return [p for p in everything if is_asked_for(p.topic_partition, topics, topic_partitions)]
+    is_asked_for = asked_for(topics, topic_partitions)
+    return [p for p in everything if is_asked_for(p.topic_partition)]
 
 
-def is_asked_for(
-    name: TopicPartition, topics: Sequence[str], topic_partitions: Sequence[TopicPartition]
-) -> bool:
-    """Whether these names and globs mean the partition."""
-    return (not topics or any(fnmatchcase(name.topic, each) for each in topics)) and (
-        not topic_partitions or name in topic_partitions
-    )
+def asked_for(
+    topics: Sequence[str], topic_partitions: Sequence[TopicPartition]
+) -> Callable[[TopicPartition], bool]:
+    """What tells whether these names and globs mean a partition."""
+    # Thousands of topics may be named: each partition is looked up, not held against all of them.
+    in_full, partitions = named_topics(topics), frozenset(topic_partitions)
+    globs = [topic for topic in topics if topic not in in_full]
+
+    def is_asked_for(name: TopicPartition) -> bool:
+        if partitions and name not in partitions:
+            return False
+        topic = name.topic
+        return not topics or topic in in_full or any(fnmatchcase(topic, each) for each in globs)
+
+    return is_asked_for

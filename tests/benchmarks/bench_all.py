@@ -38,6 +38,7 @@ FIGURES = (
     ("many_partitions",),
     ("small_partitions",),
     ("small_partitions", "--partitions", "20000", "--rounds", "1"),
+    ("small_partitions", "--partitions", "1", "--segments", "20000", "--more", "--rounds", "1"),
     ("compact", "--value-bytes", "1000", "--records", "2000000", "--keys", "500000"),
     ("compact", "--codec", "lz4"),
     ("compact", "--codec", "zstd"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.log.selection import select_partitions
+from kafkalog.log.selection import asked_for, select_partitions
 from kafkalog.log.topic_partition import TopicPartition
 from tests.support.log_builder import LogBuilder
 
@@ -67,3 +70,19 @@ def test_a_name_that_matches_nothing_is_refused(
         InvalidConfigError, match=f"not in the log dirs: {missing}($|; did you mean)"
     ):
         select_partitions(open_log_dir(four), topics, names)
+
+
+_PARTITIONS = [TopicPartition(topic, n) for topic in ("a", "ab", "b.a", "a[b]") for n in range(2)]
+
+
+@given(
+    topics=st.lists(st.sampled_from(["a", "ab", "b.a", "a[b]", "*", "a*", "?b", "[ab]", "z"])),
+    names=st.lists(st.sampled_from(_PARTITIONS)),
+)
+def test_each_partition_is_asked_for_as_if_held_against_all_names(
+    topics: list[str], names: list[TopicPartition]
+) -> None:
+    is_asked_for = asked_for(topics, names)
+    for name in _PARTITIONS:
+        by_topic = not topics or any(fnmatchcase(name.topic, each) for each in topics)
+        assert is_asked_for(name) == (by_topic and (not names or name in names))
