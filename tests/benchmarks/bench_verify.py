@@ -14,7 +14,6 @@ is slower, so it is given one segment. Prints one JSON line with medians:
  scan_headers      bytes of log a second whose batch headers are read, without and with the columns
                    of view `batches`
  dump_log_segments Kafka's tool, whole process and without the start of its JVM
- kernel_compile_seconds  what the kernel adds to a cold start, CPU seconds
 """
 
 from __future__ import annotations
@@ -104,17 +103,6 @@ def codec_seconds(paths: list[str], codec: CompressionType, buffers: ChunkBuffer
     return wall, cpu
 
 
-def kernel_compile_seconds() -> float:
-    """CPU seconds a new process compiles the kernel for, all others being in the cache."""
-    code = (
-        "import time, kafkalog.kernels.record_spans, kafkalog.kernels.jit as jit\n"
-        "jit._keep_on_disk = lambda dispatcher, stamp: None\n"
-        "t = time.process_time(); import kafkalog.kernels.check_records\n"
-        "print(time.process_time() - t)"
-    )
-    return float(subprocess.check_output([sys.executable, "-c", code]))
-
-
 def rates(size: int, costs: list[Seconds]) -> dict[str, float]:
     """GB a second, of the medians."""
     wall, cpu = (statistics.median(each) for each in zip(*costs, strict=True))
@@ -198,7 +186,6 @@ def measure(codec: str, args: argparse.Namespace) -> None:
                 "read_batches": rates(size, viewing),
                 "dump_log_segments": rates(first_bytes, whole),
                 "dump_log_segments_without_start": rates(first_bytes, without_start),
-                "kernel_compile_seconds": round(kernel_compile_seconds(), 2),
                 **circumstances(),
             }
         ),
