@@ -74,10 +74,9 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 
 def _opened(args: argparse.Namespace, storage: RemoteStorage, problems: list[str]) -> LogInventory:
-    if not storage.places:
-        return open_log_dir(*args.log_dir, known=_kept(args))
     if not storage.is_tree:
-        return open_log_dir(*args.log_dir)
+        # With segments in remote storage each row is made anew.
+        return open_log_dir(*args.log_dir, known=None if storage.places else _kept(args))
     # Needs the kernels, as below.
     from kafkalog.log.remote_tree import open_logs
 
