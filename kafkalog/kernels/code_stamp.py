@@ -50,16 +50,16 @@ def _code_facts(code: CodeType) -> tuple[Any, ...]:
     return code.co_code.hex(), constants, names
 
 
-def _names(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
     """The names of globals and attributes in a code object and in those inside."""
-    inner = (_names(const) for const in code.co_consts if isinstance(const, CodeType))
+    inner = (names_in(const) for const in code.co_consts if isinstance(const, CodeType))
     return set(code.co_names).union(*inner)
 
 
 def _uses(function: Callable[..., Any]) -> list[tuple[str, str]]:
     """(name, what it stands for) of all globals and variables of outer functions in its code."""
     code = function.__code__
-    names = _names(code)
+    names = names_in(code)
     outer = zip(code.co_freevars, function.__closure__ or (), strict=True)
     known = {name: value for name, value in function.__globals__.items() if name in names}
     known |= {name: cell.cell_contents for name, cell in outer}

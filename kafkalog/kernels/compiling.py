@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import numba
@@ -19,6 +19,7 @@ from llvmlite import binding as llvm
 from numba import types
 from numba.core import cgutils
 
+from kafkalog.kernels.code_stamp import names_in
 from kafkalog.kernels.glue import (
     ENTRY_SYMBOL,
     EXTERNAL_FUNCTIONS,
@@ -104,7 +105,7 @@ def numba_type(argument: ArgumentType) -> Any:
 
 def _with_dispatchers(function: Any) -> FunctionType:
     """The function with what numba compiles in the place of the helpers that it names."""
-    names = _names(function.__code__)
+    names = names_in(function.__code__)
     used = {
         name: _compiled(value, names)
         for name, value in function.__globals__.items()
@@ -119,11 +120,6 @@ def _with_dispatchers(function: Any) -> FunctionType:
     made.__qualname__ = function.__qualname__
     made.__module__ = function.__module__
     return made
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (_names(const) for const in code.co_consts if isinstance(const, CodeType))
-    return set(code.co_names).union(*inner)
 
 
 def _compiled(value: Any, names: set[str]) -> Any:
