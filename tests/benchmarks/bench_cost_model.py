@@ -4,14 +4,16 @@
 
 Compactions of some sixteen small logs (sizes of records, shares of keys, codecs, partitions, many
 segments, `--verify deep`) and four audits, by one worker of the command line, as whole processes,
-in memory; the lowest CPU of --rounds each. The start is that of a run over next to nothing, the
-other constants are fitted to the rest by least squares of the relative errors. Then larger runs,
-which no constant saw, on a disk: 127-byte records over a quarter as many keys of so many GiB, from
-4 GiB on once, and an audit. Prints a JSON line with the constants, one with those in the code, and
-a line a run: what was measured, and by how many percent the model is off, for CPU, the clock,
-memory and bytes read, written and spilled. What does not fit the free space of --dir is left out,
-and said. With --write the constants become those of the code, and the documents' tables are made
-anew.
+on the disk of --dir; the lowest CPU of --rounds each, and a round has all logs, since a machine
+changes its speed. The start is that of a run over next to nothing, the other constants are fitted
+to the rest by least squares of the relative errors. Then larger runs, which no constant saw:
+127-byte records over a quarter as many keys of so many GiB, from 4 GiB on once, and an audit. Right
+before each of them one of the small logs runs again: `machineOff` is by how many percent it takes
+longer than when the constants were fitted. Prints a JSON line with the constants, one with those in
+the code, and a line a run: what was measured, and by how many percent the model is off, for CPU,
+the clock, memory and bytes read, written and spilled. What does not fit the free space of --dir is
+left out, and said. With --write the constants become those of the code, and the documents' tables
+are made anew.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -41,12 +44,13 @@ from tests.benchmarks.cost_runs import (
     of_size,
 )
 from tests.benchmarks.machine import machine
-from tests.benchmarks.side_by_side import fast_directory
 from tests.support.process_costs import ProcessCosts
 
 # Of its bytes a quarter stays, and a fifth is spilled.
 _TIMES_OF_A_LOG = 1.6
 _ONE_ROUND_GIB = 4
+# The small log that tells how fast the machine is.
+_AGAIN = next(log for log in TO_FIT if log.name == "half-gib")
 # Of less a plan and a journal are a part that the model does not count.
 _LEAST_BYTES_COMPARED = 64 << 20
 
@@ -86,15 +90,35 @@ def run_line(run: Compared, rates: Rates, start: ProcessCosts) -> dict[str, obje
     return found
 
 
+def lowest(found: Sequence[Compared]) -> Compared:
+    """The one with the lowest CPU; all of them are said."""
+    seconds = [round(run.took.cpu_seconds, 2) for run in found]
+    sys.stderr.write(f"{found[0].name} {seconds}\n")
+    return min(found, key=lambda run: run.took.cpu_seconds)
+
+
 def runs_of(log: Log, rounds: int, work: Path) -> Compared:
-    """The one with the lowest CPU."""
+    """The lowest of so many, one after the other."""
     source = work / "source"
     log.write(source)
     found = [compact(log, source) for _ in range(rounds)]
     shutil.rmtree(source)
-    run = min(found, key=lambda run: run.took.cpu_seconds)
-    sys.stderr.write(f"{log.name} {[round(run.took.cpu_seconds, 2) for run in found]}\n")
-    return run
+    return lowest(found)
+
+
+def small_runs(rounds: int, work: Path) -> list[Compared]:
+    """The lowest of each log that constants are fitted to."""
+    for log in TO_FIT:
+        log.write(work / log.name)
+    found: dict[str, list[Compared]] = {log.name: [] for log in TO_FIT}
+    for _ in range(rounds):
+        for log in TO_FIT:
+            # What all others are held against twice as often.
+            for _again in range(1 + (log is TO_FIT[0])):
+                found[log.name].append(compact(log, work / log.name))
+    for log in TO_FIT:
+        shutil.rmtree(work / log.name)
+    return [lowest(each) for each in found.values()]
 
 
 def audited_lowest(each: tuple[int, int, int], rounds: int, work: Path) -> ProcessCosts:
@@ -109,11 +133,10 @@ def say(found: dict[str, object]) -> None:
     print(json.dumps(found), flush=True)
 
 
-def fit_and_say(rounds: int, work: Path) -> tuple[Rates, ProcessCosts]:
-    """The constants, and the start of a compaction."""
+def fit_and_say(rounds: int, work: Path) -> tuple[Rates, list[Compared]]:
+    """The constants, and the runs that they are fitted to, the start first."""
     runs_of(TO_FIT[0], 1, work)  # kernels compiled
-    # What all others are held against twice as often.
-    runs = [runs_of(log, rounds * (1 + (log is TO_FIT[0])), work) for log in TO_FIT]
+    runs = small_runs(rounds, work)
     audits_taken = [audited_lowest(each, rounds, work) for each in AUDITS]
     rates = rounded(fitted(runs, audits_taken))
     start = runs[0].took
@@ -123,10 +146,16 @@ def fit_and_say(rounds: int, work: Path) -> tuple[Rates, ProcessCosts]:
         say(run_line(run, rates, start))
     for each, took in zip(AUDITS, audits_taken, strict=True):
         say(line(f"audit-{each}", audited(each, rates), took))
-    return rates, start
+    return rates, runs
 
 
-def check(args: argparse.Namespace, rates: Rates, start: ProcessCosts, work: Path) -> float:
+def machine_off(runs: Sequence[Compared], work: Path) -> float:
+    """By how many percent the machine takes longer than when the constants were fitted."""
+    run = next(run for run in runs if run.name == _AGAIN.name)
+    return off(runs_of(_AGAIN, 2, work).took.cpu_seconds, run.took.cpu_seconds)
+
+
+def check(args: argparse.Namespace, rates: Rates, runs: Sequence[Compared], work: Path) -> float:
     """Larger runs against the model; the seconds of CPU a GiB of the first."""
     a_gib = 0.0
     for gib in args.gib:
@@ -134,9 +163,10 @@ def check(args: argparse.Namespace, rates: Rates, start: ProcessCosts, work: Pat
         if shutil.disk_usage(work).free < _TIMES_OF_A_LOG * gib * 2**30:
             sys.stderr.write(f"{gib} GiB do not fit into {work}: left out\n")
             continue
+        machine_now = machine_off(runs, work)
         run = runs_of(of_size(gib), args.rounds if gib < _ONE_ROUND_GIB else 1, work)
-        found = run_line(run, rates, start)
-        say(found)
+        found = run_line(run, rates, runs[0].took)
+        say({**found, "machineOff": machine_now})
         a_gib = a_gib or float(str(found["cpuSecondsPerGiB"]))
     took = audited_lowest(LARGER_AUDIT, args.rounds, work)
     say(line("larger-audit", audited(LARGER_AUDIT, rates), took))
@@ -148,13 +178,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The cost model against whole runs.")
     parser.add_argument("--gib", type=float, nargs="*", default=[1, 4, 16, 32])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--dir", type=Path, default=None, help="where the larger runs work")
+    parser.add_argument("--dir", type=Path, default=None, help="where to work")
     parser.add_argument("--write", action="store_true", help="the constants into the code")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=fast_directory()) as folder:
-        rates, start = fit_and_say(args.rounds, Path(folder))
     with tempfile.TemporaryDirectory(dir=args.dir) as folder:
-        a_gib = check(args, rates, start, Path(folder))
+        rates, runs = fit_and_say(args.rounds, Path(folder))
+        a_gib = check(args, rates, runs, Path(folder))
     if args.write:
         write_module(rates, machine_text(a_gib))
         # Tables of the documents are made of the constants.
