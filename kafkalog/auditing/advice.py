@@ -21,12 +21,12 @@ from kafkalog.log.inventory import JsonFacts, PartitionInventory
 from kafkalog.planning.compaction_plan import CLEAN
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.force_rules import FORCE_CONFIG_DIFFERS, FORCE_NOTHING_DIRTY
-from kafkalog.planning.local_retention import time_limit_key
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.plan_by_settings import (
     PlanInputs,
     compaction_by_settings,
     retention_by_settings,
+    why_not_by_default,
 )
 from kafkalog.planning.policy_evidence import (
     POLICY,
@@ -34,7 +34,7 @@ from kafkalog.planning.policy_evidence import (
     PolicyStanding,
     why_not_deleted_from,
 )
-from kafkalog.planning.retention_plan import DELETE
+from kafkalog.planning.retention_plan import BY_TIME, DELETE
 from kafkalog.requests.run_settings import why_metadata_is_older
 
 
@@ -65,7 +65,7 @@ def advise_retention(
     except (KafkaLogError, OSError) as error:
         return Advice(why_not=f"`kafkalog retain` stops at it: {error}")
     if plan.status != DELETE:
-        return Advice(why_not=f"`kafkalog retain` deletes nothing here: {plan.reason}")
+        return _deletes_nothing(plan.reason)
     if not {segment.base_offset for segment in plan.deleted}.issuperset(bases):
         kept = plan.kept[0]
         return Advice(
@@ -75,24 +75,27 @@ def advise_retention(
     return Advice(_command("retain", task, resolved, said))
 
 
-def advise_retention_by_time(task: AuditTask, files: KnownFiles) -> Advice | None:
-    """The same for a log that nothing is wrong with (`sound_facts`), from which time alone deletes
-    what is due: no plan is made where settings and clock tell that it is carried out. None where
-    they do not.
+def advise_retention_by_time(task: AuditTask, files: KnownFiles) -> Advice:
+    """The same for a log that nothing is wrong with (`sound_facts`), of which time alone deletes
+    what is due, by the settings in force: no plan is made, what could be against it is asked alone.
     """
     resolved, said = _resolved(task, files)
-    config = resolved.config
-    facts = PartitionFacts(())
-    is_said = (
-        config is task.resolved.in_force
-        and resolved.refusal is None
-        and config.source(time_limit_key(config)) != LogConfig.DEFAULT
-        and not why_not_deleted_from(
-            task.loaded, config, facts, resolved.standing, is_forced=resolved.is_forced
+    config, facts, refusal = resolved.config, PartitionFacts(()), resolved.refusal
+    if refusal is None:
+        refusal = (
+            why_not_deleted_from(
+                task.loaded, config, facts, resolved.standing, is_forced=resolved.is_forced
+            )
+            or _inputs(task, resolved, facts).why_not_at_this_time
+            or why_not_by_default(config, BY_TIME)
         )
-        and not _inputs(task, resolved, facts).why_not_at_this_time
-    )
-    return Advice(_command("retain", task, resolved, said)) if is_said else None
+    if refusal is not None:
+        return _deletes_nothing(refusal)
+    return Advice(_command("retain", task, resolved, said))
+
+
+def _deletes_nothing(reason: str) -> Advice:
+    return Advice(why_not=f"`kafkalog retain` deletes nothing here: {reason}")
 
 
 def advise_compaction(

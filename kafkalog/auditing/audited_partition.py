@@ -132,10 +132,13 @@ class AuditedPartition(JsonFacts):
         """As an object that holds all that is in it."""
         return self
 
-    def finding(self, kind: str, text: str) -> Finding:
-        """A finding about the whole partition, with the severity of its kind."""
-        place = self.log_dir, self.topic, self.partition
-        return Finding(kind, ALL_KINDS[kind].severity, text, self.path, None, None, *place)
+    def finding(
+        self, kind: str, text: str, *, segment: int | None = None, fix: str = ""
+    ) -> Finding:
+        """A finding about the partition's directory, with the severity of its kind."""
+        place = self.log_dir, self.topic, self.partition, segment
+        severity = ALL_KINDS[kind].severity
+        return Finding(kind, severity, text, self.path, None, None, *place, fix=fix)
 
     def remote_plan(self, config: LogConfig | None = None) -> RemoteRetentionPlan | None:
         """What the next pass of retention does in remote storage, under other settings if given;

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kafkalog.auditing.advice import Advice, advise_retention
+from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.auditing.timestamp_findings import find_future, find_seconds
@@ -102,9 +104,11 @@ def _due_now(context: FindingContext, *, is_below_start: bool) -> list[SegmentFo
 def _below_log_start(context: FindingContext) -> Iterator[Finding]:
     below = _due_now(context, is_below_start=True)
     if below:
+        size = sum(s.size_in_bytes for s in below)
         yield context.say(
             "below-log-start",
-            f"{_counted(context, below)} lie below the log start offset "
+            f"{_counted(context.audited.topic, len(below), below[0].base_offset, size)} lie below "
+            "the log start offset "
             f"{context.audited.log_start_offset}",
             segment=below[0].base_offset,
             fix=_advice(context, below).text("nothing, the broker deletes them when it runs"),
@@ -117,10 +121,20 @@ def _advice(context: FindingContext, due: list[SegmentForecast]) -> Advice:
     )
 
 
-def find_due(context: FindingContext, advice: Advice | None = None) -> Iterator[Finding]:
-    """Segments that the next pass deletes by the policy, or should have gone long ago. `advice`: of
-    `kafkalog retain`, where it is known.
+class DueSegments(NamedTuple):
+    """The first segments of a log, which go now, or are overdue: all their bytes, since when the
+    first one is due, by which rules.
     """
+
+    count: int
+    first_base_offset: int
+    size_in_bytes: int
+    since_ms: int
+    rules: str
+
+
+def find_due(context: FindingContext) -> Iterator[Finding]:
+    """Segments that the next pass deletes by the policy, or should have gone long ago."""
     others = _due_now(context, is_below_start=False)
     if not others:
         return
@@ -129,27 +143,33 @@ def find_due(context: FindingContext, advice: Advice | None = None) -> Iterator[
     segments = context.audited.segments if is_by_size else ()
     appended_ms = max((s.modification_time_ms for s in segments), default=None)
     overdue = [s for s in others if _due_since(s, appended_ms) < context.alive_ms - GRACE_MS]
-    if overdue:
-        since = format_timestamp(_due_since(overdue[0], appended_ms))
-        yield context.say(
-            "retention-overdue",
-            f"{_counted(context, overdue)} are due by {_rules(overdue)} since {since}; the broker "
-            f"was alive until {format_timestamp(context.alive_ms)}, at least",
-            segment=overdue[0].base_offset,
-            fix=(advice or _advice(context, others)).text(
-                "look for errors of the broker's scheduler and log dir, restart it"
-            ),
-        )
+    told = overdue or others
+    due = DueSegments(
+        len(told),
+        told[0].base_offset,
+        sum(s.size_in_bytes for s in told),
+        _due_since(told[0], appended_ms),
+        " and ".join(dict.fromkeys(s.rule for s in told)),
+    )
+    alive_ms = context.alive_ms if overdue else None
+    yield due_finding(context.audited, due, alive_ms, _advice(context, others))
+
+
+def due_finding(
+    audited: AuditedPartition, due: DueSegments, alive_ms: int | None, advice: Advice
+) -> Finding:
+    """`alive_ms`: the broker's last sign of life, later than these were due; None where it is not.
+    `advice`: of `kafkalog retain`.
+    """
+    held = _counted(audited.topic, due.count, due.first_base_offset, due.size_in_bytes)
+    text = f"{held} are due by {due.rules} since {format_timestamp(due.since_ms)}"
+    if alive_ms is None:
+        kind, otherwise = "retention-due", "nothing, the broker deletes them when it runs"
     else:
-        since = format_timestamp(_due_since(others[0], appended_ms))
-        yield context.say(
-            "retention-due",
-            f"{_counted(context, others)} are due by {_rules(others)} since {since}",
-            segment=others[0].base_offset,
-            fix=(advice or _advice(context, others)).text(
-                "nothing, the broker deletes them when it runs"
-            ),
-        )
+        text += f"; the broker was alive until {format_timestamp(alive_ms)}, at least"
+        kind = "retention-overdue"
+        otherwise = "look for errors of the broker's scheduler and log dir, restart it"
+    return audited.finding(kind, text, segment=due.first_base_offset, fix=advice.text(otherwise))
 
 
 def _due_since(segment: SegmentForecast, appended_ms: int | None) -> int:
@@ -157,16 +177,9 @@ def _due_since(segment: SegmentForecast, appended_ms: int | None) -> int:
     return appended_ms if is_by_size and appended_ms is not None else segment.due_ms
 
 
-def _counted(context: FindingContext, segments: list[SegmentForecast]) -> str:
-    size = format_bytes(sum(s.size_in_bytes for s in segments))
-    first = segments[0].base_offset
-    held = format_count(len(segments), "segment")
-    return f"{context.audited.topic}: {held} from {first} on, {size},"
-
-
-def _rules(segments: list[SegmentForecast]) -> str:
-    config_keys = dict.fromkeys(s.rule for s in segments)
-    return " and ".join(config_keys)
+def _counted(topic: str, count: int, first_base_offset: int, size_in_bytes: int) -> str:
+    held = format_count(count, "segment")
+    return f"{topic}: {held} from {first_base_offset} on, {format_bytes(size_in_bytes)},"
 
 
 def _active(context: FindingContext) -> Iterator[Finding]:

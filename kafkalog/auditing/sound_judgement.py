@@ -14,10 +14,9 @@ import numpy as np
 
 from kafkalog.auditing.advice import advise_retention_by_time
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.finding_context import FindingContext
 from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.request import AuditTask
-from kafkalog.auditing.retention_findings import find_due
+from kafkalog.auditing.retention_findings import DueSegments, due_finding
 from kafkalog.auditing.sound_columns import (
     Forecast,
     Moment,
@@ -26,9 +25,9 @@ from kafkalog.auditing.sound_columns import (
     forecast,
 )
 from kafkalog.auditing.sound_partitions import SoundGroup, SoundPartition
+from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.checking.finding import Finding
-from kafkalog.log.header_facts import PartitionFacts, SegmentFacts
-from kafkalog.log.kept_logs import NONE, I64s, LogNumbers, SegmentNumbers
+from kafkalog.log.kept_logs import NONE, I64s, LogNumbers
 from kafkalog.planning.loaded_segments import LoadedSegment
 from kafkalog.planning.refusals import refuse_by_inventory
 from kafkalog.planning.retention import RetentionLimits, RetentionRule, why_kept
@@ -79,10 +78,11 @@ def _judged(columns: SoundColumns, logs: Sequence[SoundTask]) -> Iterator[SoundP
         columns, at, due, [status for status, _ in told], [reason for _, reason in told],
         [_why_not_compacted(each) for each in logs],
     )  # fmt: skip
-    for number, own in enumerate(logs):
+    for number, (own, (due_now, overdue)) in enumerate(zip(logs, _due(group), strict=True)):
         audited = SoundPartition(group, number, own.task.outline())
-        if told[number][0] == "due":
-            audited = audited.with_findings(_due(audited, own))
+        if due_now.count:
+            found = _finding(audited, own, due_now, overdue=overdue)
+            audited = audited.with_findings((found,))
         yield audited
 
 
@@ -132,52 +132,32 @@ def _retention(own: SoundTask, oldest: LoadedSegment, due_ms: int) -> tuple[str,
     return status, f"segment {oldest.base_offset}: {text}"
 
 
-def _due(audited: SoundPartition, own: SoundTask) -> tuple[Finding, ...]:
-    """The finding that segments are due, and the command for it, tried."""
+def _due(group: SoundGroup) -> Iterator[tuple[DueSegments, bool]]:
+    """Of each log what is due, and whether that is overdue; empty of one of which nothing is. What
+    goes are its first segments, and the first one is due since longest.
+    """
+    columns, due_ms, firsts = group.columns, group.due.due_ms, group.columns.firsts
+    is_overdue = group.is_due & (due_ms < columns.each(group.at.alive_ms - GRACE_MS))
+    has_overdue = columns.any_segment(is_overdue)
+    told = np.where(np.repeat(has_overdue, columns.counts), is_overdue, group.is_due)
+    rows = zip(
+        np.add.reduceat(told.astype(np.int64), firsts).tolist(),
+        columns.column("base_offset")[firsts].tolist(),
+        np.add.reduceat(np.where(told, group.due.sizes, 0), firsts).tolist(),
+        due_ms[firsts].tolist(),
+        has_overdue.tolist(),
+        strict=True,
+    )
+    for *numbers, overdue in rows:
+        yield DueSegments(*numbers, _BY_TIME), overdue
+
+
+def _finding(
+    audited: SoundPartition, own: SoundTask, due: DueSegments, *, overdue: bool
+) -> Finding:
+    """That segments are due, and the command for it."""
     # Of the leader epochs the newest is all that the command is held against.
     newest = own.log.newest_leader_epoch
     files = KnownFiles(leader_epochs=None if newest == NONE else ((newest, 0),), is_mark_known=True)
-    group = audited.group
-    segments = group.columns.segments[group.ends[audited.number] : group.ends[audited.number + 1]]
-    base_offsets = segments[:, SegmentNumbers._fields.index("base_offset")]
-    repaired = tuple(
-        _retention_facts(SegmentNumbers._make(numbers))
-        for numbers in segments[base_offsets >= own.first_repaired].tolist()
-    )
-    context = FindingContext(
-        audited,
-        own.task,
-        own.task.partition,
-        PartitionFacts(()),
-        PartitionFacts(repaired),
-        frozenset(facts.base_offset for facts in repaired),
-        files,
-        is_high_watermark_known=True,
-        indexes_end_in_log=True,
-    )
-    return tuple(find_due(context, advise_retention_by_time(own.task, files)))
-
-
-def _retention_facts(numbers: SegmentNumbers) -> SegmentFacts:
-    """What retention looks at in a segment that a broker repairs."""
-    has_batches = numbers.next_offset > numbers.base_offset
-    return SegmentFacts(
-        base_offset=numbers.base_offset,
-        batches_count=numbers.batches_count,
-        records_count=numbers.records_count,
-        first_offset=numbers.base_offset if has_batches else None,
-        last_offset=numbers.next_offset - 1 if has_batches else None,
-        min_timestamp_ms=numbers.min_timestamp_ms,
-        max_timestamp_ms=numbers.max_timestamp_ms,
-        first_batch_max_timestamp_ms=None
-        if numbers.first_timestamp_ms == NONE
-        else numbers.first_timestamp_ms,
-        has_transactional=False,
-        has_control=False,
-        has_producer_ids=False,
-        magics=(),
-        codecs=(),
-        largest_batch_bytes=0,
-        valid_bytes=numbers.valid_bytes,
-        trailing_bytes=0,
-    )
+    advice = advise_retention_by_time(own.task, files)
+    return due_finding(audited, due, own.task.alive_ms if overdue else None, advice)

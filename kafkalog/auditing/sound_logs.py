@@ -112,6 +112,7 @@ def _goes_by_time(resolved: ResolvedConfig) -> bool:
     config = resolved.in_force
     return (
         config.cleanup_policy == ("delete",)
+        and resolved.config == config
         and config.source(POLICY) not in SUGGESTED
         and config.retention_bytes < 0
         and not config.remote_storage_enable

@@ -76,14 +76,18 @@ def _why_not_by_default(plan: RetentionPlan) -> str | None:
     not.
     """
     rules = {segment.rule for segment in plan.deleted}
-    config = plan.config
-    is_default = config.source(time_limit_key(config)) == LogConfig.DEFAULT
-    if RetentionRule.RETENTION_MS in rules and is_default:
-        return (
-            f"{plan.reason}, but no setting says how long to keep, it is Kafka's default of "
-            f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) sets it, or a file"
-        )
-    return None
+    is_by_time = RetentionRule.RETENTION_MS in rules
+    return why_not_by_default(plan.config, plan.reason) if is_by_time else None
+
+
+def why_not_by_default(config: LogConfig, reason: str) -> str | None:
+    """The same of segments that time deletes, whose plan has this reason."""
+    if config.source(time_limit_key(config)) != LogConfig.DEFAULT:
+        return None
+    return (
+        f"{reason}, but no setting says how long to keep, it is Kafka's default of "
+        f"{config.retention_ms} ms: --config retention.ms=MS (-1 for ever) sets it, or a file"
+    )
 
 
 def compaction_by_settings(

@@ -36,6 +36,10 @@ class RetentionRule(StrEnum):
     NO_LIMIT = "no-limit"
 
 
+# The reason of a plan whose segments time alone deletes.
+BY_TIME = f"by {RetentionRule.RETENTION_MS}"
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentVerdict(JsonFacts):
     """A segment and the rule that deletes or keeps it.

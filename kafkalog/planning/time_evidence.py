@@ -23,7 +23,8 @@ def why_time_is_ahead(
     """Why nothing may be deleted by this time; None where it may. `clock_ms`: this machine's clock
     when it was asked, None where a caller makes a plan of its own and answers for the time.
     """
-    if clock_ms is None:
+    # No file has to tell where the clock does.
+    if clock_ms is None or now_ms - clock_ms <= _MOST_AHEAD_MS:
         return None
     written_ms = max((s.modification_time_ms for s in partition.segments), default=clock_ms)
     latest_ms = max(clock_ms, written_ms)
