@@ -13,21 +13,30 @@ A broker that stops in order cuts the indexes of active segments to their entrie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
-from kafkalog.auditing.sound_facts import segment_times
+import numpy as np
+
+from kafkalog.auditing.sound_facts import KeptSegments
 from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
+from kafkalog.log.kept_logs import KeptLogs
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, is_clean_stop
 from kafkalog.log.small_files import size_of
 from kafkalog.log.storage import identity_of
 
 # What an index that was not cut has behind its entries, or more: up to segment.index.bytes.
 _NOT_CUT_BYTES = 1024
+# Of a kept segment: when its file was written, its largest timestamp by the time index, bytes of
+# both indexes with what was preallocated, those of the time index, the offset index's entries.
+_FIELDS = (
+    "mtime_ns", "indexed_timestamp_ms", "index_bytes", "time_file_bytes", "offset_index_bytes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +60,37 @@ class SignsOfLife:
         """The last sign of life that matters to a partition."""
         if self.is_copied:
             return self.by_logs_ms
-        return max([self.checkpoints_ms, *segment_times(partition.segments)[0]])
+        return max(self.checkpoints_ms, newest_file_ms(partition.segments))
+
+
+def newest_file_ms(segments: Sequence[SegmentInfo]) -> int:
+    """When a `.log` file was written last; 0 without one."""
+    if isinstance(segments, KeptSegments):
+        return segments.logs.newest_mtimes_ns[segments.place] // 1_000_000
+    return max((segment.modification_time_ms for segment in segments), default=0)
+
+
+class _LogFiles(NamedTuple):
+    """Of the `.log` files of some logs: modification times, and largest timestamps by the indexes;
+    how many of the logs have an active segment whose index is of full size.
+    """
+
+    modified_ms: Iterable[int]
+    largest_ms: Iterable[int]
+    not_cut: int
 
 
 def signs_of_life(
     log_dir: str, partitions: Iterable[PartitionInventory], now_ms: int
 ) -> SignsOfLife:
     """Of the log dir these are all partition directories of."""
-    own = [p for p in partitions if p.segments]
-    of_files = [segment_times(partition.segments) for partition in own]
+    own = [p.segments for p in partitions if p.segments]
+    found = [*_by_kept([s for s in own if isinstance(s, KeptSegments)])]
+    found.append(_by_files([s for s in own if not isinstance(s, KeptSegments)]))
     checkpoints = _times(Path(log_dir, name) for name in CHECKPOINT_FILES)
     times = [*checkpoints, *_times([Path(log_dir, META_PROPERTIES_FILE)])]
-    times += chain.from_iterable(modified for modified, _ in of_files)
-    largest = chain.from_iterable(each for _, each in of_files)
+    times += chain.from_iterable(each.modified_ms for each in found)
+    largest = chain.from_iterable(each.largest_ms for each in found)
     by_logs = max((time_ms for time_ms in largest if time_ms <= now_ms), default=0)
     return SignsOfLife(
         by_logs_ms=max(by_logs, 0),
@@ -71,10 +98,34 @@ def signs_of_life(
         files_from_ms=min(times, default=0),
         files_to_ms=max(times, default=0),
         is_copied=by_logs > 0 and min(times, default=0) > by_logs + GRACE_MS,
-        not_cut=sum(_is_not_cut(p.segments[-1]) for p in own),
+        not_cut=sum(each.not_cut for each in found),
         partitions=len(own),
         is_clean_stop=is_clean_stop(log_dir),
     )
+
+
+def _by_files(logs: Sequence[Sequence[SegmentInfo]]) -> _LogFiles:
+    return _LogFiles(
+        [segment.modification_time_ms for segments in logs for segment in segments],
+        [segment.largest_timestamp_ms for segments in logs for segment in segments],
+        sum(_is_not_cut(segments[-1]) for segments in logs),
+    )
+
+
+def _by_kept(logs: Sequence[KeptSegments]) -> Iterator[_LogFiles]:
+    """The same of logs that are as an earlier audit saw them; it knows how long their files are."""
+    places: dict[int, tuple[KeptLogs, list[int]]] = {}
+    for each in logs:
+        places.setdefault(id(each.logs), (each.logs, []))[1].append(each.place)
+    for kept, own in places.values():
+        mtimes_ns, largest, indexes, time_indexes, entries = kept.of_segments(own, _FIELDS)
+        padding = indexes - time_indexes - entries
+        not_cut = np.count_nonzero(padding[kept.active_segments(own)] > _NOT_CUT_BYTES)
+        # The smallest and the largest tell as much as all.
+        modified = mtimes_ns // 1_000_000
+        yield _LogFiles(
+            [int(modified.min()), int(modified.max())], np.unique(largest).tolist(), int(not_cut)
+        )
 
 
 def _times(paths: Iterable[Path]) -> list[int]:

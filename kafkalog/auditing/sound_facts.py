@@ -44,10 +44,10 @@ class KeptSegments(Sequence[SegmentInfo]):
     thousand segments they would be most of what an audit holds in memory.
     """
 
-    __slots__ = ("_directory", "_logs", "_place")
+    __slots__ = ("_directory", "logs", "place")
 
     def __init__(self, logs: KeptLogs, place: int, directory: str) -> None:
-        self._logs, self._place, self._directory = logs, place, directory
+        self.logs, self.place, self._directory = logs, place, directory
 
     @classmethod
     def of(cls, logs: KeptLogs, place: int, directory: str) -> tuple[SegmentInfo, ...]:
@@ -55,10 +55,10 @@ class KeptSegments(Sequence[SegmentInfo]):
         return cast(tuple[SegmentInfo, ...], cls(logs, place, directory))
 
     def __len__(self) -> int:
-        return self._logs.segments_count(self._place)
+        return self.logs.segments_count(self.place)
 
     def __iter__(self) -> Iterator[SegmentInfo]:
-        return iter(_infos(self._logs, self._place, self._directory))
+        return iter(_infos(self.logs, self.place, self._directory))
 
     @overload
     def __getitem__(self, index: int) -> SegmentInfo: ...
@@ -66,9 +66,9 @@ class KeptSegments(Sequence[SegmentInfo]):
     def __getitem__(self, index: slice) -> tuple[SegmentInfo, ...]: ...
     def __getitem__(self, index: int | slice) -> SegmentInfo | tuple[SegmentInfo, ...]:
         if isinstance(index, slice):
-            return _infos(self._logs, self._place, self._directory)[index]
+            return _infos(self.logs, self.place, self._directory)[index]
         # Most ask for the last one of each log.
-        numbers = self._logs.segment(self._place, index)
+        numbers = self.logs.segment(self.place, index, _OF_FILES)
         is_active = index in (-1, len(self) - 1)
         return _info(self._directory, numbers, is_active=is_active)
 
@@ -81,13 +81,9 @@ class KeptSegments(Sequence[SegmentInfo]):
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (tuple(self),)  # another process gets these alone
 
-    def column(self, field: str) -> list[int]:
-        """One of SegmentNumbers."""
-        return self._logs.segment_column(self._place, field)
-
     def numbers(self) -> list[SegmentNumbers]:
         """All that is kept of each."""
-        return self._logs.segments(self._place)
+        return self.logs.segments(self.place)
 
 
 def sound_directory(logs: KeptLogs, place: int, path: str) -> KnownDirectory:
@@ -107,23 +103,12 @@ def _infos(logs: KeptLogs, place: int, directory: str) -> tuple[SegmentInfo, ...
     return segment_infos(directory, logs.segments(place))
 
 
-def segment_times(segments: Sequence[SegmentInfo]) -> tuple[list[int], list[int]]:
-    """(modification times, largest timestamps) in ms, by the indexes."""
-    if isinstance(segments, KeptSegments):
-        modified = [mtime_ns // 1_000_000 for mtime_ns in segments.column("mtime_ns")]
-        return modified, segments.column("indexed_timestamp_ms")
-    return (
-        [segment.modification_time_ms for segment in segments],
-        [segment.largest_timestamp_ms for segment in segments],
-    )
-
-
 def segment_infos(directory: str, segments: Sequence[SegmentNumbers]) -> tuple[SegmentInfo, ...]:
     """The files of a sound log, of its SegmentNumbers."""
     return tuple(_info(directory, each, is_active=each is segments[-1]) for each in segments)
 
 
-def _info(directory: str, numbers: SegmentNumbers, *, is_active: bool) -> SegmentInfo:
+def _info(directory: str, numbers: Sequence[int], *, is_active: bool) -> SegmentInfo:
     base, _, size, mtime_ns, inode, index_bytes, time_index_bytes, has_snapshot, timestamp_ms = (
         numbers[:_OF_FILES]
     )

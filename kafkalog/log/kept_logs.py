@@ -19,6 +19,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,7 +166,8 @@ class KeptLogs:
         is_one = len(self._topic_ids) == count and len(self._digests) == count * DIGEST_BYTES
         for name, ends in self._ends.items():
             counts = self._arrays[f"counts.{name}"]
-            is_one &= len(ends) == count and (not count or int(counts.min()) >= 0)
+            least = name == "segment"  # each log has at least one
+            is_one &= len(ends) == count and (not count or int(counts.min()) >= least)
             sizes[name] = int(ends[-1]) if count else 0
         for table, fields in _TABLES.items():
             for field in fields:
@@ -203,21 +205,34 @@ class KeptLogs:
         columns = (column[first:end].tolist() for column in self._segment_columns)
         return [SegmentNumbers._make(row) for row in zip(*columns, strict=True)]
 
-    def segment(self, place: int, number: int) -> SegmentNumbers:
-        """One of them, counted from the first or, below 0, from the end; IndexError."""
+    def segment(self, place: int, number: int, count: int | None = None) -> list[int]:
+        """The first `count` of SegmentNumbers, or all, of one of them, counted from the first or,
+        below 0, from the end; IndexError.
+        """
         ends = self._segment_ends[place : place + 2]
         at = range(*ends)[number]
-        return SegmentNumbers._make(column.item(at) for column in self._segment_columns)
+        return [column.item(at) for column in self._segment_columns[:count]]
 
     def segments_count(self, place: int) -> int:
         """How many a log has."""
         return self._segment_ends[place + 1] - self._segment_ends[place]
 
-    def segment_column(self, place: int, field: str) -> list[int]:
-        """A field of the segments of one log, without the others."""
-        first, end = self._segment_ends[place], self._segment_ends[place + 1]
-        found: list[int] = self._arrays[f"segment.{field}"][first:end].tolist()
-        return found
+    def of_segments(self, places: Sequence[int], fields: Sequence[str]) -> list[I64s]:
+        """Some fields of all segments of some logs."""
+        at = self._places_in("segment", np.asarray(places, np.int64))
+        return [self._arrays[f"segment.{field}"][at].astype(np.int64) for field in fields]
+
+    def active_segments(self, places: Sequence[int]) -> I64s:
+        """Where among `of_segments` of these logs the last one of each is."""
+        counts = self._arrays["counts.segment"][np.asarray(places, np.int64)]
+        return np.cumsum(counts, dtype=np.int64) - 1
+
+    @cached_property
+    def newest_mtimes_ns(self) -> list[int]:
+        """Of each log that of the `.log` file that was written last."""
+        column, ends = self._arrays["segment.mtime_ns"], self._segment_ends
+        newest: list[int] = np.maximum.reduceat(column, ends[:-1]).tolist() if len(self) else []
+        return newest
 
     def snapshot_offsets(self, place: int) -> tuple[int, ...]:
         """Of the producer snapshots of one log, ascending."""
@@ -247,17 +262,22 @@ class KeptLogs:
         )
 
     def _rows(self, table: str, places: Sequence[int] | I64s) -> I64s:
-        at = np.asarray(places, np.int64)
-        if table in self._ends:
-            counts = self._arrays[f"counts.{table}"][at].astype(np.int64)
-            firsts = self._ends[table][at] - np.cumsum(counts)
-            at = np.repeat(firsts, counts) + np.arange(counts.sum())
+        at = self._places_in(table, np.asarray(places, np.int64))
         fields = _TABLES[table]
         # Each field lies in one piece: rules go by columns.
         found = np.empty((len(fields), at.size), np.int64)
         for row, field in zip(found, fields, strict=True):
             row[:] = self._arrays[f"{table}.{field}"][at]
         return found.T
+
+    def _places_in(self, table: str, logs: I64s) -> I64s:
+        """Which rows of a table are of these logs."""
+        if table not in self._ends:
+            return logs
+        counts = self._arrays[f"counts.{table}"][logs].astype(np.int64)
+        firsts = self._ends[table][logs] - np.cumsum(counts)
+        rows: I64s = np.repeat(firsts, counts) + np.arange(counts.sum())
+        return rows
 
 
 def read_kept_logs(run_path: Path, code: str) -> KeptLogs | None:

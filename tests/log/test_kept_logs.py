@@ -33,8 +33,10 @@ NUMBERS = st.one_of(
 def named_logs(draw: st.DrawFn) -> NamedLogs:
     """Some logs of any numbers."""
     count = draw(st.integers(0, 4))
-    counts = [[1] * count, *(draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
-                             for _ in WIDTHS[1:])]  # fmt: skip
+    counts = [[1] * count]
+    for least in (1, 0, 0, 0):  # a log without a segment is not kept
+        some = st.lists(st.integers(least, 3), min_size=count, max_size=count)
+        counts.append(draw(some))
     tables = []
     for own, width in zip(counts, WIDTHS, strict=True):
         some = st.lists(NUMBERS, min_size=sum(own) * width, max_size=sum(own) * width)
@@ -71,9 +73,18 @@ def test_what_is_read_is_what_was_kept(
         for place in places:
             segments = found.segments(place)
             numbers = range(-len(segments), len(segments))
-            assert [found.segment(place, n) for n in numbers] == segments * 2
+            rows = [list(segment) for segment in segments]
+            assert [found.segment(place, n) for n in numbers] == rows * 2
+            assert found.segment(place, -1, 4) == rows[-1][:4]
+            newest = max(segment.mtime_ns for segment in segments)
+            assert found.newest_mtimes_ns[place] == newest
             with pytest.raises(IndexError):
                 found.segment(place, len(segments))
+        sizes, mtimes = found.of_segments(places, ("size_in_bytes", "mtime_ns"))
+        assert sizes.tolist() == [segment.size_in_bytes for segment in each]
+        assert mtimes.tolist() == [segment.mtime_ns for segment in each]
+        ends = np.cumsum([len(found.segments(place)) for place in places])
+        assert found.active_segments(places).tolist() == (ends - 1).tolist()
         first += len(part.paths)
     assert read_kept_logs(run, "other code") is None
 
