@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import yaml
 
 from kafkalog.checking.finding_kind import Severity
@@ -32,6 +31,9 @@ from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.small_files import read_small_file
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity, plain_value
+
+if TYPE_CHECKING:
+    import jsonschema
 
 MAX_POLICY_BYTES = 1 << 20
 _MOST_LEVELS = 16
@@ -108,6 +110,8 @@ def read_policy(path: str) -> Policy:
 def parse_policy(data: bytes, path: str = "policy.yaml") -> Policy:
     """The same of a file's bytes."""
     document, lines = _parse_yaml(data, path)
+    import jsonschema  # a tenth of an audit's start, and most have no policy
+
     validator = jsonschema.Draft202012Validator(policy_schema())
     for error in sorted(validator.iter_errors(document), key=lambda e: list(map(str, e.path))):
         raise _mistake(path, lines, tuple(error.absolute_path), _words(error))

@@ -126,7 +126,7 @@ class DueSegments(NamedTuple):
     first one is due, by which rules.
     """
 
-    count: int
+    segments: int
     first_base_offset: int
     size_in_bytes: int
     since_ms: int
@@ -161,7 +161,7 @@ def due_finding(
     """`alive_ms`: the broker's last sign of life, later than these were due; None where it is not.
     `advice`: of `kafkalog retain`.
     """
-    held = _counted(audited.topic, due.count, due.first_base_offset, due.size_in_bytes)
+    held = _counted(audited.topic, due.segments, due.first_base_offset, due.size_in_bytes)
     text = f"{held} are due by {due.rules} since {format_timestamp(due.since_ms)}"
     if alive_ms is None:
         kind, otherwise = "retention-due", "nothing, the broker deletes them when it runs"

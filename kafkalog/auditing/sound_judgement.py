@@ -80,7 +80,7 @@ def _judged(columns: SoundColumns, logs: Sequence[SoundTask]) -> Iterator[SoundP
     )  # fmt: skip
     for number, (own, (due_now, overdue)) in enumerate(zip(logs, _due(group), strict=True)):
         audited = SoundPartition(group, number, own.task.outline())
-        if due_now.count:
+        if due_now.segments:
             found = _finding(audited, own, due_now, overdue=overdue)
             audited = audited.with_findings((found,))
         yield audited
@@ -148,8 +148,8 @@ def _due(group: SoundGroup) -> Iterator[tuple[DueSegments, bool]]:
         has_overdue.tolist(),
         strict=True,
     )
-    for *numbers, overdue in rows:
-        yield DueSegments(*numbers, _BY_TIME), overdue
+    for segments, first, size, since_ms, overdue in rows:
+        yield DueSegments(segments, first, size, since_ms, _BY_TIME), overdue
 
 
 def _finding(

@@ -29,7 +29,6 @@ from kafkalog.cli.tables import show_table
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
 from kafkalog.remote.paths import RemoteStorage
-from kafkalog.report.page import write_page
 from kafkalog.requests.run_request import RunOptions
 from kafkalog.resources.process_pool import in_processes
 from kafkalog.texts import format_bytes, format_count
@@ -108,6 +107,9 @@ def _told(args: argparse.Namespace, whole: WholeAudit, tell: Callable[[str], Non
     """Write what was found where it is asked for."""
     done, document = whole.run, whole.document
     if args.report is not None:
+        # Of templates, which nothing else needs.
+        from kafkalog.report.page import write_page
+
         write_page(document, args.report)
     if args.json:
         write_json(document)

@@ -21,7 +21,7 @@ from kafkalog.cleaning.checked_chunks import (
     CLEANER_CHUNK_BYTES,
     check_checksums,
 )
-from kafkalog.contents.committed_offsets import Commits, read_commits_of
+from kafkalog.contents.committed_offsets import Commits
 from kafkalog.contents.header_contents import HeaderContents, HeaderContentsScan
 from kafkalog.contents.latest_keys import MOST_KEYS
 from kafkalog.contents.record_contents import RecordContents, RecordContentsScan
@@ -125,6 +125,9 @@ def read_contents(
     copies: tuple[RemoteCopies, ...] = ()
     try:
         if topic == OFFSETS_TOPIC:
+            # Rows of views, which the logs of other topics have no need of.
+            from kafkalog.contents.read_commits import read_commits_of
+
             commits = read_commits_of(partition, max_batch_bytes)
             commits = commits.redacted() if redact else commits
         elif topic == REMOTE_LOG_TOPIC:

@@ -20,7 +20,6 @@ from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.json_facts import JsonFacts
 from kafkalog.messages.remote_log_records import RemoteLogSegmentState
-from kafkalog.reading.remote_log_events import SEGMENT, segment_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,9 @@ def read_remote_copies(
     """From one partition of `__remote_log_metadata`, which has all records of a topic's partition.
     Records that cannot be read are left out; raises OSError.
     """
+    # Rows of views, which the logs of other topics have no need of.
+    from kafkalog.reading.remote_log_events import SEGMENT, segment_events
+
     segments: dict[str, dict[str, Any]] = {}
     for kind, fields in segment_events(partition, max_batch_bytes):
         segment_id = fields["remoteLogSegmentId"]["id"]

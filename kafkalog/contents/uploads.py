@@ -24,7 +24,6 @@ from kafkalog.messages.remote_log_records import (
     decode_remote_log_record,
 )
 from kafkalog.planning.remote_retention import CopyStage, RemoteSegment
-from kafkalog.reading.tables import read_records
 
 _logger = logging.getLogger(__name__)
 
@@ -71,6 +70,9 @@ def read_uploads(
 
 
 def _values(path: str, max_batch_bytes: int) -> pa.RecordBatchReader:
+    # Where nothing is tiered nothing of this is needed.
+    from kafkalog.reading.tables import read_records
+
     return read_records(
         path, columns=["value"], mode="DROPMALFORMED", max_batch_bytes=max_batch_bytes
     )
