@@ -107,6 +107,7 @@ def _prompt(log: LogTables, args: argparse.Namespace, progress: ScanProgress) ->
 def source_options(args: argparse.Namespace) -> dict[str, str]:
     """The arguments that are options of the data source, as far as they are given."""
     given = {
+        "keyFilterDir": args.key_filter_dir or "",
         "maxBatchBytes": str(args.max_batch_bytes),
         "mode": args.mode,
         "now": "" if args.now is None else str(args.now),

@@ -294,6 +294,12 @@ VERB_OPTIONS = (
         _SQL, words=READ_MODES, default=READ_MODES[0],
     ),
     Option(
+        "--key-filter-dir", "DIR",
+        "where it is kept which keys closed segments can hold, so that a later query for a key "
+        "leaves out the others (default: nothing is kept)",
+        _SQL,
+    ),
+    Option(
         "--decode", None,
         "also tables topic_NAME: keys and values as their types, by the schemas in the topic "
         "_schemas there", _SQL,

@@ -9,7 +9,7 @@ their sentinel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from kafkalog.reading.splits import ScanSplit
 
 Rows = NDArray[np.void]
 Mask = NDArray[np.bool_]
+
+# Unwanted bytes up to this between wanted ones are read with them: cheaper than a read more.
+_NEAR_BYTES = 32 * 1024
 
 
 def _raw(field: str) -> Callable[[Rows], NDArray[Any]]:
@@ -91,6 +94,25 @@ def wanted_batches(
         # How far below its largest timestamp a batch's records reach no header tells.
         wanted &= (rows["max_timestamp"] >= timestamps.low) | is_wrapper
     return wanted
+
+
+def wanted_runs(
+    wanted: Mask,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    near_bytes: int = _NEAR_BYTES,
+) -> Iterator[tuple[int, int]]:
+    """(first, behind the last) of what is wanted and lies together, or nearly so: batches, or
+    blocks of some."""
+    chosen = np.flatnonzero(wanted)
+    if not chosen.size:
+        return
+    # A read of its own costs more than some bytes that nobody wants: runs that lie near each other
+    # are one.
+    gaps = starts[chosen[1:]] - ends[chosen[:-1]]
+    breaks = np.flatnonzero(gaps > near_bytes) + 1
+    for run in np.split(chosen, breaks):
+        yield int(run[0]), int(run[-1]) + 1
 
 
 def _reach(rows: Rows, split: ScanSplit) -> NDArray[np.int64]:

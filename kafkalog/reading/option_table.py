@@ -16,6 +16,7 @@ from kafkalog.reading.option_values import (
     parse_assign,
     parse_bytes,
     parse_count,
+    parse_directory,
     parse_ending,
     parse_hex,
     parse_json_paths,
@@ -97,6 +98,12 @@ _TABLE = (
     ),
     _option("key", "a key as text", "only records of this key", str.encode),
     _option("keyHex", "a key in hex", "only records of this key", parse_hex),
+    _option(
+        "keyFilterDir", "a directory",
+        "where it is kept which keys closed segments can hold: a read by key leaves out what others"
+        " found to hold none of them, and keeps it of the rest (default: nothing is kept)",
+        parse_directory,
+    ),
     _option(
         "producerId", "producer ids, comma separated", "only what these producers wrote",
         parse_numbers,

@@ -5,6 +5,7 @@ more than that it is not what the option takes.
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import Any
 
@@ -18,6 +19,13 @@ from kafkalog.reading.selection import (
     HIGH_WATERMARK,
     LATEST,
 )
+
+
+def parse_directory(text: str) -> str:
+    """A path as every process has it, wherever it was started; ValueError for none."""
+    if not text:
+        raise ValueError
+    return os.path.abspath(text)  # noqa: PTH100 - without a look at the disk
 
 
 def parse_text(text: str) -> str:

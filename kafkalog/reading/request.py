@@ -40,7 +40,7 @@ class ReadRequest:
     """What is wanted of each split: the columns, under the names and nullability of `schema`, and
     how to treat damage. A batch of more than `max_batch_bytes`, stored or decompressed, is not
     read. `remote_cache_bytes`: what the process may keep of remote storage; None: what its
-    environment says."""
+    environment says. `key_filter_dir`: where filters of keys are kept, None for nowhere."""
 
     columns: tuple[Column, ...]
     schema: pa.Schema
@@ -50,6 +50,7 @@ class ReadRequest:
     row_filter: RowFilter = EVERYTHING
     max_batch_bytes: int = MAX_BATCH_BYTES
     remote_cache_bytes: int | None = None
+    key_filter_dir: str | None = None
 
     @classmethod
     def of(
@@ -62,12 +63,13 @@ class ReadRequest:
         row_filter: RowFilter = EVERYTHING,
         max_batch_bytes: int = MAX_BATCH_BYTES,
         remote_cache_bytes: int | None = None,
+        key_filter_dir: str | None = None,
     ) -> ReadRequest:
         """A request under the table's own schema."""
         schema = arrow_schema(columns, all_nullable=mode == ReadMode.PERMISSIVE)
         return cls(
             columns, schema, mode, verify_checksums, include_control, row_filter, max_batch_bytes,
-            remote_cache_bytes,
+            remote_cache_bytes, key_filter_dir,
         )  # fmt: skip
 
     @property
@@ -94,13 +96,15 @@ class ReadCounts:
     """What was left out; filled while the iterator is used up.
 
     dropped_batches: bad ones, by their file. skipped_batches: those whose headers said that no
-    wanted row is in them; skipped_bytes are those of them that were not read. records,
-    wanted_records: decoded, and kept of them.
+    wanted row is in them; skipped_bytes are those of them that were not read. keyless_bytes: those
+    that were not read because no wanted key is in them. records, wanted_records: decoded, and kept
+    of them.
     """
 
     dropped_batches: Counter[str] = field(default_factory=Counter)
     skipped_batches: int = 0
     skipped_bytes: int = 0
+    keyless_bytes: int = 0
     records: int = 0
     wanted_records: int = 0
 
@@ -117,7 +121,8 @@ class ReadCounts:
 
     def describe(self) -> str:
         """What was skipped, as a line of a log."""
+        keyless = f", and {self.keyless_bytes} that hold no key" if self.keyless_bytes else ""
         return (
             f"{self.skipped_batches} batches skipped by their headers, {self.skipped_bytes} bytes"
-            f" of them not read; {self.wanted_records} of {self.records} records kept"
+            f" of them not read{keyless}; {self.wanted_records} of {self.records} records kept"
         )

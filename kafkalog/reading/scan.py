@@ -80,7 +80,7 @@ def read_task(task: ScanTask[Any], request: ReadRequest) -> Iterator[pa.RecordBa
     counts = ReadCounts()
     reader = view_named(task.view).reader()
     yield from reader.read(task, request, counts)
-    if counts.skipped_batches or counts.wanted_records < counts.records:
+    if counts.skipped_batches or counts.keyless_bytes or counts.wanted_records < counts.records:
         _logger.info("%s: %s", task.view, counts.describe())
     if counts.dropped_batches:
         _logger.warning("%s", counts.describe_dropped(reader.malformed))

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches import batch_table
@@ -25,7 +24,13 @@ from kafkalog.columns.records import RecordArrays, build_records
 from kafkalog.log.damage import wrong_checksum
 from kafkalog.log.segment_file import Chunk
 from kafkalog.reading.batch_places import BatchPlaces, Mask, check_places, misplaced, offset_limit
-from kafkalog.reading.header_filter import asks_headers, wanted_batches, wanted_records
+from kafkalog.reading.header_filter import (
+    asks_headers,
+    wanted_batches,
+    wanted_records,
+    wanted_runs,
+)
+from kafkalog.reading.key_search import Filters, KeySearch, Making, Part
 from kafkalog.reading.request import ReadCounts, ReadMode, ReadRequest
 from kafkalog.reading.split_chunks import (
     BAD_BATCH,
@@ -39,8 +44,6 @@ from kafkalog.reading.splits import ScanSplit, range_of
 from kafkalog.remote.scans_in_turn import in_turn
 
 _WINDOW_AFTER_DAMAGE = 64
-# Unwanted bytes up to this between wanted ones are read with them: cheaper than a read more.
-_NEAR_BYTES = 32 * 1024
 
 
 def read_record_splits(
@@ -76,6 +79,8 @@ class _RecordReader:
         self._spans: RecordSpans | None = None
         keys = request.row_filter.keys
         self._keys = None if keys is None else WantedKeys(keys)
+        self._search = KeySearch.of(request)
+        self._making: Making | None = None  # of the part at hand
         self._asks_states = "transactionState" in request.names
         self._wrong_positions = np.empty(0, np.int64)  # of misplaced batches in the chunk at hand
 
@@ -88,11 +93,14 @@ class _RecordReader:
 
     def arrays(self, split: ScanSplit) -> Iterator[RecordArrays | pa.RecordBatch]:
         limit = offset_limit(split)
-        for part, previous_offset in self._parts(split):
+        for part, previous_offset, making in self._parts(split):
+            self._making = making
             for chunk in self._chunks.of(part):
                 if isinstance(chunk, pa.RecordBatch):
                     yield chunk
                     continue
+                if making is not None:
+                    making.add_batches(chunk.rows)
                 wrong = self._places.misplaced(chunk.rows, previous_offset, limit, split)
                 wanted = self._wanted(chunk.rows, split)
                 wanted |= self._hidden(chunk, ~(wanted | wrong), split)
@@ -101,37 +109,51 @@ class _RecordReader:
                 self._counts.skipped_batches += len(chunk.rows) - len(rows)
                 previous_offset = int(chunk.rows["last_offset"][-1])
                 yield from self._decode(chunk, rows, split)
+            if self._search is not None and making is not None:
+                self._search.keep(part.path, making)
 
-    def _parts(self, split: ScanSplit) -> Iterator[tuple[ScanSplit, int]]:
-        """(byte ranges of the split to read, the last offset before each): all of it, or, where
-        headers can rule batches out, what they leave."""
+    def _parts(self, split: ScanSplit) -> Iterator[Part]:
+        """What is read of the split: all of it, or, where headers or kept facts of keys can rule
+        batches out, what they leave."""
         before_split = split.segment_base_offset - 1
+        filters: Filters = [] if self._search is None else self._search.filters(split)
         first = split.headers_first or asks_headers(self._request.row_filter)
         rows = sound_headers(split) if first else None
         if rows is None:
-            yield split, before_split
+            yield from self._whole_parts(split, filters)
             return
         wanted = self._wanted(rows, split)
         wanted |= misplaced(rows, before_split, offset_limit(split))
         starts, ends = rows["position"], rows["position"] + rows["size_in_bytes"]
         read_bytes = 0
-        for start, stop in _runs(wanted, starts, ends):
+        for start, stop in wanted_runs(wanted, starts, ends):
             previous_offset = int(rows["last_offset"][start - 1]) if start else before_split
             part = replace(split, start=int(starts[start]), end=int(ends[stop - 1]))
             read_bytes += part.end - part.start
             self._counts.skipped_batches -= stop - start  # counted when they are read
-            yield part, previous_offset
+            yield Part(part, previous_offset)
         self._counts.skipped_batches += len(rows)
         self._counts.skipped_bytes += int((ends - starts).sum()) - read_bytes
 
+    def _whole_parts(self, split: ScanSplit, filters: Filters) -> Iterator[Part]:
+        """All of the split but the blocks in which no key can be."""
+        if self._search is None:
+            yield Part(split, split.segment_base_offset - 1)
+            return
+        self._counts.keyless_bytes += split.end - split.start
+        for part in self._search.parts(split, filters):
+            self._counts.keyless_bytes -= part.split.end - part.split.start
+            yield part
+
     def _wanted(self, rows: Rows, split: ScanSplit) -> Mask:
-        return wanted_batches(
+        wanted = wanted_batches(
             rows,
             split,
             self._request.row_filter,
             include_control=self._request.include_control,
             of_records=True,
         )
+        return wanted if self._search is None else wanted & self._search.can_hold(rows)
 
     def _hidden(self, chunk: Chunk, left_out: Mask, split: ScanSplit) -> Mask:
         """bool[b]: of the batches that their headers rule out by more than their offsets those with
@@ -191,33 +213,22 @@ class _RecordReader:
             max_bytes=self._request.max_batch_bytes,
             arena_bytes=CHUNK_BYTES,
         )
-        for _, areas in parts:
+        for part, areas in parts:
+            count = int(areas.rows["records_count"].sum(dtype=np.int64))
+            if self._making is not None:
+                self._spans = decode_spans(areas, areas.rows, split.path, self._spans)
+                areas = self._making.add_records(areas, self._spans)
             spans = decode_spans(areas, areas.rows, split.path, self._spans, self._keys)
             self._spans = spans
             wanted = wanted_records(spans, split, self._request.row_filter)
             states = split.transactions.states(areas.rows) if self._asks_states else None
             arrays = RecordArrays(place_of(split), areas.buf, areas.rows, spans, wanted, states)
-            self._counts.records += int(areas.rows["records_count"].sum(dtype=np.int64))
+            self._counts.records += count
             self._counts.wanted_records += len(arrays)
-            yield len(areas.rows), arrays
+            yield part.stop - part.start, arrays
 
 
 def _check_checksums(chunk: Chunk, rows: Rows, path: str) -> None:
     valid = batch_table.verify_checksums(chunk.buf, chunk.position, rows)
     if not valid.all():
         raise wrong_checksum(path, rows[int(np.argmin(valid))])
-
-
-def _runs(
-    wanted: Mask, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> Iterator[tuple[int, int]]:
-    """(first, behind the last) of the wanted batches that lie together, or nearly so."""
-    chosen = np.flatnonzero(wanted)
-    if not chosen.size:
-        return
-    # A read of its own costs more than some bytes that nobody wants: runs that lie near each other
-    # are one.
-    gaps = starts[chosen[1:]] - ends[chosen[:-1]]
-    breaks = np.flatnonzero(gaps > _NEAR_BYTES) + 1
-    for run in np.split(chosen, breaks):
-        yield int(run[0]), int(run[-1]) + 1

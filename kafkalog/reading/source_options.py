@@ -45,6 +45,7 @@ class SourceOptions:
     max_offsets_per_trigger: int | None
     max_batch_bytes: int
     remote_cache_bytes: int | None
+    key_filter_dir: str | None
 
     @property
     def is_permissive(self) -> bool:
@@ -61,6 +62,7 @@ class SourceOptions:
             self.row_filter,
             self.max_batch_bytes,
             self.remote_cache_bytes,
+            self.key_filter_dir,
         )
 
 
@@ -113,6 +115,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         max_offsets_per_trigger=value("maxOffsetsPerTrigger"),
         max_batch_bytes=check_max_batch_bytes(value("maxBatchBytes")),
         remote_cache_bytes=value("remoteCacheBytes"),
+        key_filter_dir=value("keyFilterDir"),
     )
 
 

@@ -48,6 +48,7 @@ def read_records(
     max_batch_bytes: int = MAX_BATCH_BYTES,
     replicas: str | None = None,
     fail_on_data_loss: bool = True,
+    key_filter_dir: str | PathLike[str] | None = None,
 ) -> pa.RecordBatchReader:
     """Records below `path` (a log dir, partition directory, `.log` file, glob, or several of them),
     as a stream.
@@ -67,6 +68,8 @@ def read_records(
     `replicas` is "all".
     Offsets that are proven to be missing (`log.missing_ranges`) end a read that wants them, unless
     `mode` or `fail_on_data_loss` say that what is there is wanted.
+    With `key_filter_dir` a read of `keys` keeps there which keys closed segments can hold, and
+    leaves out what an earlier one found to hold none of them (`reading.key_search`).
     A log may be larger than memory: iterate, or take `.read_all()` for a table.
 
     Raises InvalidConfigError for names that are not there, OffsetOutOfRangeError for a starting
@@ -96,6 +99,7 @@ def read_records(
         row_filter=RowFilter(keys=wanted_keys),
         max_batch_bytes=max_batch_bytes,
         remote_cache_bytes=remote_cache_bytes,
+        key_filter_dir=None if key_filter_dir is None else fspath(key_filter_dir),
     )
 
 
@@ -209,6 +213,7 @@ def _stream(
     remote_cache_bytes: int | None,
     include_control: bool = False,
     row_filter: RowFilter = EVERYTHING,
+    key_filter_dir: str | None = None,
 ) -> pa.RecordBatchReader:
     permissive = mode == ReadMode.PERMISSIVE
     names = names_in(columns) if columns is not None else default_columns(view)
@@ -222,6 +227,7 @@ def _stream(
         row_filter=row_filter,
         max_batch_bytes=check_max_batch_bytes(max_batch_bytes),
         remote_cache_bytes=check_cache_bytes(remote_cache_bytes),
+        key_filter_dir=key_filter_dir,
     )
     selection = replace(selection, bears_damage=mode != ReadMode.FAILFAST)
     tell_cache_bytes(request.remote_cache_bytes)  # the plan reads indexes

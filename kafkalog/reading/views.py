@@ -123,8 +123,8 @@ _OF_SPLITS = (
 _OF_REMOTE = ("remoteDir", "remoteLayout", "remoteKey", "remoteCacheBytes")
 _OF_PRODUCERS = (*_OF_LOGS, *_OF_REMOTE)
 _OF_RECORDS = (
-    *_OF_SPLITS, *_OF_REMOTE, "key", "keyHex", "includeHeaders", "includeControl",
-    "maxOffsetsPerTrigger",
+    *_OF_SPLITS, *_OF_REMOTE, "key", "keyHex", "keyFilterDir", "includeHeaders",
+    "includeControl", "maxOffsetsPerTrigger",
 )  # fmt: skip
 
 # -- the table -------------------------------------------------------------------------------------
