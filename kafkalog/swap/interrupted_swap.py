@@ -227,9 +227,9 @@ def _finish_swaps(
     swapped = [found.name.removesuffix(SWAP_SUFFIX) for found in swaps]
     end_offset = max((swap.next_offset for swap in read), default=0)
 
-    # The same steps as of the swap itself, with removals in place of renames: if this dies as well,
-    # the next one finds the same kind of state.
-    going = take_away(names, swapped, end_offset, sets_aside=False)
+    # The same steps as of the swap itself: if this dies as well, the next one finds the same kind
+    # of state.
+    going = take_away(names, swapped, end_offset)
     take_steps(directory, [*going, *put_in_place(swapped)], files)
 
 

@@ -8,18 +8,16 @@ not there any more then. Nothing relies on a name that no sync has forced to dis
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from kafkalog.format.file_names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, LogFileKind
+from kafkalog.format.file_names import CLEANED_SUFFIX, SWAP_SUFFIX, LogFileKind
 
 RENAME: Final = "rename"
 REMOVE: Final = "remove"
 SYNC: Final = "sync"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """RENAME of `source` to `target`, REMOVE of `source`, or SYNC of the directory's names."""
 
     action: str
@@ -30,21 +28,15 @@ class Step:
 _SYNC: Final = Step(SYNC)
 
 
-def swap_steps(
-    names: Sequence[str], replaced: Sequence[str], end_offset: int, *, sets_aside: bool = True
-) -> list[Step]:
-    """Steps 3 to 6: files that lie there as `.cleaned`, for good, take the place of others.
+def swap_steps(names: Sequence[str], replaced: Sequence[str], end_offset: int) -> list[Step]:
+    """Steps 3 to 5: files that lie there as `.cleaned`, for good, take the place of others.
 
     Of several segments the `names` begin with the last; `replaced` are in ascending order;
-    `end_offset` is where the last new segment ends. `sets_aside`: what goes is `.deleted` first.
+    `end_offset` is where the last new segment ends.
     """
     # Their order is what makes each state in between one that a loader can finish or undo by
     # itself.
-    steps = [*_begin(names), *take_away(replaced, names, end_offset, sets_aside=sets_aside)]
-    steps += put_in_place(names)
-    if sets_aside:
-        steps += (Step(REMOVE, name + DELETED_SUFFIX) for name in replaced)
-    return steps
+    return [*_begin(names), *take_away(replaced, names, end_offset), *put_in_place(names)]
 
 
 def _begin(names: Sequence[str]) -> Iterator[Step]:
@@ -62,37 +54,32 @@ def _begin(names: Sequence[str]) -> Iterator[Step]:
     yield _SYNC
 
 
-def take_away(
-    names: Iterable[str], swapped: Collection[str], end_offset: int, *, sets_aside: bool
-) -> Iterator[Step]:
+def take_away(names: Iterable[str], swapped: Collection[str], end_offset: int) -> Iterator[Step]:
     """Step 4: files of segments go, in ascending order, for good.
 
     `swapped` are the names that have a `.swap`, `end_offset` is where the last of these ends. What
     begins below that a loader takes away by itself; of what does not, nothing may go before what is
-    in front of it.
+    in front of it. Kafka's cleaner renames each to `.deleted` before: nothing ever comes back from
+    that name, and what undo needs has a second one.
     """
-
-    def gone(name: str) -> Step:
-        return Step(RENAME, name, name + DELETED_SUFFIX) if sets_aside else Step(REMOVE, name)
-
     # Sources behind the end of the new segments a loader does not take away by itself: each goes,
     # synced, before the next, so that a value that is in an earlier one is never left with its
     # tombstone gone.
     behind = []
     for name in names:
         if name in swapped or int(_base_digits(name)) < end_offset:
-            yield gone(name)
+            yield Step(REMOVE, name)
         else:
             behind.append(name)
     yield _SYNC
     # Logs alone need the order: an index without its log is nothing to a loader.
     logs = [name for name in behind if name.endswith(LogFileKind.LOG)]
     for name in logs:
-        yield gone(name)
+        yield Step(REMOVE, name)
         yield _SYNC
     for name in behind:
         if name not in logs:
-            yield gone(name)
+            yield Step(REMOVE, name)
 
 
 def put_in_place(names: Iterable[str]) -> Iterator[Step]:

@@ -1,6 +1,6 @@
 """Putting verified segments in place of their sources, in the order Kafka's own cleaner does.
 Wherever a step relies on the one before there is a sync: of what was not synced a power cut may
-leave any part. Steps 3 to 6 are values, see steps.py. Per partition, once every group is written,
+leave any part. Steps 3 to 5 are values, see steps.py. Per partition, once every group is written,
 synced and verified:
 
     1  the swap record is written and synced (which outputs replace which sources), the sources get
@@ -12,11 +12,11 @@ synced and verified:
     3  `.cleaned` → `.swap`, of the lowest segment last
        directory synced before the very last one, and after it
        no `.cleaned` and a `.swap`: a loader completes it, so from here on all groups are new
-    4  sources → `.deleted`, ascending    log, index, timeindex, txnindex where there is one
+    4  sources removed, ascending         log, index, timeindex, txnindex where there is one
        directory synced
     5  `.swap` → final name, ascending: each `.log`, and the directory synced; then the indexes
        directory synced
-    6  `.deleted` removed, and snapshots at base offsets that are no segments any more
+    6  snapshots removed at base offsets that are no segments any more
 
 last:
 
@@ -135,11 +135,12 @@ def cleaned_names(directory: str, finished: Iterable[FinishedGroup]) -> list[tup
 
 def take_steps(directory: str, steps: Iterable[Step], files: LocalFiles) -> None:
     """Take the steps in a partition directory."""
-    for step in steps:
-        if step.action == RENAME:
-            files.rename(path_in(directory, step.source), path_in(directory, step.target))
-        elif step.action == REMOVE:
-            files.remove(path_in(directory, step.source))
+    front = path_in(directory, "")
+    for action, source, target in steps:
+        if action == RENAME:
+            files.rename(front + source, front + target)
+        elif action == REMOVE:
+            files.remove(front + source)
         else:
             files.sync_directory(directory)
 
@@ -201,7 +202,8 @@ def existing_files(
     `present`: the names in the directory, where they are listed already.
     """
     for base_offset in sorted(base_offsets):
+        digits = f"{base_offset:020d}"
         for kind in kinds:
-            name = f"{base_offset:020d}{kind}"
+            name = digits + kind
             if os.path.lexists(path_in(directory, name)) if present is None else name in present:
                 yield name

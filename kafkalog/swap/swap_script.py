@@ -49,18 +49,9 @@ def swap_script(
             _lines(group.sources),
             _lines(group.snapshots),
             _lines(group.files),
+            _steps(swap_steps(_names(group.files), _names(group.sources), group.next_offset)),
             _steps(
-                swap_steps(
-                    _names(group.files), _names(group.sources), group.next_offset, sets_aside=False
-                )
-            ),
-            _steps(
-                swap_steps(
-                    _last_first(_names(group.sources)),
-                    _names(group.files),
-                    sys.maxsize,
-                    sets_aside=False,
-                )
+                swap_steps(_last_first(_names(group.sources)), _names(group.files), sys.maxsize)
             ),
         )
         for each, group in groups

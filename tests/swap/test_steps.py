@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kafkalog.swap.output_dir import FileDigest, WrittenGroup
 from kafkalog.swap.steps import REMOVE, RENAME, SYNC, Step, swap_steps
 from kafkalog.swap.swap_script import SwapOfPartition, swap_script
@@ -20,18 +18,15 @@ def at(steps: list[Step], action: str, source: str) -> int:
     return found
 
 
-@pytest.mark.parametrize("sets_aside", [True, False])
-def test_sources_behind_the_new_segment_go_one_by_one(*, sets_aside: bool) -> None:
+def test_sources_behind_the_new_segment_go_one_by_one() -> None:
     """No value may outlive the tombstone behind it."""
-    steps = swap_steps(files(0), files(0, 10, 20, 30), 20, sets_aside=sets_aside)
-    action = RENAME if sets_aside else REMOVE
-    gone = [at(steps, action, f"{base:020d}.log") for base in (0, 10, 20, 30)]
+    steps = swap_steps(files(0), files(0, 10, 20, 30), 20)
+    gone = [at(steps, REMOVE, f"{base:020d}.log") for base in (0, 10, 20, 30)]
     assert gone == sorted(gone)
     for number in gone[2:]:
         assert steps[number - 1].action == steps[number + 1].action == SYNC
     assert steps[at(steps, RENAME, f"{0:020d}.log.swap") + 1].action == SYNC
-    deleted = [step for step in steps if step.source.endswith(".deleted")]
-    assert len(deleted) == (12 if sets_aside else 0)
+    assert sum(step.action == REMOVE for step in steps) == 12
 
 
 def test_of_several_new_segments_the_first_one_is_swapped_last() -> None:
@@ -50,8 +45,8 @@ def test_the_script_takes_the_same_steps() -> None:
     group = WrittenGroup(0, 15, (0, 10, 20), old, (), new)
     place = SwapOfPartition("/logs/t-0", "./t-0", (group,))
     script = swap_script("r1", [place], []).decode()
-    there = swap_steps(files(0), files(0, 10, 20), 15, sets_aside=False)
-    back = swap_steps(files(20, 10, 0), files(0), 2**63, sets_aside=False)
+    there = swap_steps(files(0), files(0, 10, 20), 15)
+    back = swap_steps(files(20, 10, 0), files(0), 2**63)
     for steps in (there, back):
         lines = [" ".join(filter(None, (s.action, s.source, s.target))) for s in steps]
         assert "\n".join(lines) in script

@@ -244,8 +244,8 @@ def record(verb: str, case: Case, root: Path) -> Recorded:
 
 def is_begun(event: Event) -> bool:
     """Whether a swap or a deletion has begun."""
-    new = dict(event.given) if isinstance(event, Names) else {}
-    return any(name.endswith((".log", ".deleted")) for name in new)
+    names = (*event.given, *event.gone) if isinstance(event, Names) else ()
+    return any(name.endswith((".log", ".deleted")) for name, _ in names)
 
 
 class Broker:

@@ -13,6 +13,7 @@ import pytest
 
 from kafkalog.swap.interrupted_swap import resolve_interrupted_swap
 from kafkalog.swap.scratch import is_scratch
+from kafkalog.swap.swap import SEGMENT_KINDS
 from tests.conftest import NOW_MS
 from tests.operations.faults.breaking_files import STRIDES, CountingFiles, DyingFiles, run_in_child
 from tests.operations.faults.conftest import Undisturbed
@@ -101,8 +102,10 @@ def test_every_kind_of_step_is_killed(undisturbed: Undisturbed) -> None:
     assert undisturbed.after[empty][0] == b""
     bases = [n for n in undisturbed.after if n.endswith(".log")]
     assert len(bases) == 6
-    for suffix in (".cleaned", ".swap", ".deleted"):
+    for suffix in (".cleaned", ".swap"):
         assert len([s for s in undisturbed.steps if s.endswith(suffix)]) >= 15, suffix
+    gone = [s for s in undisturbed.steps if s.startswith("remove ") and s.endswith(SEGMENT_KINDS)]
+    assert len(gone) >= 15
 
 
 @pytest.mark.slow
@@ -144,10 +147,9 @@ def test_killed_at_any_step_kafka_loses_nothing(
             pytest.param(point, marks=pytest.mark.thorough)
             for point in (
                 f"rename to {20:020d}.index.swap",
-                f"rename to {0:020d}.log.deleted",
-                f"rename to {10:020d}.index.deleted",
+                f"remove {0:020d}.log",
+                f"remove {10:020d}.index",
                 f"rename to {0:020d}.index",
-                f"remove {10:020d}.index.deleted",
             )
         ),
     ],
