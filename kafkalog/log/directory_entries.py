@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from kafkalog.native.directory_entries import (
 DIRECTORIES_AT_ONCE = 1024
 _WORD = (1 << 64) - 1
 
+# Of a file its name, size, modification time, inode, and time of any change.
+LookedAt: TypeAlias = tuple[bytes, int, int, int, int]
+
 
 def look_into(paths: Sequence[str]) -> Listed:
     """What lies in these directories, see `Listed`. Of one that is not listed nothing is known: who
@@ -37,6 +41,21 @@ def look_into(paths: Sequence[str]) -> Listed:
     """
     names = [os.fsencode(path) for path in paths]
     return list_directories(names) if can_list() else _by_scandir(names)
+
+
+def look_at_one(path: str) -> list[LookedAt] | None:
+    """The files of one directory; None where `look_into` fails, or something else lies in it."""
+    listed = look_into([path])
+    numbers = listed.numbers
+    if not listed.is_listed[0] or (numbers[:, KIND] != REGULAR).any():
+        return None
+    names, ends = listed.names.tobytes(), listed.name_ends.tolist()
+    return [
+        (names[start:end], size, mtime_ns, inode, ctime_ns)
+        for start, end, (_, size, mtime_ns, ctime_ns, inode) in zip(
+            [0, *ends], ends, numbers.tolist(), strict=False
+        )
+    ]
 
 
 def directory_digests(paths: Sequence[str]) -> Iterator[str]:

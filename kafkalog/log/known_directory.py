@@ -57,7 +57,15 @@ def directory_digest(entries: Iterable[Entry]) -> str:
         if not entry.is_file(follow_symlinks=False):
             return ""
         stat = entry.stat(follow_symlinks=False)
-        numbers = stat.st_size & _WORD, stat.st_mtime_ns & _WORD, stat.st_ino & _WORD
-        found.append(os.fsencode(entry.name) + b"\0" + _NUMBERS.pack(*numbers))
+        found.append((os.fsencode(entry.name), stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return digest_of(found)
+
+
+def digest_of(files: Iterable[tuple[bytes, int, int, int]]) -> str:
+    """The same of a directory's files, by name, size, modification time and inode of each."""
     # A zero ends each name: they are sorted by names, and no two are the same.
-    return hashlib.sha256(b"".join(sorted(found))).hexdigest()
+    packed = sorted(
+        name + b"\0" + _NUMBERS.pack(size & _WORD, mtime_ns & _WORD, inode & _WORD)
+        for name, size, mtime_ns, inode in files
+    )
+    return hashlib.sha256(b"".join(packed)).hexdigest()

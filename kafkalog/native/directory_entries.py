@@ -50,8 +50,8 @@ _DOT = 46
 _FAILED, _NO_ROOM = -1, -2
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _INT_BITS, _MAX_INT = 0xFFFFFFFF, 0x7FFFFFFF
-# Room at first; where a directory does not fit it is doubled.
-_FIRST_ENTRIES = 4096
+# Room at first, in all and of each directory; where one does not fit it is doubled.
+_FIRST_ENTRIES, _ENTRIES_EACH = 4096, 64
 _NAME_BYTES = 48
 
 
@@ -95,7 +95,7 @@ def _list_with(functions: _Functions, paths: Sequence[bytes]) -> Listed:
     starts = np.cumsum([0, *(len(path) + 1 for path in paths)])[:-1].astype(np.int64)
     block = np.empty(_BLOCK_BYTES // 8, np.int64).view(np.uint8)  # entries lie at words
     stat = np.zeros(_STATX_WORDS, np.int64)
-    room, done, parts = _FIRST_ENTRIES, 0, []
+    room, done, parts = min(_FIRST_ENTRIES, _ENTRIES_EACH * len(paths)), 0, []
     while done < len(paths):
         names = np.empty(room * _NAME_BYTES, np.uint8)
         name_ends, numbers = np.empty(room, np.int64), np.empty(room * NUMBERS, np.int64)

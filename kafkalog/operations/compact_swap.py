@@ -178,7 +178,7 @@ class PartitionSwap:
             swapped=tuple(swapped_files(group, self.plan.path, present) for group in finished),
             kept=left_by_broker(self.plan.path, present),
         )
-        return merged(self._replaced or read_earlier(self.scratch), new)
+        return merged(self._replaced or read_earlier(self.scratch, present), new)
 
 
 def _others(partition: PartitionInventory, group: FinishedGroup) -> list[object]:

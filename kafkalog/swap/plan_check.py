@@ -11,16 +11,16 @@ from typing import TypeAlias
 from kafkalog.clock import now_ns
 from kafkalog.errors import LogChangedError
 from kafkalog.format.meta_properties import META_PROPERTIES_FILE
+from kafkalog.log.directory_entries import LookedAt, look_at_one
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.known_directory import directory_digest
-from kafkalog.log.listing import entries_in
+from kafkalog.log.known_directory import digest_of
 from kafkalog.log.log_dir import reopen_partition
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
 from kafkalog.swap.local_files import path_in
 from kafkalog.swap.scratch import PREFIX
 
-# Of each file its name, size, time of modification and of any change, and inode.
-FileStates: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+# Of each file its name, size, time of modification, inode, and time of any change.
+FileStates: TypeAlias = tuple[tuple[bytes, int, int, int, int], ...]
 
 # By directory what this process, or the one it was forked from, made its plans from; with tokens.
 _planned: dict[str, tuple[PartitionInventory, str]] = {}
@@ -29,6 +29,8 @@ _roots: dict[str, tuple[FileStates, LogDirFiles]] = {}
 # What was changed so long before it was looked at is believed to be as it was where stat tells of
 # no change; a clock of files may go by the second.
 _RESTED_NS = 2_000_000_000
+_ROOT_FILES = [(f"../{name}".encode(), name) for name in (*CHECKPOINT_FILES, META_PROPERTIES_FILE)]
+_OURS = PREFIX.encode()
 
 
 @contextmanager
@@ -48,14 +50,9 @@ def check_at_start(directory: str, token: str) -> tuple[PartitionInventory, File
     """`check_unchanged`, and the `file_states` from in front of it: whatever changes between the
     two is another state later.
     """
-    try:
-        entries = _listed(directory)
-        root = _root_states(os.path.dirname(directory))  # noqa: PTH120 - as `path_in`
-        states = (*root, *_entry_states(entries))
-    except OSError:
-        return check_unchanged(directory, token), None
+    looked_at, root, states = _look(directory)
     known, known_token = _planned.get(directory, (None, ""))
-    if known is not None and known_token == token and _is_as_it_was(known, entries, root):
+    if known is not None and known_token == token and _is_as_it_was(known, looked_at, root):
         return known, states
     return _opened_again(directory, token), states
 
@@ -64,10 +61,7 @@ def check_unchanged(directory: str, token: str) -> PartitionInventory:
     """The partition as it is; LogChangedError unless the plan's token is that of the files there
     now: a plan is for these very files on this very disk, or it is for nothing.
     """
-    known, known_token = _planned.get(directory, (None, ""))
-    if known is not None and known_token == token and _is_as_it_was(known):
-        return known
-    return _opened_again(directory, token)
+    return check_at_start(directory, token)[0]
 
 
 def _opened_again(directory: str, token: str) -> PartitionInventory:
@@ -82,19 +76,17 @@ def _opened_again(directory: str, token: str) -> PartitionInventory:
 
 
 def _is_as_it_was(
-    known: PartitionInventory,
-    entries: Sequence[os.DirEntry[str]] | None = None,
-    root: FileStates | None = None,
+    known: PartitionInventory, looked_at: Sequence[LookedAt] | None, root: FileStates | None
 ) -> bool:
-    """Whether all that a token depends on is as it was when the partition was opened. `entries` of
-    the directory and `root`, the states of the log dir's files: of a caller who has them.
+    """Whether all that a token depends on is as it was when the partition was opened, by what was
+    seen of the directory and of the log dir's files.
     """
-    if not known.digest or os.path.islink(known.path):  # noqa: PTH114 - as `path_in`
+    if not known.digest or not looked_at or root is None:
+        return False
+    if digest_of(each[:4] for each in looked_at) != known.digest:
         return False
     try:
-        if directory_digest(entries_in(known.path) if entries is None else entries) != known.digest:
-            return False
-        files = _root_files(known.log_dir, root or _root_states(known.log_dir))
+        files = _root_files(known.log_dir, root)
     except OSError:
         return False
     directory_id = files.meta.directory_id if files.meta else None
@@ -112,34 +104,37 @@ def file_states(directory: str) -> FileStates | None:
     Where it is what it was before the partition was last opened, opening it again would find the
     same.
     """
+    return _look(directory)[2]
+
+
+def _look(
+    directory: str,
+) -> tuple[list[LookedAt] | None, FileStates | None, FileStates | None]:
+    """What lies in a partition's directory, if it can be seen and is regular files alone, the
+    states of its log dir's files, and both as `file_states`.
+    """
+    looked_at = look_at_one(directory)
     try:
         root = _root_states(os.path.dirname(directory))  # noqa: PTH120 - as `path_in`
-        return (*root, *_entry_states(_listed(directory)))
     except OSError:
-        return None
-
-
-def _listed(directory: str) -> list[os.DirEntry[str]]:
-    with os.scandir(directory) as listed:
-        return list(listed)
-
-
-def _entry_states(entries: Iterable[os.DirEntry[str]]) -> FileStates:
-    found = [(e.name, e.stat()) for e in entries if not e.name.startswith(PREFIX)]
-    return tuple(sorted(_state(name, stat) for name, stat in found))
+        return looked_at, None, None
+    if looked_at is None:
+        return None, root, None
+    own = sorted(each for each in looked_at if not each[0].startswith(_OURS))
+    return looked_at, root, (*root, *own)
 
 
 def _root_states(log_dir: str) -> FileStates:
     """Of the log dir, and of those of its own files that a token depends on. OSError."""
-    found = []
-    for name in (*CHECKPOINT_FILES, META_PROPERTIES_FILE):
+    found, front = [], path_in(log_dir, "")
+    for known_as, name in _ROOT_FILES:
         try:
-            stat = os.stat(path_in(log_dir, name))  # noqa: PTH116 - as `path_in`
+            stat = os.stat(front + name)  # noqa: PTH116 - as `path_in`
         except FileNotFoundError:
             continue
-        found.append(_state(f"../{name}", stat))
+        found.append((known_as, stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns))
     place = os.stat(log_dir)  # noqa: PTH116 - as `path_in`
-    return (("..", place.st_dev, 0, 0, place.st_ino), *found)
+    return ((b"..", place.st_dev, 0, place.st_ino, 0), *found)
 
 
 def _root_files(log_dir: str, states: FileStates) -> LogDirFiles:
@@ -150,10 +145,6 @@ def _root_files(log_dir: str, states: FileStates) -> LogDirFiles:
     files = read_log_dir_files(Path(log_dir))
     # A file changed twice within a tick of its clock looks as if it were once: what has just
     # changed is read again the next time.
-    if max(changed_ns for _, _, _, changed_ns, _ in states) < now_ns() - _RESTED_NS:
+    if max(changed_ns for *_, changed_ns in states) < now_ns() - _RESTED_NS:
         _roots[log_dir] = states, files
     return files
-
-
-def _state(name: str, stat: os.stat_result) -> tuple[str, int, int, int, int]:
-    return name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino

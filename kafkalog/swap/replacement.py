@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -258,9 +258,16 @@ def remaining(directory: str, record: Replacement) -> Replacement:
     )
 
 
-def read_earlier(scratch: Scratch) -> Replacement | None:
-    """What this run replaced in the partition before, by this attempt or one that died."""
-    return read_record(scratch.swap_record) or read_record(scratch.undo_record)
+def read_earlier(scratch: Scratch, present: Collection[str] | None = None) -> Replacement | None:
+    """What this run replaced in the partition before, by this attempt or one that died. `present`:
+    the names in the directory, where they are listed already.
+    """
+    for path in (scratch.swap_record, scratch.undo_record):
+        if present is None or path.rpartition("/")[2] in present:
+            record = read_record(path)
+            if record is not None:
+                return record
+    return None
 
 
 def _first_offset(directory: str, record: Replacement) -> int | None:

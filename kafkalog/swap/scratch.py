@@ -103,5 +103,4 @@ class Scratch:
 
     def owns(self, name: str) -> bool:
         """Whether a bare file name belongs to this run."""
-        # Of most names in a partition the first part tells.
-        return is_scratch(name) and name.startswith(f"{PREFIX}{self.run_id}-")
+        return name.startswith(f"{PREFIX}{self.run_id}-") and name.endswith(SUFFIX)
