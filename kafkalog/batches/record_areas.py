@@ -33,6 +33,7 @@ from kafkalog.format.constants import (
 )
 from kafkalog.format.legacy_record import open_wrapper
 from kafkalog.format.record_batch import BATCH_ROW
+from kafkalog.kernels.plain_areas import plain_areas
 from kafkalog.kernels.status import OK, STATUS_TEXT
 
 # Past this an arena is handed out and filled anew: a chunk of 8 MiB may decompress to gigabytes.
@@ -98,6 +99,11 @@ def iterate_record_areas(
     max_bytes, and where legacy entries and others meet. The areas are valid until the next part is
     asked for.
     """
+    # Nothing is compressed: the records are where they lie in the file's bytes, without a copy.
+    starts, ends = np.empty((2, rows.size), np.int64)
+    if plain_areas(rows, buf_position, starts, ends) == rows.size:
+        yield slice(0, rows.size), RecordAreas(buf, starts, ends, rows)
+        return
     legacy = is_legacy(rows)
     if not legacy.any():
         yield from _current_areas(buf, buf_position, rows, arena, path, max_bytes, arena_bytes)
@@ -129,7 +135,7 @@ def _current_areas(
     stored = RecordAreas(
         buf, starts, np.where(is_empty, starts, batch_starts + rows["size_in_bytes"]), rows
     )
-    # Nothing is compressed: the records are where they lie in the file's bytes, without a copy.
+    # Plain ones beside others, or such of which a count is wrong.
     if ((codecs(rows) == CompressionType.NONE) | is_empty).all():
         _check_counts(rows, stored.ends - starts, path)
         yield slice(0, rows.size), stored

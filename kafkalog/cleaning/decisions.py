@@ -173,6 +173,9 @@ class Decider:
     def _rules(self, chunk: Chunk, segment: SegmentInfo) -> NDArray[np.uint8]:
         """What is asked of each batch of a chunk: bits of kernels.decide_batches."""
         rows = chunk.rows
+        if self._joined is not None and self._replicated_end_offset is None:
+            # Of magic 2, and none of a transaction.
+            return self._retention.retain_empty(rows) * np.uint8(RETAIN_EMPTY)
         if self._keeps_transactions:
             discardable = np.zeros(rows.size, np.bool_)
         else:

@@ -32,6 +32,14 @@ from kafkalog.format.constants import (
     TRANSACTIONAL_FLAG_MASK,
 )
 from kafkalog.kernels.hash_keys import DATA
+from kafkalog.kernels.header_sums import (
+    ATTRIBUTES,
+    LARGEST_BATCH,
+    LAST_OFFSET,
+    MAGICS,
+    SUMS_SIZE,
+    header_sums,
+)
 from kafkalog.kernels.status import OK
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk, ChunkBuffers
@@ -108,14 +116,18 @@ def _may_be_joined(
     budget: MemoryBudget,
 ) -> bool:
     # A batch that is cut off at the end of its file would go on in the next one.
-    begun = rows["position"][np.searchsorted(rows["position"], starts[:-1]).clip(max=rows.size - 1)]
+    positions = rows["position"]
+    begun = np.searchsorted(positions, starts[:-1])
+    if begun[-1] >= rows.size or positions[begun].tolist() != [*starts[:-1]]:
+        return False
+    sums = np.zeros(SUMS_SIZE, np.int64)
+    header_sums(rows, sources[0].base_offset, sums)
     return bool(
-        (begun == starts[:-1]).all()
-        and rows["magic"].min() == MAGIC_VALUE_V2
-        and not np.bitwise_or.reduce(rows["attributes"]) & _OF_TRANSACTIONS
-        and rows["size_in_bytes"].max() <= budget.max_batch_bytes
+        sums[MAGICS] == 1 << MAGIC_VALUE_V2
+        and not sums[ATTRIBUTES] & _OF_TRANSACTIONS
+        and sums[LARGEST_BATCH] <= budget.max_batch_bytes
         # Else the group has to be split, in front of the segment that does not fit.
-        and rows["last_offset"].max() - sources[0].base_offset <= MAX_INT32
+        and sums[LAST_OFFSET] - sources[0].base_offset <= MAX_INT32
     )
 
 

@@ -59,11 +59,15 @@ def extend_by_batches(
     of each from CRC_START on, known to be right; -1 where it is not known. IndexError if the sizes
     are not those of buf.
     """
-    if sizes.size != crcs.size or (sizes < 0).any() or int(sizes.sum()) != buf.size:
+    if _extend:
+        found = int(_extend_by_batches(_whole, _extend, before, buf, sizes, crcs, POWERS))
+    elif sizes.size != crcs.size or (sizes < 0).any() or int(sizes.sum()) != buf.size:
+        found = -1
+    else:
+        found = extend_crc32c(before, buf)
+    if found < 0:
         raise IndexError(f"{sizes.size} batches, {crcs.size} checksums, in {buf.size} bytes")
-    if not _extend:
-        return extend_crc32c(before, buf)
-    return int(_extend_by_batches(_whole, _extend, before, buf, sizes, crcs, POWERS))
+    return found
 
 
 @helper
@@ -89,8 +93,15 @@ def _extend_by_batches(
     crcs: I64Array,
     powers: I64Array,
 ) -> int:
-    # Batches that are not joined are computed with those before them. The sizes are those of the
-    # buffer, as was seen before.
+    # What is read lies in the buffer, whatever the sizes say; -1 if they are not those of it.
+    left = I64(buf.size)
+    for b in range(sizes.size):
+        if sizes[b] < 0 or sizes[b] > left:
+            return -1
+        left -= sizes[b]
+    if left or sizes.size != crcs.size:
+        return -1
+    # Batches that are not joined are computed with those before them.
     source, pending, checksum = I64(buf.ctypes.data), I64(0), before
     for b in range(sizes.size):
         pending += sizes[b]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from kafkalog.errors import InvalidConfigError
 
 OLDEST_KAFKA_VERSION = (4, 1)
@@ -13,6 +15,7 @@ DEFAULT_KAFKA_VERSION = "4.3"
 FIRST_METADATA_VERSIONS = {(4, 1): 26, (4, 2): 28, (4, 3): 30, (4, 4): 31}
 
 
+@cache
 def parse_kafka_version(kafka_version: str) -> tuple[int, int]:
     """`4.3` or `4.3.1` → (4, 3).
 
