@@ -20,8 +20,9 @@ from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.packing import pack_evenly
 from kafkalog.resources.turns import Turns
 
-# So many at once, of partitions that need little memory to be cleaned.
-THREADS = 4
+# So many at once, of partitions that need little memory to be cleaned; of smaller ones as many as
+# have no more bytes together: the file system's journal takes the syncs of all that wait at once.
+THREADS, MOST_THREADS = 4, 16
 SMALL_BYTES = 8 * 1024 * 1024
 
 
@@ -51,15 +52,20 @@ def _clean_all(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[Clean
         yield from map(work, plans)
         return
     yield from map(work, [plan for plan in plans if plan.source_bytes > SMALL_BYTES])
-    turns, pool = Turns(), ThreadPoolExecutor(THREADS, "clean")
+    small = [plan for plan in plans if plan.source_bytes <= SMALL_BYTES]
+    turns, pool = Turns(), ThreadPoolExecutor(threads_for(small), "clean")
 
     def work_in_turn(plan: CompactionPlan) -> CleanResult:
         with turns:
             return work(plan)
 
     try:
-        yield from pool.map(
-            work_in_turn, [plan for plan in plans if plan.source_bytes <= SMALL_BYTES]
-        )
+        yield from pool.map(work_in_turn, small)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def threads_for(plans: Sequence[CompactionPlan]) -> int:
+    """How many of these are cleaned at once."""
+    largest = max((plan.source_bytes for plan in plans), default=0)
+    return max(THREADS, min(MOST_THREADS, THREADS * SMALL_BYTES // max(largest, 1)))

@@ -25,7 +25,7 @@ from tests.conftest import NOW_MS
 from tests.operations.faults.logs import contents
 from tests.support.log_builder import LogBuilder
 
-PARTITIONS = 24
+PARTITIONS = 48
 CONFIG = LogConfig.from_overrides(["cleanup.policy=compact"])
 
 
@@ -80,6 +80,17 @@ def test_large_ones_come_first_and_by_themselves(log_dir: Path, monkeypatch) -> 
     assert large
     assert set(found[: len(large)]) == set(large)
     assert sorted(found) == sorted(sizes)
+
+
+def test_of_smaller_ones_more_are_at_work_at_once(log_dir: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    write(log_dir)
+    plans = plan_run(request(log_dir)).plans
+    largest = max(plan.source_bytes for plan in plans)
+    found = []
+    for small_bytes in (largest, 2 * largest, 1000 * largest):
+        monkeypatch.setattr(compact_pack, "SMALL_BYTES", small_bytes)
+        found.append(compact_pack.threads_for(plans))
+    assert found == [4, 8, 16]
 
 
 def test_a_run_that_may_end_early_keeps_its_order(log_dir: Path) -> None:
