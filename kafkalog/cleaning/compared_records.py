@@ -17,8 +17,11 @@ from kafkalog.columns.arrow_arrays import binary_array, number_array
 from kafkalog.errors import RecordTooLargeError
 from kafkalog.log.segment_file import ChunkBuffers, read_chunks
 
-# A record of a few bytes takes some hundred here, in arrays and columns of either side.
-_PART_BYTES = 512 * 1024
+# A record of a few bytes takes some hundred here, in arrays and columns of either side: parts are
+# small where there is little memory. Of larger ones a record costs less: each part takes some
+# hundred calls.
+_LEAST_PART_BYTES = 512 * 1024
+_MOST_PART_BYTES = 2 * 1024 * 1024
 _RECORD_BYTES = 64
 
 Rows = NDArray[np.void]
@@ -42,11 +45,12 @@ def read_parts(
     records take more than that here.
     """
     arena = Arena()
-    for chunk in read_chunks(path, chunk_bytes=_PART_BYTES, buffers=buffers):
+    part_bytes = max(_LEAST_PART_BYTES, min(_MOST_PART_BYTES, max_bytes // 8))
+    for chunk in read_chunks(path, chunk_bytes=part_bytes, buffers=buffers):
         _check_sizes(chunk.rows, max_bytes, path)
         for _, areas in iterate_record_areas(
             chunk.buf, chunk.position, chunk.rows, arena,
-            path=path, max_bytes=max_bytes, arena_bytes=_PART_BYTES,
+            path=path, max_bytes=max_bytes, arena_bytes=part_bytes,
         ):  # fmt: skip
             # Again: how many records a legacy wrapper has, only its content tells.
             _check_sizes(areas.rows, max_bytes, path)

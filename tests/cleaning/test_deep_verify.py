@@ -20,7 +20,7 @@ from kafkalog.cleaning.decisions import Decider, Decisions
 from kafkalog.cleaning.output_segment import OutputSegment
 from kafkalog.cleaning.producers import BatchRetention
 from kafkalog.cleaning.record_flags import RecordFlags
-from kafkalog.cleaning.survivor_keys import SurvivorKeys, _runs
+from kafkalog.cleaning.survivor_keys import SurvivorKeys
 from kafkalog.cleaning.transactions import CleanedTransactionMetadata
 from kafkalog.cli.main import main
 from kafkalog.format.checksum import crc32c
@@ -317,7 +317,6 @@ def test_keys_are_told_apart_by_place_length_and_value() -> None:
 
 
 def test_a_key_has_one_hash_among_keys_of_its_length_and_among_others() -> None:
-    """Keys of one length that lie side by side are hashed as rows of a matrix."""
     hashes = SurvivorKeys(1, memory_budget(DEFAULT_MEMORY_BYTES))._hashes
     alike = [b"%04d" % number for number in range(100)]
     mixed = [key for pair in zip(alike, [b"", b"k", b"longer"] * 34, strict=False) for key in pair]
@@ -325,13 +324,16 @@ def test_a_key_has_one_hash_among_keys_of_its_length_and_among_others() -> None:
     assert (hashes(pa.array(alike, pa.binary())) == apart[::2]).all()
 
 
-def test_hashes_that_share_their_first_word_are_told_apart() -> None:
-    first = np.array([5, 3, 5, 5, 3], np.uint64)
-    second = np.array([1, 9, 2, 1, 9], np.uint64)
-    order, is_new = _runs(first, second)
-    pairs = [(int(first[i]), int(second[i])) for i in order]
-    assert pairs == [(3, 9), (3, 9), (5, 1), (5, 1), (5, 2)]
-    assert is_new.tolist() == [True, False, True, False, True]
+def test_hashes_that_share_their_first_word_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hashes = np.array([[5, 1], [3, 9], [5, 2], [5, 1], [3, 9], [5, 2], [5, 3]], np.uint64)
+    monkeypatch.setattr(SurvivorKeys, "_hashes", lambda self, keys: hashes)
+    survivors = SurvivorKeys(7, memory_budget(DEFAULT_MEMORY_BYTES))
+    every = np.ones(7, np.bool_)
+    survivors.add(pa.array([b"k"] * 7, pa.binary()), every, every)
+    survivors.close()
+    assert survivors.take(7).tolist() == [True, True, True, False, False, False, False]
 
 
 def test_pandas_is_not_imported(log_dir: Path) -> None:
