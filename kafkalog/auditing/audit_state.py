@@ -24,7 +24,13 @@ import pyarrow.parquet as pq
 
 from kafkalog.auditing.audit_run import AuditRun
 from kafkalog.auditing.audited_partition import AuditedPartition
-from kafkalog.auditing.row_tables import column_of_lists, lists_array, read_table_of, table_of
+from kafkalog.auditing.row_tables import (
+    column_of_lists,
+    lists_array,
+    read_table_of,
+    table_of,
+    table_of_columns,
+)
 from kafkalog.auditing.sound_partitions import due_columns
 from kafkalog.errors import InvalidConfigError
 from kafkalog.planning.log_config import LogConfig
@@ -133,7 +139,7 @@ def _directory(partition: AuditedPartition) -> Directory:
 
 
 def _segments(partitions: Sequence[AuditedPartition]) -> SegmentColumns:
-    columns = [due_columns(each) for each in partitions]
+    columns = [*due_columns(partitions)]
     none = np.empty(0, np.int64)
     return SegmentColumns(
         numbers(len(bases) for bases, _, _ in columns),
@@ -169,11 +175,9 @@ def default_of(key: str) -> str:
 
 def write_state(path: Path, state: AuditState) -> None:
     """Into the directory of a run; OSError, or UnicodeEncodeError for a path that is not UTF-8."""
-    rows = [
-        dict(zip(_DIRECTORIES.names, directory, strict=True)) for directory in state.directories
-    ]
     segments = state.segments
-    table = table_of(rows, _DIRECTORIES)
+    own = ([row[place] for row in state.directories] for place in range(len(_DIRECTORIES)))
+    table = table_of_columns(own, _DIRECTORIES)
     columns = (segments.base_offsets, segments.sizes, segments.due_ms)
     for name, column in zip(_LISTS, columns, strict=True):
         table = table.append_column(name, lists_array(segments.counts, column))
@@ -184,16 +188,18 @@ def write_state(path: Path, state: AuditState) -> None:
         for key, value in own.items()
     ]
     _write(path / SETTINGS_FILE, table_of(settings, _SETTINGS))
-    _write(path / FINDINGS_FILE, table_of([_kept(row) for row in state.findings], _FINDINGS))
+    findings = (_kept(name, state.findings) for name in _FINDINGS.names)
+    _write(path / FINDINGS_FILE, table_of_columns(findings, _FINDINGS))
 
 
 def _write(path: Path, table: pa.Table) -> None:
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
-def _kept(row: Row) -> Row:
-    found = {name: row[name] for name in _FINDINGS.names}
-    return found | {name: NEVER for name in _PLACES if found[name] is None}
+def _kept(name: str, findings: Sequence[Row]) -> list[Any]:
+    """A column of _FINDINGS."""
+    column = [row[name] for row in findings]
+    return [NEVER if value is None else value for value in column] if name in _PLACES else column
 
 
 def read_state(path: Path, name: str, now_ms: int) -> AuditState:

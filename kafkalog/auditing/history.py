@@ -30,7 +30,7 @@ from kafkalog.auditing.kept_scans import SCANS_FILE, KeptScans, NextScans, read_
 from kafkalog.auditing.policy_checks import Violation, ViolationKey
 from kafkalog.auditing.row_tables import read_table_of, table_of
 from kafkalog.auditing.sound_partitions import with_sums
-from kafkalog.errors import InvalidConfigError, KafkaLogError
+from kafkalog.errors import KafkaLogError
 from kafkalog.log.kept_logs import LOGS_FILE
 from kafkalog.runs.run_dir import Run, list_runs
 
@@ -59,7 +59,7 @@ Sizes = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 @dataclass(frozen=True, slots=True)
 class History:
     """Earlier runs, the oldest first. `first_seen`: of each violation of the last run since when it
-    is known; `scans`: the last ones kept; `findings`: those of the last run. `problems`: runs that
+    is known; `scans`: the last ones kept; `last`: where the last run is. `problems`: runs that
     could not be read.
     """
 
@@ -67,8 +67,15 @@ class History:
     sizes: Sizes = field(default_factory=dict)
     first_seen: Mapping[ViolationKey, int] = field(default_factory=dict)
     scans: KeptScans = field(default_factory=KeptScans)
-    findings: Sequence[Mapping[str, Any]] = ()
+    last: Path | None = None
     problems: tuple[str, ...] = ()
+
+    def findings(self) -> Sequence[Mapping[str, Any]]:
+        """Those of the last run; none of one of an older version. InvalidConfigError where they
+        cannot be read. Not held: they take as much memory as all that an audit knows of sound logs.
+        """
+        is_there = self.last is not None and (self.last / FINDINGS_FILE).exists()
+        return read_findings(self.last) if self.last is not None and is_there else ()
 
     def growth_of(self, log_dir: str, topics: Mapping[str, int], now_ms: int) -> int | None:
         """Bytes a day of a log dir, whose topics have so many bytes now; None without a run at
@@ -153,19 +160,8 @@ def read_history(run_dir: Path, scope: Mapping[str, Any], now_ms: int) -> Histor
             problems.append(f"{run.path}: {error}")
     runs_read = len(own) - len(problems)
     scans = _scans(own, problems)
-    findings = _findings(own, problems)
-    return History(runs_read, dict(sizes), first_seen, scans, findings, tuple(problems))
-
-
-def _findings(runs: Sequence[Run], problems: list[str]) -> Sequence[Mapping[str, Any]]:
-    """Of the last run; none of one of an older version."""
-    if not runs or not (runs[-1].path / FINDINGS_FILE).exists():
-        return ()
-    try:
-        return read_findings(runs[-1].path)
-    except InvalidConfigError as error:
-        problems.append(str(error))
-        return ()
+    last = own[-1].path if own else None
+    return History(runs_read, dict(sizes), first_seen, scans, last, tuple(problems))
 
 
 def _scans(runs: Sequence[Run], problems: list[str]) -> KeptScans:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from kafkalog.auditing.sound_facts import SoundFacts, sound_directory
 from kafkalog.code_digest import code_digest
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.kept_logs import (
+    LOGS_FILE,
     I64s,
     KeptLogs,
     LogColumns,
@@ -56,11 +58,17 @@ _COMPRESSION = {"path": "zstd", "digest": "none", "directory": "none", "scan": "
 
 class KeptScans(Mapping[str, KnownDirectory]):
     """What a run kept: what was seen of each partition directory, by its path. `logs`: of those
-    that nothing is wrong with.
+    that nothing is wrong with; `run_path`: where the files are.
     """
 
-    def __init__(self, logs: KeptLogs | None = None, table: pa.Table | None = None) -> None:
+    def __init__(
+        self,
+        logs: KeptLogs | None = None,
+        table: pa.Table | None = None,
+        run_path: Path | None = None,
+    ) -> None:
         self.logs = KeptLogs() if logs is None else logs
+        self.run_path = run_path
         # In one piece: taking rows out of many pieces puts these together each time.
         self._table = (table_of((), _SCHEMA) if table is None else table).combine_chunks()
         column = self._table.column
@@ -121,6 +129,7 @@ class NextScans:
     def __init__(self, known: KeptScans) -> None:
         self._known = known
         self._holding: list[str] = []
+        self._has_new = False
         self._rows: list[dict[str, Any]] = []
         self._sound: list[tuple[AuditedPartition, PartitionInventory]] = []
         self._logs: list[NamedLogs] = []
@@ -152,6 +161,11 @@ class NextScans:
         self._pack()
         if self._problem is not None:
             raise self._problem
+        if (run := self._known.run_path) is not None and self._keeps_all:
+            self._writer.close()
+            for name in (SCANS_FILE, LOGS_FILE):
+                copyfile(run / name, run_path / name)
+            return
         for table in self._known.tables(self._holding):
             self._writer.write_table(table)
         self._writer.close()
@@ -160,9 +174,15 @@ class NextScans:
         places = [place for path in self._holding if (place := logs.place(path)) is not None]
         write_kept_logs(run_path, code_digest(), [*self._logs, logs.named(places)])
 
+    @property
+    def _keeps_all(self) -> bool:
+        """Whether it is what the earlier run kept, and nothing else."""
+        return not self._has_new and len(self._holding) == len(self._known)
+
     def _pack(self) -> None:
         if not self._rows:
             return
+        self._has_new = True
         try:
             self._writer.write_table(table_of(self._rows, _SCHEMA))
         except UnicodeEncodeError as error:  # the run is not kept, and goes on
@@ -220,7 +240,10 @@ def read_scans(run_path: Path) -> KeptScans | None:
     path = run_path / SCANS_FILE
     if not path.exists():
         return None
-    kept = KeptScans(read_kept_logs(run_path, code_digest()), read_table_of(path, _SCHEMA))
+    logs = read_kept_logs(run_path, code_digest())
+    # What another version wrote is not taken over as it is.
+    own_path = None if logs is None else run_path
+    kept = KeptScans(logs, read_table_of(path, _SCHEMA), own_path)
     # What reading took beside the table, half as much again and more, is given back at once.
     pa.default_memory_pool().release_unused()
     return kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import intern
 from typing import NamedTuple
 
 from kafkalog.auditing.advice import Advice, advise_retention
@@ -169,7 +170,9 @@ def due_finding(
         text += f"; the broker was alive until {format_timestamp(alive_ms)}, at least"
         kind = "retention-overdue"
         otherwise = "look for errors of the broker's scheduler and log dir, restart it"
-    return audited.finding(kind, text, segment=due.first_base_offset, fix=advice.text(otherwise))
+    # Of what stands against the command thousands of findings say the same.
+    fix = intern(advice.text(otherwise))
+    return audited.finding(kind, text, segment=due.first_base_offset, fix=fix)
 
 
 def _due_since(segment: SegmentForecast, appended_ms: int | None) -> int:

@@ -28,7 +28,12 @@ def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Rows with all fields of a schema: int64 (no nulls), texts, bytes. UnicodeEncodeError for a
     text that is not UTF-8.
     """
-    arrays = [_array([row[field.name] for row in rows], field.type) for field in schema]
+    return table_of_columns(([row[field.name] for row in rows] for field in schema), schema)
+
+
+def table_of_columns(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """The same of its columns."""
+    arrays = [_array(own, field.type) for own, field in zip(columns, schema, strict=True)]
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=schema)])
 
 
@@ -75,7 +80,7 @@ def _of_column(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(_INT64, len(data), [None, pa.py_buffer(data)])
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if kind == _INT64:
         return numbers_array(values)
     texts = [v.encode() if isinstance(v, str) else v or b"" for v in values]

@@ -32,11 +32,6 @@ from kafkalog.log.storage import identity_of
 
 # What an index that was not cut has behind its entries, or more: up to segment.index.bytes.
 _NOT_CUT_BYTES = 1024
-# Of a kept segment: when its file was written, its largest timestamp by the time index, bytes of
-# both indexes with what was preallocated, those of the time index, the offset index's entries.
-_FIELDS = (
-    "mtime_ns", "indexed_timestamp_ms", "index_bytes", "time_file_bytes", "offset_index_bytes",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +113,17 @@ def _by_kept(logs: Sequence[KeptSegments]) -> Iterator[_LogFiles]:
     for each in logs:
         places.setdefault(id(each.logs), (each.logs, []))[1].append(each.place)
     for kept, own in places.values():
-        mtimes_ns, largest, indexes, time_indexes, entries = kept.of_segments(own, _FIELDS)
-        padding = indexes - time_indexes - entries
-        not_cut = np.count_nonzero(padding[kept.active_segments(own)] > _NOT_CUT_BYTES)
+        rows = kept.rows("segment", own)
+        actives = rows[np.cumsum(kept.counts("segment", own)) - 1]
+        # The zeros behind the entries of an offset index.
+        indexes, time_indexes, entries = (
+            kept.values("segment", field, actives)
+            for field in ("index_bytes", "time_file_bytes", "offset_index_bytes")
+        )
+        not_cut = np.count_nonzero(indexes - time_indexes - entries > _NOT_CUT_BYTES)
+        largest = kept.values("segment", "indexed_timestamp_ms", rows)
         # The smallest and the largest tell as much as all.
-        modified = mtimes_ns // 1_000_000
+        modified = kept.values("segment", "mtime_ns", rows) // 1_000_000
         yield _LogFiles(
             [int(modified.min()), int(modified.max())], np.unique(largest).tolist(), int(not_cut)
         )

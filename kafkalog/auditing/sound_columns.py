@@ -8,6 +8,7 @@ segment is the only one that never goes. A log of which it would be more is not 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,28 +19,31 @@ from kafkalog.auditing.retention_findings import ENTRY_BYTES
 from kafkalog.auditing.thresholds import SECONDS_MS
 from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.kept_logs import NONE, I64s, LogColumns, LogNumbers, SegmentNumbers
+from kafkalog.log.kept_logs import NONE, I64s, KeptLogs, LogNumbers, SegmentNumbers
 from kafkalog.planning.retention_forecast import NEVER
 
 Flags = NDArray[np.bool_]
 
-# Of a TimeSlice.
-_TO_MS = 1
 # No later time is judged here, so that no sum below leaves 64 bits.
 MOST_MS = 1 << 62
 
 
-@dataclass(frozen=True)
 class SoundColumns:
-    """Of l logs: logs int64[l, LogNumbers]; segments int64[s, SegmentNumbers] and counts int64[l],
-    none of which is 0; slices int64[t, SliceNumbers] and slice_counts int64[l].
+    """Of some kept logs, each with a segment at least: columns, made of what is kept each time they
+    are asked for.
     """
 
-    logs: I64s
-    segments: I64s
-    counts: I64s
-    slices: I64s
-    slice_counts: I64s
+    def __init__(self, kept: KeptLogs, places: Sequence[int] | I64s) -> None:
+        self._kept, self._places = kept, np.asarray(places, np.int64)
+        self.counts = kept.counts("segment", self._places)
+        self.slice_counts = kept.counts("slice", self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @cached_property
+    def _rows(self) -> I64s:
+        return self._kept.rows("segment", self._places)
 
     @cached_property
     def firsts(self) -> I64s:
@@ -53,11 +57,40 @@ class SoundColumns:
 
     def log_column(self, name: str) -> I64s:
         """One of LogNumbers."""
-        return self.logs[:, LogNumbers._fields.index(name)]
+        return self._kept.values("log", name, self._places)
 
     def column(self, name: str) -> I64s:
         """One of SegmentNumbers."""
-        return self.segments[:, SegmentNumbers._fields.index(name)]
+        return self._kept.values("segment", name, self._rows)
+
+    def slice_column(self, name: str) -> I64s:
+        """One of SliceNumbers."""
+        return self._kept.values("slice", name, self._kept.rows("slice", self._places))
+
+    def log(self, number: int) -> LogNumbers:
+        """The numbers of a log."""
+        return LogNumbers._make(self._kept.of_log("log", int(self._places[number]))[0])
+
+    def logs(self) -> list[LogNumbers]:
+        """Those of all."""
+        columns = (self.log_column(name).tolist() for name in LogNumbers._fields)
+        return [LogNumbers._make(row) for row in zip(*columns, strict=True)]
+
+    def segments_of(self, number: int) -> list[SegmentNumbers]:
+        """The segments of a log."""
+        return self._kept.segments(int(self._places[number]))
+
+    def slices_of(self, number: int) -> list[tuple[int, ...]]:
+        """The SliceNumbers of a log."""
+        return self._kept.of_log("slice", int(self._places[number]))
+
+    def last_written(self) -> Iterator[list[int]]:
+        """Of each log when each producer wrote last that its broker knows."""
+        rows = self._kept.rows("producer", self._places)
+        times, first = self._kept.values("producer", "last_timestamp_ms", rows).tolist(), 0
+        for count in self._kept.counts("producer", self._places).tolist():
+            yield times[first : first + count]
+            first += count
 
     def each(self, of_logs: I64s) -> I64s:
         """What holds of a log for each of its segments."""
@@ -77,7 +110,7 @@ class SoundColumns:
     @property
     def active_flags(self) -> Flags:
         """Which segments are active."""
-        flags = np.zeros(len(self.segments), np.bool_)
+        flags = np.zeros(len(self._rows), np.bool_)
         flags[self.actives] = True
         return flags
 
@@ -86,18 +119,9 @@ class SoundColumns:
         """Of the segments' `.log` files."""
         return self.column("mtime_ns") // 1_000_000
 
-    @classmethod
-    def of_kept(cls, kept: LogColumns) -> SoundColumns:
-        """Those of logs that were kept."""
-        return cls(kept.logs, kept.segments, kept.segment_counts, kept.slices, kept.slice_counts)
-
     def of_logs(self, chosen: Flags) -> SoundColumns:
         """Those of some logs."""
-        segments, slices = np.repeat(chosen, self.counts), np.repeat(chosen, self.slice_counts)
-        return SoundColumns(
-            self.logs[chosen], self.segments[segments], self.counts[chosen],
-            self.slices[slices], self.slice_counts[chosen],
-        )  # fmt: skip
+        return SoundColumns(self._kept, self._places[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +180,10 @@ def are_plausible(columns: SoundColumns, at: Moment) -> Flags:
 def _has_old(columns: SoundColumns, at: Moment) -> Flags:
     """Whether there are records that are older than the policy."""
     limits = np.repeat(at.alive_ms - at.retention_ms, columns.slice_counts)
-    to_ms = columns.slices[:, _TO_MS]
+    to_ms = columns.slice_column("to_ms")
     is_old = (to_ms >= 0) & (to_ms < limits)
-    logs = np.repeat(np.arange(len(columns.logs)), columns.slice_counts)
-    found = np.zeros(len(columns.logs), np.bool_)
+    logs = np.repeat(np.arange(len(columns)), columns.slice_counts)
+    found = np.zeros(len(columns), np.bool_)
     found[logs[is_old]] = True
     return found & (at.retention_ms >= 0)
 

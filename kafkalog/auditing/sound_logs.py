@@ -24,7 +24,7 @@ from kafkalog.auditing.sound_judgement import SoundTask, judge_columns
 from kafkalog.auditing.thresholds import MANY_SEGMENTS
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.kept_logs import NONE, LogColumns, LogNumbers
+from kafkalog.log.kept_logs import NONE, LogNumbers
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
@@ -61,10 +61,9 @@ class SoundLogs:
     ) -> Iterable[AuditedPartition | None]:
         if not tasks:
             return ()
-        kept = self._kept.logs.columns(places)
-        columns = SoundColumns.of_kept(kept)
-        logs = [LogNumbers._make(numbers) for numbers in columns.logs.tolist()]
-        rows = zip(logs, tasks, columns.counts.tolist(), _producers(kept), strict=True)
+        columns = SoundColumns(self._kept.logs, places)
+        logs = columns.logs()
+        rows = zip(logs, tasks, columns.counts.tolist(), columns.last_written(), strict=True)
         holds = [
             _holds(log, task, count) and not _forgets_producer(log, task, last_times)
             for log, task, count, last_times in rows
@@ -139,14 +138,6 @@ def _holds(log: LogNumbers, task: AuditTask, segments: int) -> bool:
         and task.now_ms >= log.now_ms
         and segments == len(partition.segments) < MANY_SEGMENTS
     )
-
-
-def _producers(kept: LogColumns) -> Iterator[list[int]]:
-    """When each producer of each log wrote last that its broker knows."""
-    times, first = kept.producers[:, 0].tolist(), 0
-    for count in kept.producer_counts.tolist():
-        yield times[first : first + count]
-        first += count
 
 
 def _forgets_producer(log: LogNumbers, task: AuditTask, last_times: Sequence[int]) -> bool:

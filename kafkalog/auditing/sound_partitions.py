@@ -25,7 +25,7 @@ from kafkalog.contents.header_contents import HeaderContents, TimeSlice
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import CODEC_NAMES, SegmentStatistics
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.kept_logs import I64s, LogNumbers, SegmentNumbers
+from kafkalog.log.kept_logs import I64s
 from kafkalog.planning.retention import RetentionRule
 from kafkalog.planning.retention_forecast import NEVER, RetentionForecast, SegmentForecast
 
@@ -67,8 +67,6 @@ class SoundGroup:
         self.columns, self.at, self.due = columns, at, due
         self.statuses, self.reasons, self.not_compacted = statuses, reasons, not_compacted
         self.ends: list[int] = [0, *(columns.actives + 1).tolist()]
-        slice_ends: list[int] = np.cumsum(columns.slice_counts).tolist()
-        self._slice_ends = [0, *slice_ends]
 
     @property
     def rules(self) -> list[str]:
@@ -82,7 +80,7 @@ class SoundGroup:
         """Of each log a column a kind, in the order of BYTE_KINDS."""
         names = {"log": "log_bytes", "index": "index_bytes", "snapshot": "snapshot_bytes",
                  "other": "other_bytes"}  # fmt: skip
-        none = np.zeros(len(self.columns.logs), np.int64)
+        none = np.zeros(len(self.columns), np.int64)
         own = [self.columns.log_column(names[k]) if k in names else none for k in BYTE_KINDS]
         return np.stack(own, axis=1)
 
@@ -108,10 +106,6 @@ class SoundGroup:
         )
         return [PartitionSums(*row) for row in rows]
 
-    def log(self, number: int) -> LogNumbers:
-        """The numbers of a log."""
-        return LogNumbers._make(self.columns.logs[number].tolist())
-
     def _segments(self, number: int) -> slice:
         return slice(self.ends[number], self.ends[number + 1])
 
@@ -134,10 +128,7 @@ class SoundGroup:
 
     def statistics(self, number: int, directory: str) -> tuple[SegmentStatistics, ...]:
         """Of the segments of a log in a directory."""
-        rows = [
-            SegmentNumbers._make(row)
-            for row in self.columns.segments[self._segments(number)].tolist()
-        ]
+        rows = self.columns.segments_of(number)
         return tuple(
             SegmentStatistics(
                 row.base_offset, row.next_offset, segment_path(directory, row.base_offset),
@@ -154,8 +145,7 @@ class SoundGroup:
 
     def contents(self, number: int) -> Contents:
         """What the headers of a log say of its contents."""
-        log = self.log(number)
-        own = slice(self._slice_ends[number], self._slice_ends[number + 1])
+        log = self.columns.log(number)
         return Contents(
             HeaderContents(
                 committed_bytes=log.committed_bytes,
@@ -166,7 +156,7 @@ class SoundGroup:
                 bare_markers=0,
                 oldest_timestamp_ms=log.oldest_timestamp_ms,
                 newest_timestamp_ms=log.newest_timestamp_ms,
-                slices=tuple(TimeSlice(*row) for row in self.columns.slices[own].tolist()),
+                slices=tuple(TimeSlice(*row) for row in self.columns.slices_of(number)),
                 horizons=(),
             )
         )
@@ -246,7 +236,7 @@ class SoundPartition(AuditedPartition):
 
     @property
     def bytes_by_kind(self) -> dict[str, int]:
-        log = self.group.log(self.number)
+        log = self.group.columns.log(self.number)
         return {
             "log": log.log_bytes, "index": log.index_bytes, "snapshot": log.snapshot_bytes,
             "leftover": 0, "undo": 0, "other": log.other_bytes,
@@ -313,16 +303,19 @@ def _sums(audited: AuditedPartition) -> PartitionSums:
     )
 
 
-def due_columns(audited: AuditedPartition) -> tuple[I64s, I64s, I64s]:
-    """(base offsets, bytes, when it goes) of the segments of a partition."""
-    if isinstance(audited, SoundPartition):
-        group, number = audited.group, audited.number
-        own = slice(group.ends[number], group.ends[number + 1])
-        bases = group.columns.column("base_offset")
-        return bases[own], group.due.sizes[own], group.due.due_ms[own]
-    rows = [(s.base_offset, s.size_in_bytes, s.due_ms) for s in audited.retention.segments]
-    bases, sizes, due_ms = np.array(rows, np.int64).reshape(-1, 3).T
-    return bases, sizes, due_ms
+def due_columns(partitions: Iterable[AuditedPartition]) -> Iterator[tuple[I64s, I64s, I64s]]:
+    """(base offsets, bytes, when it goes) of the segments of each partition."""
+    group, bases = None, np.empty(0, np.int64)
+    for each in partitions:
+        if isinstance(each, SoundPartition):
+            if each.group is not group:
+                group, bases = each.group, each.group.columns.column("base_offset")
+            own = slice(group.ends[each.number], group.ends[each.number + 1])
+            yield bases[own], group.due.sizes[own], group.due.due_ms[own]
+        else:
+            rows = [(s.base_offset, s.size_in_bytes, s.due_ms) for s in each.retention.segments]
+            own_bases, sizes, due_ms = np.array(rows, np.int64).reshape(-1, 3).T
+            yield own_bases, sizes, due_ms
 
 
 def in_groups(

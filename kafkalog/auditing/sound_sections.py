@@ -11,22 +11,17 @@ from numpy.typing import NDArray
 from kafkalog.auditing.sound_columns import forecast
 from kafkalog.auditing.sound_partitions import SoundGroup, SoundPartition
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.kept_logs import I64s, SliceNumbers
+from kafkalog.log.kept_logs import I64s
 from kafkalog.planning.retention_forecast import NEVER
 
 # A place of a group that is not asked for.
 _NOT_ASKED = -1
 
 
-def slice_column(group: SoundGroup, name: str) -> I64s:
-    """One of SliceNumbers."""
-    return group.columns.slices[:, SliceNumbers._fields.index(name)]
-
-
 def _topics(group: SoundGroup, own: Sequence[SoundPartition]) -> tuple[list[str], I64s]:
     """The topics of these logs, and of each log of the group which it is of."""
     places: dict[str, int] = {}
-    topics = np.full(len(group.columns.logs), _NOT_ASKED, np.int64)
+    topics = np.full(len(group.columns), _NOT_ASKED, np.int64)
     for each in own:
         topics[each.number] = places.setdefault(each.topic, len(places))
     return list(places), topics
@@ -65,12 +60,13 @@ def sound_ages(
     """
     names, topics = _topics(group, own)
     of_slices = np.repeat(topics, group.columns.slice_counts)
-    asked, times = of_slices != _NOT_ASKED, slice_column(group, "to_ms")
+    asked, times = of_slices != _NOT_ASKED, group.columns.slice_column("to_ms")
     ages = group.at.now_ms - np.maximum(times, 0)
     buckets = np.searchsorted(np.array(edges_ms, np.int64), ages, side="right") - 1
     buckets = np.where(times < 0, no_time, buckets)[asked]
     sums = [
-        slice_column(group, name)[asked] for name in ("closed_bytes", "active_bytes", "records")
+        group.columns.slice_column(name)[asked]
+        for name in ("closed_bytes", "active_bytes", "records")
     ]
     for topic, bucket, own_sums in _summed(of_slices[asked], buckets, sums):
         yield names[topic], bucket, own_sums
@@ -81,9 +77,9 @@ def older_records(group: SoundGroup) -> list[int]:
     columns, retention = group.columns, group.at.retention_ms
     limits = np.repeat(group.at.now_ms - retention, columns.slice_counts)
     limits = np.where(np.repeat(retention, columns.slice_counts) < 0, 0, limits)
-    times = slice_column(group, "to_ms")
-    records = np.where((times >= 0) & (times < limits), slice_column(group, "records"), 0)
-    found = np.zeros(len(columns.logs), np.int64)
+    times = group.columns.slice_column("to_ms")
+    records = np.where((times >= 0) & (times < limits), group.columns.slice_column("records"), 0)
+    found = np.zeros(len(columns), np.int64)
     np.add.at(found, np.repeat(np.arange(len(found)), columns.slice_counts), records)
     older: list[int] = found.tolist()
     return older
@@ -91,9 +87,13 @@ def older_records(group: SoundGroup) -> list[int]:
 
 def is_still(group: SoundGroup, window_ms: int) -> list[bool]:
     """Of which logs no time says that something arrived so short ago."""
-    now_ms, to_ms = group.at.now_ms, slice_column(group, "to_ms")
-    came = (slice_column(group, "from_ms") >= 0) & (to_ms <= now_ms) & (to_ms > now_ms - window_ms)
-    found = np.ones(len(group.columns.logs), np.bool_)
+    now_ms, to_ms = group.at.now_ms, group.columns.slice_column("to_ms")
+    came = (
+        (group.columns.slice_column("from_ms") >= 0)
+        & (to_ms <= now_ms)
+        & (to_ms > now_ms - window_ms)
+    )
+    found = np.ones(len(group.columns), np.bool_)
     found[np.repeat(np.arange(len(found)), group.columns.slice_counts)[came]] = False
     still: list[bool] = found.tolist()
     return still

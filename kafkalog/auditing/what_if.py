@@ -228,7 +228,7 @@ class _Curve:
         """Logs to which nothing comes, by their columns; those that are to be looked at one by one:
         from which not time alone deletes under the scenario's settings.
         """
-        retention = np.full(len(group.columns.logs), NEVER, np.int64)
+        retention = np.full(len(group.columns), NEVER, np.int64)
         settings: dict[int, LogConfig | None] = {}
         by_time = []
         for each in partitions:

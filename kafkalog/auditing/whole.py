@@ -8,7 +8,7 @@ The command line, the job and `kafkalog.spark.audit` do this and differ in who e
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,6 +34,7 @@ from kafkalog.auditing.log_dir_rows import log_dir_rows
 from kafkalog.auditing.policy_checks import PolicyVerdict, check_policy
 from kafkalog.auditing.policy_file import read_policy
 from kafkalog.auditing.request import AuditRequest
+from kafkalog.errors import InvalidConfigError
 from kafkalog.log.selection import asked_for
 from kafkalog.runs.run_dir import begin_run, check_run_dir, finish_run, new_run_id
 from kafkalog.texts import format_count
@@ -133,7 +134,9 @@ def _whole_audit(
     }
     state = None
     if options.keeps or earlier is not None:
-        findings = dated([*document["findings"]], history.findings, run.now_ms)
+        last = _last_findings(history, notes)
+        findings = dated([*document["findings"]], last, run.now_ms)
+        del last
         state = state_of(run, "", findings)
     if earlier is not None and state is not None:
         is_meant = asked_for(request.topics, request.topic_partitions)
@@ -147,6 +150,15 @@ def _whole_audit(
         # What is kept is let go before the document is written.
         run = replace(run, scans=None)
     return WholeAudit(run, document, tuple(notes))
+
+
+def _last_findings(history: History, notes: list[str]) -> Sequence[Mapping[str, Any]]:
+    """Those of the last run; a note where they cannot be read."""
+    try:
+        return history.findings()
+    except InvalidConfigError as error:
+        notes.append(f"left out of the history: {error}")
+        return ()
 
 
 def _keep(

@@ -201,9 +201,15 @@ class KeptLogs:
 
     def segments(self, place: int) -> list[SegmentNumbers]:
         """Those of one log, in the order of their offsets."""
-        first, end = self._segment_ends[place], self._segment_ends[place + 1]
-        columns = (column[first:end].tolist() for column in self._segment_columns)
-        return [SegmentNumbers._make(row) for row in zip(*columns, strict=True)]
+        return [SegmentNumbers._make(row) for row in self.of_log("segment", place)]
+
+    def of_log(self, table: str, place: int) -> list[tuple[int, ...]]:
+        """The rows of a table that are of one log."""
+        end = int(self._ends[table][place]) if table in self._ends else place + 1
+        count = int(self._arrays[f"counts.{table}"][place]) if table in self._ends else 1
+        own = slice(end - count, end)
+        columns = (self._arrays[f"{table}.{field}"][own].tolist() for field in _TABLES[table])
+        return list(zip(*columns, strict=True))
 
     def segment(self, place: int, number: int, count: int | None = None) -> list[int]:
         """The first `count` of SegmentNumbers, or all, of one of them, counted from the first or,
@@ -217,15 +223,23 @@ class KeptLogs:
         """How many a log has."""
         return self._segment_ends[place + 1] - self._segment_ends[place]
 
-    def of_segments(self, places: Sequence[int], fields: Sequence[str]) -> list[I64s]:
-        """Some fields of all segments of some logs."""
-        at = self._places_in("segment", np.asarray(places, np.int64))
-        return [self._arrays[f"segment.{field}"][at].astype(np.int64) for field in fields]
+    def counts(self, table: str, places: Sequence[int] | I64s) -> I64s:
+        """How many rows of `segment`, `slice`, `producer` or `snapshot` each of some logs has."""
+        return self._arrays[f"counts.{table}"][np.asarray(places, np.int64)].astype(np.int64)
 
-    def active_segments(self, places: Sequence[int]) -> I64s:
-        """Where among `of_segments` of these logs the last one of each is."""
-        counts = self._arrays["counts.segment"][np.asarray(places, np.int64)]
-        return np.cumsum(counts, dtype=np.int64) - 1
+    def rows(self, table: str, places: Sequence[int] | I64s) -> I64s:
+        """Which rows of a table (of `column`) are of some logs, in the order of these."""
+        logs = np.asarray(places, np.int64)
+        if table not in self._ends:
+            return logs
+        counts = self.counts(table, logs)
+        firsts = self._ends[table][logs] - np.cumsum(counts)
+        rows: I64s = np.repeat(firsts, counts) + np.arange(counts.sum())
+        return rows
+
+    def values(self, table: str, field: str, rows: I64s) -> I64s:
+        """A field of some rows of a table."""
+        return self._arrays[f"{table}.{field}"][rows].astype(np.int64)
 
     @cached_property
     def newest_mtimes_ns(self) -> list[int]:
@@ -248,9 +262,8 @@ class KeptLogs:
 
     def columns(self, places: Sequence[int] | I64s) -> LogColumns:
         """The numbers of some logs."""
-        at = np.asarray(places, np.int64)
-        counts = [self._arrays[f"counts.{name}"][at].astype(np.int64) for name in _COUNTED]
-        return LogColumns(*(self._rows(table, at) for table in _TABLES), *counts)
+        counts = (self.counts(name, places) for name in _COUNTED)
+        return LogColumns(*(self._rows(table, places) for table in _TABLES), *counts)
 
     def named(self, places: Sequence[int]) -> NamedLogs:
         """Some logs with their names."""
@@ -262,22 +275,12 @@ class KeptLogs:
         )
 
     def _rows(self, table: str, places: Sequence[int] | I64s) -> I64s:
-        at = self._places_in(table, np.asarray(places, np.int64))
-        fields = _TABLES[table]
+        at, fields = self.rows(table, places), _TABLES[table]
         # Each field lies in one piece: rules go by columns.
         found = np.empty((len(fields), at.size), np.int64)
         for row, field in zip(found, fields, strict=True):
             row[:] = self._arrays[f"{table}.{field}"][at]
         return found.T
-
-    def _places_in(self, table: str, logs: I64s) -> I64s:
-        """Which rows of a table are of these logs."""
-        if table not in self._ends:
-            return logs
-        counts = self._arrays[f"counts.{table}"][logs].astype(np.int64)
-        firsts = self._ends[table][logs] - np.cumsum(counts)
-        rows: I64s = np.repeat(firsts, counts) + np.arange(counts.sum())
-        return rows
 
 
 def read_kept_logs(run_path: Path, code: str) -> KeptLogs | None:

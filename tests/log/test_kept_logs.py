@@ -80,11 +80,15 @@ def test_what_is_read_is_what_was_kept(
             assert found.newest_mtimes_ns[place] == newest
             with pytest.raises(IndexError):
                 found.segment(place, len(segments))
-        sizes, mtimes = found.of_segments(places, ("size_in_bytes", "mtime_ns"))
+        sizes = found.values("segment", "size_in_bytes", found.rows("segment", places))
         assert sizes.tolist() == [segment.size_in_bytes for segment in each]
-        assert mtimes.tolist() == [segment.mtime_ns for segment in each]
-        ends = np.cumsum([len(found.segments(place)) for place in places])
-        assert found.active_segments(places).tolist() == (ends - 1).tolist()
+        assert found.counts("segment", places).tolist() == part.columns.segment_counts.tolist()
+        starts = found.values("log", "log_start_offset", found.rows("log", places))
+        assert starts.tolist() == [
+            LogNumbers._make(found.of_log("log", place)[0]).log_start_offset for place in places
+        ]
+        slices = [row for place in places for row in found.of_log("slice", place)]
+        assert slices == [tuple(row) for row in part.columns.slices.tolist()]
         first += len(part.paths)
     assert read_kept_logs(run, "other code") is None
 
