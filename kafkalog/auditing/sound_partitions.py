@@ -76,6 +76,7 @@ class SoundGroup:
         rules: list[str] = found.tolist()
         return rules
 
+    @cached_property
     def bytes_of_kinds(self) -> I64s:
         """Of each log a column a kind, in the order of BYTE_KINDS."""
         names = {"log": "log_bytes", "index": "index_bytes", "snapshot": "snapshot_bytes",
@@ -94,7 +95,7 @@ class SoundGroup:
         columns = self.columns
         smallest, firsts = columns.column("min_timestamp_ms"), columns.firsts
         rows = zip(
-            self.bytes_of_kinds().tolist(),
+            self.bytes_of_kinds.tolist(),
             columns.counts.tolist(),
             np.add.reduceat(columns.column("records_count"), firsts).tolist(),
             np.add.reduceat(np.where(self.is_due, self.due.sizes, 0), firsts).tolist(),
@@ -236,11 +237,8 @@ class SoundPartition(AuditedPartition):
 
     @property
     def bytes_by_kind(self) -> dict[str, int]:
-        log = self.group.columns.log(self.number)
-        return {
-            "log": log.log_bytes, "index": log.index_bytes, "snapshot": log.snapshot_bytes,
-            "leftover": 0, "undo": 0, "other": log.other_bytes,
-        }  # fmt: skip
+        own: list[int] = self.group.bytes_of_kinds[self.number].tolist()
+        return dict(zip(BYTE_KINDS, own, strict=True))
 
     @property
     def retention(self) -> RetentionForecast:

@@ -39,8 +39,8 @@ def _rows(
     texts: Callable[[SoundGroup, str, Sequence[Row]], Callable[[SoundPartition], Iterable[str]]],
     newline: str,
 ) -> Iterator[Row | str]:
-    """The rows of each partition: as texts of the sound ones, by what `texts` makes of a group and
-    of the rows of its first."""
+    """The rows of each partition: as one text of each sound one, by what `texts` makes of a group
+    and of the rows of its first."""
     group, own = None, None
     for each in partitions:
         if not isinstance(each, SoundPartition):
@@ -49,7 +49,8 @@ def _rows(
         if each.group is not group or own is None:
             group = each.group
             own = texts(group, newline, make(each.whole))
-        yield from own(each)
+        # Several of a partition as one text: who writes them asks for each.
+        yield f",{newline}".join(own(each))
 
 
 def _named(each: SoundPartition) -> tuple[str, str, int]:

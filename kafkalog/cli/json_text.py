@@ -35,8 +35,8 @@ _ROWS_AT_ONCE = 64
 
 @runtime_checkable
 class HasTexts(Protocol):
-    """A list some of whose items, none of which is a string, may come as they stand in JSON, where
-    each line of one begins with `newline`.
+    """A list some of whose items, none of which is a string, may come as they stand in JSON, one
+    or several in a row, where each line of one begins with `newline`.
     """
 
     def with_texts(self, newline: str) -> Iterable[Any]:

@@ -222,6 +222,40 @@ def known_disk(log_dir: Path, tmp_path: Path) -> LivingDisk:
     return disk
 
 
+def kept_files(runs: Path) -> dict[str, bytes]:
+    """Of the last run, which alone has them."""
+    files = (next(runs.glob(f"*/{name}")) for name in ("scans.parquet", "logs.npz"))
+    return {path.name: path.read_bytes() for path in files}
+
+
+def test_a_changed_log_is_kept_anew_and_the_others_as_they_were(
+    known_disk: LivingDisk, tmp_path: Path
+) -> None:
+    runs, first = tmp_path / "runs", kept_files(tmp_path / "runs")
+    run, carried = known_disk.audit(runs)
+    assert (carried, kept_files(runs)) == (len(run.partitions), first)
+    file = sorted((known_disk.log_dir / "deleted-0").glob("*.log"))[-1]
+    for time_ms in (NOW_MS - 1, NOW_MS - 2):
+        known_disk.date(file, time_ms)
+        known_disk.now_ms += 1
+        run, carried = known_disk.audit(runs)
+        assert carried == len(run.partitions) - 1
+        kept = kept_files(runs)
+        assert kept != first
+        known_disk.now_ms += 1
+        run, carried = known_disk.audit(runs)
+        assert (carried, kept_files(runs)) == (len(run.partitions), kept)
+    file.parent.rename(known_disk.log_dir / "other-0")
+    known_disk.now_ms += 1
+    _, carried = known_disk.audit(runs)
+    assert carried == len(TOPICS) - 1
+    kept_again = read_scans(next(runs.glob("*/scans.parquet")).parent)
+    assert kept_again is not None
+    assert {Path(path).name for path in kept_again} == {
+        "other-0", *(f"{topic}-0" for topic in TOPICS if topic != "deleted")
+    }  # fmt: skip
+
+
 def test_of_what_is_the_same_nothing_is_read_again(known_disk: LivingDisk, tmp_path: Path) -> None:
     run, carried = known_disk.audit(tmp_path / "runs")
     assert carried == len(run.partitions)

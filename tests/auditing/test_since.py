@@ -417,6 +417,9 @@ def test_the_same_findings_in_any_order_are_the_same(
     same = same_findings(rows, shuffled)
     assert sorted(at for at in same if at is not None) == list(range(len(rows)))
     assert all(rows[at] == row for at, row in zip(same, shuffled, strict=True) if at is not None)
+    other = {**dict.fromkeys(("topic", "partition", "segmentBaseOffset")), "id": "other",
+             "logDir": "d", "path": "p", "text": "t"}  # fmt: skip
+    assert same_findings(rows, [*rows, other]) == [*same_findings(rows, rows), None]
     fewer = same_findings(rows[:-1], rows)
     assert sum(at is None for at in fewer) == (1 if rows else 0)
 
